@@ -1,0 +1,102 @@
+"""The shapes of the catalogue's facts: what a model is and what a GPU is. No logic, no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One kind of parameter tensor of an architecture and how often it occurs.
+
+    ``name`` is the parameter's dotted name in transformers with the layer index written ``{}``
+    (``model.layers.{}.self_attn.q_proj.weight``). ``shape`` is in elements.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    copies: int = 1
+    role: Literal["linear", "embedding", "lm_head", "norm", "bias", "expert", "router", "conv", "other"] = "linear"
+    where: Literal["layer", "embedding", "head", "final", "vision", "other"] = "layer"
+
+    @property
+    def numel(self) -> int:
+        """Elements of one copy."""
+        n = 1
+        for size in self.shape:
+            n *= size
+        return n
+
+    @property
+    def total(self) -> int:
+        """Elements of all copies."""
+        return self.numel * self.copies
+
+
+@dataclass(frozen=True, slots=True)
+class MoE:
+    """Routed experts: how many there are, how many a token visits, their width, and which layers have them."""
+
+    experts: int
+    top_k: int
+    intermediate: int
+    layers: int
+    shared_intermediate: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """An architecture's numbers, from a ``config.json`` or the catalogue.
+
+    Sizes are elements, ``heads`` counts query heads. ``tensors`` lists every parameter tensor (tied weights
+    once), so that totals, the largest tensor, LoRA targets and quantisable modules all come from one place.
+    ``config`` is the ``config.json`` content that the facts were made from. ``exact`` is False where the
+    architecture's tensors are approximated by a family of the same shape; ``notes`` say how.
+    """
+
+    name: str
+    model_type: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocab: int
+    tied: bool
+    gated: bool
+    norm: Literal["rmsnorm", "layernorm"]
+    activation: str
+    tensors: tuple[Tensor, ...]
+    max_positions: int | None = None
+    checkpoint_dtype: str | None = None
+    """dtype of the published weights as the config states it: ``bf16``, ``fp16``, ``fp32`` or None."""
+    sliding_window: int | None = None
+    moe: MoE | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    exact: bool = True
+    notes: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def parameters(self) -> int:
+        """All parameters, tied weights counted once."""
+        return sum(tensor.total for tensor in self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU model. ``usable_bytes`` is the least total memory that torch was seen to report for it.
+
+    ``native_bf16`` and ``flash_attention_2`` follow from the compute capability (8.0 and up).
+    """
+
+    name: str
+    usable_bytes: int
+    vendor_gb: float
+    compute_capability: tuple[int, int] | None
+    native_bf16: bool | None
+    flash_attention_2: bool | None
+    source: str = ""

@@ -1,0 +1,72 @@
+"""What a rule gets to see, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lintfit.documents.model import Document
+from lintfit.findings import Fix, Plan, Related, Severity
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.run.model import Run
+from lintfit.settings import Place
+from lintfit.sources.base import Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A finding without the rule's name: the engine adds that from the rule's page.
+
+    ``severity`` None takes the page's.
+    """
+
+    place: Place
+    message: str
+    severity: Severity | None = None
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileContext:
+    """One document on its own, as ``check_file(context)`` gets it.
+
+    ``source`` is None where the syntax is broken or the dialect unknown. ``runs`` are the runs that the
+    document takes part in; empty where no launcher or script names it.
+    """
+
+    document: Document
+    source: Source | None
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunContext:
+    """One run with its estimate, as ``check_run(context)`` gets it."""
+
+    run: Run
+    estimate: Estimate | None
+    plan: Plan | None = None
+    rejected: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.estimate.verdict if self.estimate else Verdict.UNKNOWN
+
+    def what_if(self, **changes: Any) -> Estimate | None:
+        """The estimate of the same run with some fields of its spec changed; None where it is unknown."""
+        from lintfit.memory import estimate
+
+        return estimate(replace(self.run.spec, **changes)) if self.run.spec else None
+
+    def severity(self) -> Severity:
+        """How bad a memory anti-pattern is in this run: it breaks the fit, costs something, or has room."""
+        match self.verdict:
+            case Verdict.DOES_NOT_FIT:
+                return Severity.ERROR
+            case Verdict.TIGHT | Verdict.UNKNOWN:
+                return Severity.WARNING
+            case Verdict.FITS:
+                headroom = self.estimate.headroom if self.estimate else None
+                return Severity.INFO if headroom is None or headroom >= 0.15 else Severity.WARNING

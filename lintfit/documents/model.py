@@ -1,0 +1,196 @@
+"""What a document is: the text of one file, its kind, and places in it.
+
+All offsets are characters (code points) of the decoded text without a byte-order mark. Lines break at
+``\\r\\n``, ``\\r`` and ``\\n`` only; lines and columns shown to people are 1-based.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+KeyPath = tuple[str | int, ...]
+"""The way from the root of a data tree to a value: mapping keys and sequence indices."""
+
+Scalar = str | int | float | bool | None
+
+
+class Kind(StrEnum):
+    """The syntax of a document, not what it is for."""
+
+    JSON = "json"
+    YAML = "yaml"
+    PYTHON = "python"
+    SHELL = "shell"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range ``[start, end)`` of characters of a document's text."""
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise ValueError(f"not a span: {self.start}..{self.end}")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A 1-based line and column, as an editor shows it (columns count characters)."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the characters of ``span`` by ``text``; an empty span inserts."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with the syntax of a document, found while reading it.
+
+    ``code`` names the sort (``syntax-error``, ``duplicate-key``, ``not-strict-json``, …); ``detail`` completes
+    the sentence and ``edits`` mend it where that is certain.
+    """
+
+    code: str
+    detail: str
+    span: Span
+    edits: tuple[Edit, ...] = ()
+    related: tuple[tuple[Span, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """How the bytes of a file became text, so that the text can become the same bytes again."""
+
+    path: Path
+    text: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+    mode: int | None = None
+    digest: bytes = b""
+    """SHA-256 of the bytes as read: a file that has changed since is not written."""
+
+    @property
+    def newline(self) -> str:
+        """The first line break in the text; ``\\n`` where there is none."""
+        found = _LINE_BREAK.search(self.text)
+        return found.group() if found else "\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One ``key: value`` of a mapping. ``span`` covers key and value."""
+
+    key: str
+    key_span: Span
+    value: Node
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A value of a JSON or YAML document and where it stands.
+
+    ``value`` holds a scalar as the library that reads the file would see it (HJSON for DeepSpeed, PyYAML's
+    1.1 resolver for Accelerate). Duplicate keys are all kept in ``entries``; :meth:`get` returns the last.
+    """
+
+    shape: Literal["mapping", "sequence", "scalar"]
+    span: Span
+    value: Scalar = None
+    entries: tuple[Entry, ...] = ()
+    elements: tuple[Node, ...] = ()
+
+    def entry(self, key: str) -> Entry | None:
+        """The last entry with this key (what ``json.load`` and PyYAML keep), or None."""
+        for entry in reversed(self.entries):
+            if entry.key == key:
+                return entry
+        return None
+
+    def get(self, *path: str | int) -> Node | None:
+        """The node at a path below this one, or None where the path leads nowhere."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            if isinstance(step, int):
+                node = node.elements[step] if -len(node.elements) <= step < len(node.elements) else None
+            else:
+                entry = node.entry(step)
+                node = entry.value if entry else None
+        return node
+
+    def walk(self, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Node]]:
+        """Every node below and including this one with its path, in document order."""
+        yield path, self
+        for entry in self.entries:
+            yield from entry.value.walk((*path, entry.key))
+        for index, element in enumerate(self.elements):
+            yield from element.walk((*path, index))
+
+    def plain(self) -> object:
+        """The value as plain dicts, lists and scalars; the last of duplicate keys wins."""
+        if self.shape == "mapping":
+            return {entry.key: entry.value.plain() for entry in self.entries}
+        if self.shape == "sequence":
+            return [element.plain() for element in self.elements]
+        return self.value
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """One file, read without loss. Subclasses add the tree of their kind."""
+
+    file: FileText
+    kind: Kind
+    problems: tuple[Problem, ...] = ()
+    _line_starts: list[int] = field(default_factory=list, repr=False)
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    @property
+    def text(self) -> str:
+        return self.file.text
+
+    def position(self, offset: int) -> Position:
+        """The 1-based line and column of a character offset."""
+        if not self._line_starts:
+            self._line_starts = [0, *(m.end() for m in _LINE_BREAK.finditer(self.text))]
+        line = bisect_right(self._line_starts, offset)
+        return Position(line, offset - self._line_starts[line - 1] + 1)
+
+    def offset(self, line: int, column: int) -> int:
+        """The character offset of a 1-based line and column."""
+        self.position(0)
+        return self._line_starts[line - 1] + column - 1
+
+    def slice(self, span: Span) -> str:
+        return self.text[span.start : span.end]
+
+
+@dataclass(slots=True, eq=False)
+class DataDocument(Document):
+    """A JSON or YAML document. ``root`` is None where the text could not be read at all."""
+
+    root: Node | None = None
+    strict: bool = True
+    """JSON only: whether ``json.load`` would read it, too (HJSON's comments, bare words … are not strict)."""

@@ -1,0 +1,130 @@
+"""Findings and fixes: what a rule reports and what would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import Any
+
+from lintfit.documents.model import Document, Edit, Span
+from lintfit.memory.result import Estimate
+from lintfit.settings import Place
+
+
+class Severity(IntEnum):
+    """How bad a finding is; ordered, so that thresholds compare."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Applicability(StrEnum):
+    """Whether a fix may be applied: ``safe`` by ``--fix``, ``unsafe`` with ``--unsafe-fixes``, ``display`` never."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+    @classmethod
+    def weakest(cls, *applicabilities: Applicability) -> Applicability:
+        order = list(cls)
+        return max(applicabilities, key=order.index, default=cls.SAFE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileEdit:
+    """One edit in one document; ``document`` is None for a new file, whose whole text the edit carries."""
+
+    path: Path
+    edit: Edit
+    document: Document | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fix:
+    """What would mend a finding: an intent and the edits that carry it out, in one or more files.
+
+    ``changes`` says in settings what the edits mean to achieve (``{"zero_stage": 3}``); the confirmation
+    reads the result again and compares. It is empty for edits that change no setting.
+    """
+
+    message: str
+    applicability: Applicability
+    edits: tuple[FileEdit, ...] = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Related:
+    """A second place that a finding speaks of."""
+
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """One thing that a rule reports: a one-line message at a place, with the cost or the library's error."""
+
+    rule: str
+    code: str
+    severity: Severity
+    message: str
+    place: Place
+    related: tuple[Related, ...] = ()
+    run: str | None = None
+    fix: Fix | None = None
+    help: str = ""
+    """What to do, where there is no fix to show."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One change of a plan."""
+
+    setting: str
+    before: Any
+    after: Any
+    path: Path
+    edits: tuple[FileEdit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rejected:
+    """A plan that was tried and does not suffice, with the estimate that says so."""
+
+    description: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A set of changes that turns ``does-not-fit`` into ``fits``, confirmed by reading the result again."""
+
+    applicability: Applicability
+    steps: tuple[Step, ...]
+    estimate: Estimate
+    relative_step_time: float
+    fix: Fix
+    rejected: tuple[Rejected, ...] = ()
+
+
+__all__ = [
+    "Applicability",
+    "FileEdit",
+    "Finding",
+    "Fix",
+    "Place",
+    "Plan",
+    "Rejected",
+    "Related",
+    "Severity",
+    "Span",
+    "Step",
+]

@@ -1,0 +1,108 @@
+"""The input of the memory model: one training run as plain values, in the words of ``estimate --spec``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lintfit.catalog.facts import Gpu, ModelFacts
+
+GIB = 2**30
+
+Engine = Literal["single", "ddp", "deepspeed", "fsdp"]
+Dtype = Literal["fp32", "bf16", "fp16"]
+Device = Literal["none", "cpu", "nvme"]
+
+DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Fsdp:
+    """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
+
+    version: Literal[1, 2] = 1
+    strategy: str = "FULL_SHARD"
+    cpu_offload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a GRPO/PPO-like trainer adds: rollouts on the training GPU. Tokens are per sequence."""
+
+    completion_len: int
+    vllm_gpu_memory_utilization: float = 0.0
+    """Share of the card that a colocated vLLM reserves; 0 for none or for a vLLM on other cards."""
+    gather_weights: bool = False
+    """ZeRO-3: whether the full weights are gathered on every rank to generate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
+
+    ``gpus`` counts all ranks over all nodes. ``capacity_bytes`` is what torch sees of one card, None where
+    the hardware is unknown. ``stated`` names the fields that somebody stated; the estimate lists the others
+    that mattered as assumptions. ``deepspeed_config`` is the JSON as DeepSpeed will see it ("auto" filled).
+    """
+
+    facts: ModelFacts
+    gpu: Gpu | None = None
+    capacity_bytes: int | None = None
+    gpus: int = 1
+    nodes: int = 1
+    host_memory_bytes: int | None = None
+    engine: Engine = "single"
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    offload_optimizer: Device = "none"
+    offload_param: Device = "none"
+    deepspeed_config: Mapping[str, Any] = field(default_factory=dict)
+    fsdp: Fsdp | None = None
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    sequence_parallel: int = 1
+    expert_parallel: int = 1
+    weights_dtype: Dtype = "bf16"
+    mixed_precision: Literal["no", "bf16", "fp16"] = "no"
+    method: Literal["full", "lora"] = "full"
+    lora_rank: int = 8
+    lora_targets: tuple[str, ...] | Literal["all-linear"] | None = None
+    lora_modules_to_save: tuple[str, ...] = ()
+    lora_dtype: Dtype = "fp32"
+    lora_dropout: float = 0.0
+    use_dora: bool = False
+    quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
+    optimizer: str = "adamw_torch_fused"
+    optimizer_in_backward: bool = False
+    micro_batch_size: int = 1
+    gradient_accumulation_steps: int = 1
+    seq_len: int = 2048
+    gradient_checkpointing: bool | Literal["selective"] = False
+    use_reentrant: bool = False
+    activation_offload: bool = False
+    attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
+    padded_batches: bool = False
+    loss: Literal["full", "chunked", "liger"] = "full"
+    use_cache: bool = False
+    max_grad_norm: float = 1.0
+    trainer: Literal["causal-lm", "dpo", "grpo"] = "causal-lm"
+    reference_model: bool = False
+    generation: Generation | None = None
+    zero3_init: bool = True
+    """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
+    loaded_on_gpu: bool = False
+    """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    full_load_dtype: Dtype | None = None
+    """dtype of the copy that each rank holds before the engine casts it, where it is not ``weights_dtype``."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    stated: frozenset[str] = frozenset()
+
+    @property
+    def data_parallel(self) -> int:
+        """Ranks that hold different samples and share (or shard) the same parameters."""
+        return max(1, self.gpus // (self.tensor_parallel * self.pipeline_parallel * self.sequence_parallel))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one micro-batch on one rank."""
+        return self.micro_batch_size * self.seq_len

@@ -1,0 +1,56 @@
+"""A run: one training launch with its documents, its resolved settings and its hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.documents.model import Document
+from lintfit.memory.spec import Spec
+from lintfit.settings import Setting
+
+if TYPE_CHECKING:
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.deepspeed import DeepSpeedSource
+    from lintfit.sources.launcher import Launch
+    from lintfit.sources.script import ScriptSource
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
+
+    gpu: Gpu | None = None
+    gpus: int | None = None
+    nodes: int = 1
+    capacity_bytes: int | None = None
+    host_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """One training launch, resolved.
+
+    ``settings`` holds the effective value of every setting with its provenance and what it overrode.
+    ``spec`` is the memory model's input, None where too much is unknown; ``unknown`` then names what to add.
+    """
+
+    id: str
+    documents: tuple[Document, ...]
+    settings: Mapping[str, Setting]
+    hardware: Hardware
+    launch: Launch | None = None
+    script: ScriptSource | None = None
+    deepspeed: DeepSpeedSource | None = None
+    accelerate: AccelerateSource | None = None
+    facts: ModelFacts | None = None
+    spec: Spec | None = None
+    unknown: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """The effective value of a setting, ``default`` where it is absent or not known."""
+        setting = self.settings.get(name)
+        return setting.value if setting is not None and setting.known else default

@@ -1,0 +1,88 @@
+"""Settings: the named values of a run, each with where it came from.
+
+Names are the keys of the ``estimate --spec`` contract (``zero_stage``, ``micro_batch_size``, …) plus the few
+that only the files know (``bf16``, ``fp16``, ``train_batch_size``, ``learning_rate``, …).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Literal
+
+from lintfit.documents.model import Document, Span
+
+
+class Special(Enum):
+    """Values that are not values."""
+
+    AUTO = "auto"
+    """The word ``"auto"``: the library fills it from elsewhere."""
+    UNKNOWN = "unknown"
+    """Written in the file, but what it comes to cannot be told without running it."""
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+AUTO = Special.AUTO
+UNKNOWN = Special.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A span in a document: what a finding points at and a fix edits."""
+
+    document: Document
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return self.document.slice(self.span)
+
+    def __str__(self) -> str:
+        position = self.document.position(self.span.start)
+        return f"{self.document.path.as_posix()}:{position.line}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where a value came from.
+
+    ``file``: written at ``place``. ``default``: a library's default, ``detail`` says whose and which version.
+    ``option``: a flag of lintfit or a key of its config, named in ``detail``. ``derived``: follows from other
+    settings, ``detail`` says how. ``assumed``: nobody said; ``detail`` says what was taken and why.
+    """
+
+    kind: Literal["file", "default", "option", "derived", "assumed"]
+    detail: str = ""
+    place: Place | None = None
+
+    @classmethod
+    def at(cls, document: Document, span: Span, detail: str = "") -> Provenance:
+        return cls("file", detail, Place(document, span))
+
+    @classmethod
+    def default(cls, detail: str) -> Provenance:
+        return cls("default", detail)
+
+    def __str__(self) -> str:
+        return str(self.place) if self.place else self.detail
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """One named value with its provenance, and the settings of the same name that it overrode."""
+
+    name: str
+    value: Any
+    provenance: Provenance
+    overrode: tuple[Setting, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return not isinstance(self.value, Special)
+
+    def over(self, *others: Setting | None) -> Setting:
+        """This setting, remembering the ones it beats."""
+        return replace(self, overrode=(*self.overrode, *(other for other in others if other is not None)))

@@ -1,0 +1,99 @@
+"""What lintfit knows of a training script: the calls that decide memory, with the branch each stands in.
+
+``taken`` is True where the call certainly runs in this run (given the launcher's flags), False where it
+certainly does not, None where that cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lintfit.settings import Place, Provenance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """One argument of a call: its value as far as it is known, and where it stands.
+
+    ``value`` is a plain Python value, a dtype as ``"bf16"``/``"fp16"``/``"fp32"``, ``AUTO`` for the string
+    "auto", a nested :class:`Call` for a constructor call (``LoraConfig(...)``), or ``UNKNOWN``.
+    ``place`` is the value, ``whole`` the argument with its keyword. ``provenance`` is where the value was
+    really written: a flag of the launch line, a dataclass default, or this place.
+    """
+
+    name: str
+    value: Any
+    place: Place
+    whole: Place
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """One call. ``function`` is the dotted name as imported (``transformers.TrainingArguments``)."""
+
+    function: str
+    place: Place
+    order: int
+    """Position in the order of execution as far as it is known; calls compare by it."""
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    positional: tuple[Argument, ...] = ()
+    spreads: bool = False
+    """Whether ``*args`` or ``**kwargs`` hand in arguments that could not be followed."""
+    assigned_to: str | None = None
+    receiver: str | None = None
+    """The name that a method was called on (``model`` in ``model.float()``)."""
+    taken: bool | None = True
+    conditions: tuple[Place, ...] = ()
+    """The ``if`` tests that this call stands under, outermost first."""
+    device_guarded: bool = False
+    """Whether it stands under a test for CPU or MPS, or against CUDA."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the dotted name."""
+        return self.function.rpartition(".")[2]
+
+    def argument(self, name: str, *aliases: str) -> Argument | None:
+        for candidate in (name, *aliases):
+            if candidate in self.arguments:
+                return self.arguments[candidate]
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Statement:
+    """A statement that a fix may delete whole: its place covers complete lines."""
+
+    call: Call
+    lines: Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptFacts:
+    """The calls of a script that matter, each in order of execution."""
+
+    trains: bool
+    """Whether it trains at all (a Trainer, a backward, an engine) rather than evaluates or converts."""
+    loads: tuple[Call, ...] = ()
+    """``from_pretrained``/``from_config`` calls of models (not tokenizers, configs, processors)."""
+    trained_model: str | None = None
+    """The name of the variable that is handed to the trainer or engine."""
+    upcasts: tuple[Statement, ...] = ()
+    """``model.float()``, ``.to(torch.float32)``, ``.double()`` on the trained model as a whole."""
+    moves: tuple[Statement, ...] = ()
+    """``.cuda()``, ``.to(device)`` of the trained model."""
+    training_arguments: Call | None = None
+    """The ``TrainingArguments``-like object that the run uses (also one filled by ``HfArgumentParser``)."""
+    trainer: Call | None = None
+    checkpointing: tuple[Call, ...] = ()
+    """``gradient_checkpointing_enable()``, ``prepare_model_for_kbit_training`` and the like."""
+    peft_config: Call | None = None
+    quantization_config: Call | None = None
+    initialize: Call | None = None
+    """``deepspeed.initialize`` or ``accelerator.prepare``."""
+    accelerator: Call | None = None
+    parse_call: Call | None = None
+    """``parser.parse_args_into_dataclasses()`` and the like: where a filled config object comes to be."""
