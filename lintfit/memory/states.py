@@ -1,0 +1,38 @@
+"""Model states: what one rank holds at each point of a step apart from activations and logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lintfit.memory.result import Components, HostMemory
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Bytes of one rank by component, apart from activations, logits and the framework, moment by moment.
+
+    ``load``: the largest point while the model gets onto the GPU. ``initialize``: the largest point while the
+    engine wraps it. ``forward``: the steady state between steps (from the second step on), with what the
+    forward pass itself gathers; gradients that earlier micro-batches left count here. ``backward_start``: the
+    loss's backward, when this micro-batch has no gradient yet. ``first_gradient``: the same once the first
+    gradient has made the engine's buffers (IPG, all-gather window). ``backward_end``: every gradient is there.
+    ``step``: the largest point of clipping and the optimizer step. ``evaluate``: a forward pass between steps.
+    ``save``: the weights being gathered for a checkpoint.
+
+    Gradients grow from ``first_gradient`` to ``backward_end`` in the order of the backward pass, so that a
+    point in between is ``first_gradient`` plus the share of parameters whose backward is done.
+    Autocast's copies of the weights are not in here: they live and die with the forward pass.
+    """
+
+    load: Components = field(default_factory=dict)
+    initialize: Components = field(default_factory=dict)
+    forward: Components = field(default_factory=dict)
+    backward_start: Components = field(default_factory=dict)
+    first_gradient: Components = field(default_factory=dict)
+    backward_end: Components = field(default_factory=dict)
+    step: Components = field(default_factory=dict)
+    evaluate: Components = field(default_factory=dict)
+    save: Components = field(default_factory=dict)
+    host: HostMemory = field(default_factory=HostMemory)
+    assumptions: tuple[str, ...] = ()
+    not_modelled: tuple[str, ...] = ()
