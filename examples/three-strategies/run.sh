@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+deepspeed --num_gpus=4 train.py --deepspeed deepspeed_config.json
