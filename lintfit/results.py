@@ -1,0 +1,52 @@
+"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lintfit.findings import Finding, Plan, Rejected
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.run.model import Run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunResult:
+    """One run and what was worked out about it.
+
+    ``estimate`` is None where too much is unknown (``run.unknown`` then says what to add). ``plan`` is what would
+    make the run fit; where none was found although it does not fit, ``rejected`` holds what was tried and
+    ``shortfall`` says what is missing, in GiB and in cards. ``before`` is the estimate before this invocation's
+    fixes, None where nothing of this run was fixed.
+    """
+
+    run: Run
+    estimate: Estimate | None = None
+    verdict: Verdict = Verdict.UNKNOWN
+    plan: Plan | None = None
+    rejected: tuple[Rejected, ...] = ()
+    shortfall: str = ""
+    before: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckResult:
+    """Everything that one ``lintfit check`` has to say.
+
+    ``findings`` are those that are left, ``fixed`` those that ``--fix`` mended; both in the order in which they are
+    shown (by path, then place). ``errors`` are one-line problems with files that the user named (missing,
+    unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
+    ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
+    ``changed`` maps each file that was written to the number of its fixes.
+    """
+
+    runs: tuple[RunResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[str, ...] = ()
+    fixed: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    diff: str = ""
+    files_checked: int = 0
+    fixed_stdin: str | None = None
+    changed: Mapping[Path, int] = field(default_factory=dict)
