@@ -1,0 +1,58 @@
+"""Splicing edits into a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import unified_diff as _unified_diff
+from pathlib import Path
+
+from lintfit.documents.model import Edit
+
+
+def overlaps(a: Edit, b: Edit) -> bool:
+    """Whether two edits cannot both be applied: they share a character, or insert different texts at one place.
+
+    Equal edits do not overlap: they are one edit.
+    """
+    if a == b:
+        return False
+    first, second = (a, b) if (a.span, a.text) <= (b.span, b.text) else (b, a)
+    if first.span == second.span:
+        return True
+    return second.span.start < first.span.end
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """The text with every edit spliced in; equal edits count once.
+
+    Raises ValueError where two edits overlap, insert at the same place, or reach beyond the text.
+    """
+    ordered = sorted(set(edits), key=lambda edit: (edit.span, edit.text))
+    parts: list[str] = []
+    done = 0
+    previous: Edit | None = None
+    for edit in ordered:
+        if previous is not None and overlaps(previous, edit):
+            raise ValueError(f"edits overlap: {previous} and {edit}")
+        if edit.span.end > len(text):
+            raise ValueError(f"{edit} reaches beyond the text of {len(text)} characters")
+        parts += (text[done : edit.span.start], edit.text)
+        done, previous = edit.span.end, edit
+    return "".join((*parts, text[done:]))
+
+
+def unified_diff(path: Path | str, old: str, new: str) -> str:
+    """A unified diff of two versions of a file, as ``patch -p0`` reads it; empty where they are equal."""
+    name = path.as_posix() if isinstance(path, Path) else path
+    lines: list[str] = []
+    for line in _unified_diff(_lines(old), _lines(new), name, name):
+        lines.append(line)
+        if not line.endswith("\n"):
+            lines.append("\n\\ No newline at end of file\n")
+    return "".join(lines)
+
+
+def _lines(text: str) -> list[str]:
+    # Only \n ends a line for git and patch; splitlines would also break at form feeds and U+2028.
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

@@ -1,0 +1,16 @@
+"""How large a config may be before it is certainly none; beyond these a reader gives up with one line."""
+
+from __future__ import annotations
+
+from lintfit.documents.model import Kind
+
+MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 2 << 20, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
+"""Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB."""
+
+MAX_DEPTH = 200
+"""Levels of nesting. Python's recursion limit of 1000 stops hjson near 490 levels; real configs have under 10."""
+
+
+def too_large(kind: Kind) -> str:
+    """The line that says that a file of this kind is larger than its limit."""
+    return f"larger than {MAX_BYTES[kind] >> 20} MiB: not a config"
