@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.config import Options
 from lintfit.documents.model import Document
 from lintfit.memory.spec import Spec
 from lintfit.settings import Setting
@@ -29,6 +31,19 @@ class Hardware:
     host_memory_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a run starts: the ``index``-th launch of a shell file, a script, or a config on its own.
+
+    ``partners`` are files that the user put beside it by naming them together.
+    """
+
+    kind: Literal["launch", "script", "config"]
+    path: Path
+    index: int = 0
+    partners: tuple[Path, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """One training launch, resolved.
@@ -48,7 +63,15 @@ class Run:
     facts: ModelFacts | None = None
     spec: Spec | None = None
     unknown: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+    """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
+    missing: tuple[Setting, ...] = ()
+    """Settings that name a file which was not found."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+    origin: Origin = field(default_factory=lambda: Origin("config", Path()))
+    base: Path = field(default_factory=Path)
+    """The folder that the launch line's relative paths start from."""
 
     def value(self, name: str, default: Any = None) -> Any:
         """The effective value of a setting, ``default`` where it is absent or not known."""

@@ -1,0 +1,80 @@
+"""From the paths that the user names to the files worth reading, and which of them were named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lintfit.config import Options
+from lintfit.documents.model import Kind
+
+SUFFIXES: dict[str, Kind] = {
+    ".json": Kind.JSON,
+    ".jsonc": Kind.JSON,
+    ".hjson": Kind.JSON,
+    ".yaml": Kind.YAML,
+    ".yml": Kind.YAML,
+    ".py": Kind.PYTHON,
+    ".sh": Kind.SHELL,
+    ".bash": Kind.SHELL,
+    ".slurm": Kind.SHELL,
+    ".sbatch": Kind.SHELL,
+    ".job": Kind.SHELL,
+}
+
+_SKIPPED_FOLDERS = frozenset(
+    {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist", "wandb", "outputs", "checkpoints"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files to look at, in order; ``named`` are those that the user gave by name."""
+
+    files: tuple[Path, ...]
+    named: frozenset[Path]
+    errors: tuple[str, ...] = field(default=())
+
+
+def discover(paths: Sequence[Path], options: Options) -> Found:
+    """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
+
+    Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names. A named
+    path that does not exist, or is neither file nor folder, becomes an error line.
+    """
+    files: dict[Path, None] = {}
+    named: set[Path] = set()
+    errors: list[str] = []
+    for path in paths:
+        try:
+            is_folder = path.is_dir()
+        except OSError as error:
+            errors.append(f"{path}: {(error.strerror or str(error)).lower()}")
+            continue
+        if is_folder:
+            if path.suffix in SUFFIXES:
+                errors.append(f"{path}: is a folder, not a {SUFFIXES[path.suffix]} file")
+            files.update(dict.fromkeys(_walk(path, options)))
+        elif os.path.lexists(path):
+            files[path] = None
+            named.add(path)
+        else:
+            errors.append(f"{path}: no such file")
+    return Found(tuple(files), frozenset(named), tuple(errors))
+
+
+def _walk(folder: Path, options: Options) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
+        folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
+        for name in sorted(names):
+            path = here / name
+            if path.suffix in SUFFIXES and not options.excluded(path):
+                yield path
+
+
+def _skipped(folder: Path, options: Options) -> bool:
+    name = folder.name
+    return name.startswith(".") or name in _SKIPPED_FOLDERS or name.endswith(".egg-info") or options.excluded(folder)

@@ -1,0 +1,286 @@
+"""From files to runs: which files belong together, and each run read and resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lintfit.config import Options, config_for
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.run.discover import SUFFIXES, Found
+from lintfit.run.model import Origin, Run
+from lintfit.run.resolve import Sources, first, resolve
+from lintfit.run.spec import assemble, find_facts, find_hardware
+from lintfit.run.versions import versions_near
+from lintfit.settings import Setting
+from lintfit.sources import detect
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The documents that were read, in order, and the runs that they make up."""
+
+    documents: tuple[Document, ...]
+    runs: tuple[Run, ...]
+    errors: tuple[str, ...]
+
+
+def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
+    """Read what was found and put it together to runs.
+
+    A launch line pulls in the script and the configs that it names. Scripts that train and configs that no launch
+    names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
+    """
+    reader = _Reader(found, workspace, cli)
+    documents = reader.read_all()
+    launches = [origin for document in documents for origin in _launch_origins(document)]
+    runs = [build(origin, workspace, cli) for origin in launches]
+    taken = {_key(document.path) for run in runs for document in run.documents}
+    for origin in _lonely_scripts(documents, taken, found, cli):
+        run = build(origin, workspace, cli)
+        if run.script is not None and run.script.facts.trains:
+            runs.append(run)
+            taken |= {_key(document.path) for document in run.documents}
+    for document in documents:
+        if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
+            runs.append(build(Origin("config", document.path), workspace, cli))
+            taken |= {_key(document.path) for document in runs[-1].documents}
+    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors))
+
+
+def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
+    """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
+    options = _options(origin, cli)
+    return _Builder(origin, workspace, options).run()
+
+
+def _options(origin: Origin, cli: Options) -> Options:
+    options = config_for(origin.path, cli)
+    group = options.group_of(origin.path)
+    return options.for_run(group, cli) if group is not None else options
+
+
+class _Reader:
+    """Reads the found files that are worth it: a cheap look at the text decides before anything is parsed."""
+
+    def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
+        self.found, self.workspace, self.cli = found, workspace, cli
+        self.errors: list[str] = list(found.errors)
+
+    def read_all(self) -> list[Document]:
+        documents = (self._read(path) for path in self.found.files)
+        return [document for document in documents if document is not None]
+
+    def _read(self, path: Path) -> Document | None:
+        try:
+            kind = self.workspace.kind(path)
+            if kind is None or not self._relevant(kind, self.workspace.text(path)):
+                return None
+            return self.workspace.read(path)
+        except ReadError as error:
+            if path in self.found.named:
+                self.errors.append(str(error))
+            return None
+
+    def _relevant(self, kind: Kind, text: str) -> bool:
+        match kind:
+            case Kind.JSON:
+                return detect.maybe_deepspeed(text) or not text.strip()
+            case Kind.YAML:
+                return detect.maybe_accelerate(text)
+            case Kind.SHELL:
+                return detect.maybe_launch(text)
+            case Kind.PYTHON:
+                from lintfit.documents.prefilter import mentions_training
+
+                return mentions_training(text)
+
+
+def _key(path: Path) -> Path:
+    return Path(path).resolve()
+
+
+def _launch_origins(document: Document) -> Iterable[Origin]:
+    if document.kind is not Kind.SHELL:
+        return
+    from lintfit.sources.launcher import read_launches
+
+    for index, _ in enumerate(read_launches(document)):
+        yield Origin("launch", document.path, index)
+
+
+def _lonely_scripts(
+    documents: Sequence[Document], taken: set[Path], found: Found, cli: Options
+) -> Iterable[Origin]:
+    scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
+    named = [script for script in scripts if script.path in found.named]
+    for script in scripts:
+        yield Origin("script", script.path, partners=_partners(script, named, documents, found, cli))
+
+
+def _partners(
+    script: Document, named: Sequence[Document], documents: Sequence[Document], found: Found, cli: Options
+) -> tuple[Path, ...]:
+    """Configs that belong to a script: those of its ``[[run]]`` table, or named together with this one script."""
+    group = config_for(script.path, cli).group_of(script.path)
+    if group is not None:
+        return tuple(path for path in group.files if path.suffix in SUFFIXES and path != script.path.absolute())
+    if len(named) != 1 or script is not named[0]:
+        return ()
+    configs = [d.path for d in documents if isinstance(d, DataDocument) and d.path in found.named]
+    return tuple(configs)
+
+
+class _Builder:
+    """Collects the documents of one run, from its origin outwards."""
+
+    def __init__(self, origin: Origin, workspace: Workspace, options: Options) -> None:
+        self.origin, self.workspace, self.options = origin, workspace, options
+        self.base = origin.path.parent
+        self.versions = versions_near(origin.path, workspace.root)
+        self.missing: list[Setting] = []
+        self.sources = Sources(options)
+        self.documents: list[Document] = []
+
+    def run(self) -> Run:
+        launch = script = deepspeed = accelerate = None
+        if self.origin.kind == "launch":
+            launch = self._launch()
+            self._set(launch=launch)
+        if launch is not None or self.origin.kind == "script":
+            script = self._script(launch)
+            self._set(script=script)
+        accelerate = self._accelerate()
+        self._set(accelerate=accelerate)
+        deepspeed = self._deepspeed()
+        self._set(deepspeed=deepspeed)
+        return self._resolved()
+
+    def _set(self, **found: object) -> None:
+        from dataclasses import replace
+
+        self.sources = replace(self.sources, **found)  # type: ignore[arg-type]
+
+    def _resolved(self) -> Run:
+        sources = self.sources
+        settings = resolve(sources)
+        hardware = find_hardware(sources, settings)
+        facts = find_facts(sources, settings, (self.base, self.origin.path.parent))
+        assembled = assemble(sources, settings, facts, hardware, self.versions)
+        return Run(
+            id=self._id(),
+            documents=tuple(self.documents),
+            settings=settings,
+            hardware=hardware,
+            launch=sources.launch,
+            script=sources.script,
+            deepspeed=sources.deepspeed,
+            accelerate=sources.accelerate,
+            facts=facts,
+            spec=assembled.spec,
+            unknown=assembled.unknown,
+            doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),
+            missing=tuple(self.missing),
+            versions=self.versions,
+            options=self.options,
+            origin=self.origin,
+            base=self.base,
+        )
+
+    def _id(self) -> str:
+        path = self.origin.path.as_posix()
+        return f"{path}:{self.sources.launch.line}" if self.sources.launch is not None else path
+
+    def _read(self, path: Path) -> Document | None:
+        try:
+            document = self.workspace.read(path)
+        except ReadError:
+            return None
+        if document not in self.documents:
+            self.documents.append(document)
+        return document
+
+    def _launch(self):  # type: ignore[no-untyped-def]
+        from lintfit.sources.launcher import read_launches
+
+        document = self._read(self.origin.path)
+        launches = read_launches(document) if document is not None else ()
+        return launches[self.origin.index] if self.origin.index < len(launches) else None
+
+    def _script(self, launch):  # type: ignore[no-untyped-def]
+        from lintfit.documents.python_reader import PythonDocument
+        from lintfit.sources.script import read_script
+
+        if launch is None:
+            path: Path | None = self.origin.path
+        else:
+            path = self._find(launch.script) if launch.script else None
+        document = self._read(path) if path is not None else None
+        if not isinstance(document, PythonDocument) or document.problems:
+            return None
+        flags = launch.flags if launch is not None else ()
+        environment = launch.environment if launch is not None else {}
+        return read_script(
+            document, flags=flags, env=environment, versions=self.versions, has_launch=launch is not None
+        )
+
+    def _find(self, name: str) -> Path | None:
+        """A file that a launch line or script names: from the launch file's folder or one above it."""
+        path = Path(name)
+        if path.is_absolute():
+            return path if self.workspace.exists(path) else None
+        folder = self.origin.path.parent
+        above = [folder, *folder.parents] if not folder.is_absolute() else [folder, *folder.parents][:5]
+        for base in dict.fromkeys([folder, self.base, *above, Path()]):
+            candidate = base / path
+            if self.workspace.exists(candidate):
+                if name == (self.sources.launch.script if self.sources.launch is not None else None):
+                    self.base = base
+                return candidate
+        return None
+
+    def _accelerate(self):  # type: ignore[no-untyped-def]
+        from lintfit.sources.accelerate import read_accelerate
+
+        named = self.sources.said("launch", "accelerate_config")
+        for path in self._config_paths("accelerate", named):
+            document = self._read(path)
+            if isinstance(document, DataDocument) and document.root is not None:
+                return read_accelerate(document)
+        return None
+
+    def _deepspeed(self):  # type: ignore[no-untyped-def]
+        from lintfit.sources.deepspeed import read_deepspeed
+
+        named = first(
+            "deepspeed",
+            self.sources.said("script", "deepspeed"),
+            self.sources.said("launch", "deepspeed"),
+            self.sources.said("launch", "deepspeed_config_file"),
+            self.sources.said("accelerate", "deepspeed_config_file"),
+        )
+        for path in self._config_paths("deepspeed", named):
+            document = self._read(path)
+            if isinstance(document, DataDocument) and document.root is not None:
+                return read_deepspeed(document)
+        return None
+
+    def _config_paths(self, dialect: str, named: Setting | None) -> list[Path]:
+        """Where a config of a dialect may be: the file that is named, else partners, else the origin itself."""
+        if named is not None and isinstance(named.value, str) and named.value:
+            found = self._find(named.value)
+            if found is None:
+                self.missing.append(named)
+            return [found] if found is not None else []
+        own = [self.origin.path] if self.origin.kind == "config" else []
+        return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
+
+    def _dialect(self, path: Path) -> str | None:
+        try:
+            document = self.workspace.read(path)
+        except ReadError:
+            return None
+        return detect.dialect(document) if isinstance(document, DataDocument) else None

@@ -1,0 +1,290 @@
+"""Which of the things that the files say really holds, following the libraries' own precedence.
+
+Each function resolves one group of settings. The winner remembers what it beat (``overrode``). ``"auto"`` never wins:
+it gives way to the next in line, as the HF integration of DeepSpeed has it. What is written but cannot be told
+(``UNKNOWN``) does win, because the run will not use the next in line either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lintfit.config import Options
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+
+if TYPE_CHECKING:
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.deepspeed import DeepSpeedSource
+    from lintfit.sources.launcher import Launch
+    from lintfit.sources.script import ScriptSource
+
+FROM_SCRIPT = (
+    "method", "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora",
+    "quantization", "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches",
+    "loss", "use_cache", "weights_dtype", "trainer", "reference_model", "num_generations", "max_completion_length",
+    "max_prompt_length", "use_vllm", "vllm_mode", "vllm_gpu_memory_utilization", "ds3_gather_for_generation",
+)  # fmt: skip
+"""Settings that only a script (with the flags of its launch line) decides."""
+
+CHECKED_BY_HF = (
+    "learning_rate", "adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps",
+)  # fmt: skip
+"""Settings that DeepSpeed's JSON and TrainingArguments both state, without influence on memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sources:
+    """What is known of one run before anything is resolved."""
+
+    options: Options
+    launch: Launch | None = None
+    script: ScriptSource | None = None
+    deepspeed: DeepSpeedSource | None = None
+    accelerate: AccelerateSource | None = None
+
+    def said(self, dialect: str, name: str) -> Setting | None:
+        """What one of the documents says of a setting; ``launch``, ``script``, ``deepspeed`` or ``accelerate``."""
+        source = getattr(self, dialect)
+        return source.settings.get(name) if source is not None else None
+
+    def flag(self, name: str) -> Setting | None:
+        """What lintfit's own command line says."""
+        return self._option(name, lambda origin: origin.startswith("--"))
+
+    def config(self, name: str) -> Setting | None:
+        """What lintfit's config file says."""
+        return self._option(name, lambda origin: not origin.startswith("--"))
+
+    def _option(self, name: str, wanted: Callable[[str], bool]) -> Setting | None:
+        options = self.options
+        if not options.stated(name) or not wanted(options.origins[name]):
+            return None
+        return Setting(name, getattr(options, name), options.provenance(name))
+
+    @property
+    def uses_trainer(self) -> bool:
+        """Whether an HF Trainer (or a subclass such as TRL's) runs the loop and reads the DeepSpeed JSON."""
+        return self.script is not None and self.script.facts.training_arguments is not None
+
+
+def resolve(sources: Sources) -> dict[str, Setting]:
+    """The effective settings of a run by name."""
+    settings: dict[str, Setting] = {}
+
+    def put(setting: Setting | None) -> None:
+        if setting is not None:
+            settings[setting.name] = setting
+
+    for name in ("model", "seq_len"):
+        put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
+    for name in FROM_SCRIPT:
+        put(sources.said("script", name))
+    put(_gpus(sources))
+    put(_nodes(sources))
+    put(first("gpu", sources.flag("gpu"), sources.said("launch", "gpu"), sources.config("gpu")))
+    put(_engine(sources, settings))
+    _zero(sources, settings, put)
+    put(_mixed_precision(sources, settings))
+    put(_micro_batch_size(sources))
+    put(_accumulation(sources, settings))
+    put(_optimizer(sources, settings))
+    put(first("max_grad_norm", *_config_then_script(sources, "max_grad_norm")))
+    put(sources.said("deepspeed", "train_batch_size"))
+    put(
+        first(
+            "fsdp", sources.said("launch", "fsdp"), sources.said("accelerate", "fsdp"), sources.said("script", "fsdp")
+        )
+    )
+    for name in CHECKED_BY_HF:
+        put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
+    return settings
+
+
+def first(name: str, *candidates: Setting | None) -> Setting | None:
+    """The first candidate that says something, over all that come after it; "auto" says nothing."""
+    said = [candidate for candidate in candidates if candidate is not None]
+    for index, candidate in enumerate(said):
+        if candidate.value is not AUTO:
+            beaten = (*said[:index], *said[index + 1 :])
+            return Setting(name, candidate.value, candidate.provenance, (*candidate.overrode, *beaten))
+    return None
+
+
+def derived(name: str, value: Any, why: str, *beaten: Setting | None) -> Setting:
+    """A setting that follows from others."""
+    return Setting(name, value, Provenance("derived", why), tuple(b for b in beaten if b is not None))
+
+
+def default(name: str, value: Any, whose: str) -> Setting:
+    """A library's default."""
+    return Setting(name, value, Provenance.default(whose))
+
+
+def _gpus(sources: Sources) -> Setting | None:
+    launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
+    stated = first("gpus", sources.flag("gpus"), launch, config)
+    if stated is not None and stated.known:
+        return stated
+    configured = sources.config("gpus")
+    if configured is not None:
+        return configured.over(stated)
+    return stated
+
+
+def _nodes(sources: Sources) -> Setting | None:
+    stated = first("nodes", sources.flag("nodes"), sources.said("launch", "nodes"), sources.said("accelerate", "nodes"))
+    if stated is not None and stated.known:
+        return stated
+    return sources.config("nodes") or stated
+
+
+def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
+    stated = first("engine", sources.said("launch", "engine"), sources.said("accelerate", "engine"))
+    if stated is not None and stated.value in ("deepspeed", "fsdp"):
+        return stated
+    handed = first("deepspeed", sources.said("script", "deepspeed"), sources.said("launch", "deepspeed"))
+    if handed is not None and handed.value not in (None, False, ""):
+        return Setting("engine", "deepspeed", handed.provenance)
+    if sources.deepspeed is not None:
+        return derived("engine", "deepspeed", f"{sources.deepspeed.document.path} configures DeepSpeed")
+    fsdp = sources.said("script", "fsdp")
+    if fsdp is not None and fsdp.value not in (None, False, "", UNKNOWN):
+        return Setting("engine", "fsdp", fsdp.provenance)
+    gpus = settings.get("gpus")
+    if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
+        return derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
+    return derived("engine", "single", "one process")
+
+
+def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting | None], None]) -> None:
+    if settings["engine"].value != "deepspeed":
+        return
+    if sources.deepspeed is None and _names_missing_file(sources):
+        return
+    for name, fallback in (("zero_stage", 0), ("offload_optimizer", "none"), ("offload_param", "none")):
+        candidates = [
+            sources.said("deepspeed", name),
+            sources.said("launch", name),
+            sources.said("accelerate", name),
+        ]
+        if sources.deepspeed is not None and candidates[0] is None:
+            # A file that is silent means DeepSpeed's own default; the launcher's values fill "auto" only.
+            candidates.insert(0, default(name, fallback, "DeepSpeed's default"))
+        plugin = 2 if name == "zero_stage" else "none"
+        put(first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default"))
+
+
+def _names_missing_file(sources: Sources) -> bool:
+    """Whether a DeepSpeed file is named somewhere that was not found: then nothing is known of ZeRO."""
+    named = (
+        sources.said("script", "deepspeed"),
+        sources.said("launch", "deepspeed"),
+        sources.said("launch", "deepspeed_config_file"),
+        sources.said("accelerate", "deepspeed_config_file"),
+    )
+    return any(setting is not None and setting.value not in (None, False, "") for setting in named)
+
+
+def _mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    argument = _precision_arguments(sources)
+    environment = first(
+        "mixed_precision", sources.said("launch", "mixed_precision"), sources.said("accelerate", "mixed_precision")
+    )
+    in_code = sources.said("script", "mixed_precision")
+    if settings["engine"].value == "deepspeed" and sources.deepspeed is not None:
+        return _deepspeed_precision(sources, argument, in_code, environment)
+    if sources.uses_trainer:
+        if argument is not None and argument.value == "no" and argument.provenance.kind == "default":
+            return first("mixed_precision", environment, argument)
+        return first("mixed_precision", argument, environment)
+    return first("mixed_precision", in_code, environment) or argument
+
+
+def _precision_arguments(sources: Sources) -> Setting | None:
+    """``bf16`` and ``fp16`` of TrainingArguments as one setting; None where there are no such arguments."""
+    bf16, fp16 = sources.said("script", "bf16"), sources.said("script", "fp16")
+    for name, flag in (("bf16", bf16), ("fp16", fp16)):
+        if flag is not None and flag.value is True:
+            return Setting("mixed_precision", name, flag.provenance)
+    for flag in (bf16, fp16):
+        if flag is not None and flag.value is UNKNOWN:
+            return Setting("mixed_precision", UNKNOWN, flag.provenance)
+    stated = next((flag for flag in (bf16, fp16) if flag is not None and flag.provenance.kind == "file"), bf16 or fp16)
+    return Setting("mixed_precision", "no", stated.provenance) if stated is not None else None
+
+
+def _deepspeed_precision(
+    sources: Sources, argument: Setting | None, in_code: Setting | None, environment: Setting | None
+) -> Setting:
+    bf16, fp16 = sources.said("deepspeed", "bf16"), sources.said("deepspeed", "fp16")
+    others = (argument, in_code, environment)
+    for name, block in (("bf16", bf16), ("fp16", fp16)):
+        if block is not None and block.value is True:
+            return Setting("mixed_precision", name, block.provenance).over(*others)
+    for block in (bf16, fp16):
+        if block is not None and block.value is UNKNOWN:
+            return Setting("mixed_precision", UNKNOWN, block.provenance)
+    outside = argument if sources.uses_trainer else first("mixed_precision", in_code, environment)
+    if outside is not None and outside.value in ("bf16", "fp16"):
+        block = bf16 if outside.value == "bf16" else fp16
+        if block is None or block.value is AUTO:
+            return Setting("mixed_precision", outside.value, outside.provenance).over(block)
+    if outside is not None and outside.value is UNKNOWN:
+        return outside
+    block = next((b for b in (bf16, fp16) if b is not None), None)
+    if block is not None:
+        why = "neither bf16 nor fp16 is switched on"
+        return (
+            Setting("mixed_precision", "no", block.provenance).over(*others)
+            if block.value is False
+            else derived("mixed_precision", "no", why, block, *others)
+        )
+    return default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block").over(*others)
+
+
+def _config_then_script(sources: Sources, name: str) -> tuple[Setting | None, ...]:
+    """Trainer's arguments fill "auto" and must equal a literal; without a Trainer the JSON decides."""
+    script, config = sources.said("script", name), sources.said("deepspeed", name)
+    yaml = first(name, sources.said("launch", name), sources.said("accelerate", name))
+    return (script, config, yaml) if sources.uses_trainer else (config, yaml, script)
+
+
+def _micro_batch_size(sources: Sources) -> Setting | None:
+    script, config = sources.said("script", "micro_batch_size"), sources.said("deepspeed", "micro_batch_size")
+    return first("micro_batch_size", script, config)
+
+
+def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    name = "gradient_accumulation_steps"
+    found = first(name, *_config_then_script(sources, name))
+    if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
+        inferred = _inferred_accumulation(sources, settings)
+        return inferred or default(name, 1, "DeepSpeed's default").over(found)
+    return found
+
+
+def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """DeepSpeed works the third of the batch triple out from the other two."""
+    total, micro, gpus = (
+        sources.said("deepspeed", "train_batch_size"),
+        settings.get("micro_batch_size"),
+        settings.get("gpus"),
+    )
+    values = [setting.value if setting is not None else None for setting in (total, micro, gpus)]
+    if total is None or not all(isinstance(value, int) and value > 0 for value in values):
+        return None
+    steps = values[0] // (values[1] * values[2])
+    return derived("gradient_accumulation_steps", max(1, steps), "train_batch_size / micro-batch / ranks", total)
+
+
+def _optimizer(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    in_config, in_script = sources.said("deepspeed", "optimizer"), sources.said("script", "optimizer")
+    if in_config is not None:
+        return first("optimizer", in_config, in_script)
+    offload = settings.get("offload_optimizer")
+    forced = sources.deepspeed is None or sources.deepspeed.config.get("zero_force_ds_cpu_optimizer", True)
+    if offload is not None and offload.value in ("cpu", "nvme") and forced:
+        return derived("optimizer", "deepspeed_cpu_adam", "an offloaded optimizer runs as DeepSpeedCPUAdam", in_script)
+    return in_script

@@ -1,0 +1,259 @@
+"""From resolved settings to the memory model's input, and to what is missing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.memory.spec import Fsdp, Generation, Spec
+from lintfit.run.auto import effective_deepspeed_config
+from lintfit.run.model import Hardware
+from lintfit.run.resolve import Sources
+from lintfit.settings import Setting
+
+_DIRECT = (
+    "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
+    "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
+    "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
+    "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model",
+)  # fmt: skip
+
+FAVOURABLE: Mapping[str, Any] = {
+    "micro_batch_size": 1,
+    "seq_len": 512,
+    "gradient_checkpointing": True,
+    "weights_dtype": "bf16",
+    "mixed_precision": "bf16",
+    "gradient_accumulation_steps": 1,
+    "zero_stage": 3,
+    "method": "lora",
+    "loss": "liger",
+    "attention": "flash_attention_2",
+    "padded_batches": False,
+    "offload_optimizer": "cpu",
+    "offload_param": "cpu",
+    "quantization": "nf4",
+}
+"""What to take for a setting that is written but cannot be told: the value that needs least memory.
+
+A run that does not fit even so does not fit; any better verdict is not known.
+"""
+
+_CHOICES: Mapping[str, frozenset[Any]] = {
+    "engine": frozenset({"single", "ddp", "deepspeed", "fsdp"}),
+    "zero_stage": frozenset({0, 1, 2, 3}),
+    "offload_optimizer": frozenset({"none", "cpu", "nvme"}),
+    "offload_param": frozenset({"none", "cpu", "nvme"}),
+    "weights_dtype": frozenset({"fp32", "bf16", "fp16"}),
+    "mixed_precision": frozenset({"no", "bf16", "fp16"}),
+    "method": frozenset({"full", "lora"}),
+    "attention": frozenset({"eager", "sdpa", "flash_attention_2"}),
+    "loss": frozenset({"full", "chunked", "liger"}),
+    "quantization": frozenset({None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"}),
+    "lora_dtype": frozenset({"fp32", "bf16", "fp16"}),
+}
+
+_WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank"})
+
+_DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
+    "adam": "adamw_torch_fused",
+    "adamw": "adamw_torch_fused",
+    "deepspeed_cpu_adam": "adamw_torch_fused",
+    "lion": "lion_32bit",
+    "adagrad": "adagrad",
+    "sgd": "sgd",
+    "muon": "muon",
+}
+"""DeepSpeed's optimizer types by the name with the same state bytes (FusedAdam makes no temporaries)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A spec, or why there is none. ``doubtful`` names settings that were written but could not be told."""
+
+    spec: Spec | None
+    unknown: tuple[str, ...]
+    doubtful: tuple[str, ...]
+
+
+def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware:
+    """GPU, count, nodes and memory, from the settings and lintfit's options."""
+    options = sources.options
+    gpu = _gpu(settings)
+    capacity = options.gpu_memory_bytes or (gpu.usable_bytes if gpu is not None else None)
+    gpus, nodes = settings.get("gpus"), settings.get("nodes")
+    return Hardware(
+        gpu=gpu,
+        gpus=gpus.value if gpus is not None and isinstance(gpus.value, int) and gpus.value > 0 else None,
+        nodes=nodes.value if nodes is not None and isinstance(nodes.value, int) and nodes.value > 0 else 1,
+        capacity_bytes=capacity,
+        host_memory_bytes=options.host_memory_bytes,
+    )
+
+
+def _gpu(settings: Mapping[str, Setting]) -> Gpu | None:
+    named = settings.get("gpu")
+    if named is None or not isinstance(named.value, str):
+        return None
+    from lintfit.catalog import gpus
+
+    return gpus.lookup(named.value)
+
+
+def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> ModelFacts | None:
+    """The model's facts: a named ``config.json``, a local folder, the catalogue, or the Hugging Face cache."""
+    from lintfit.catalog import models
+
+    if sources.options.model_config is not None:
+        return models.from_file(sources.options.model_config)
+    model = settings.get("model")
+    if model is None or not isinstance(model.value, str) or not model.value:
+        return None
+    for folder in (Path(), *folders):
+        local = folder / model.value
+        if (local / "config.json").is_file():
+            return models.from_directory(local)
+    return models.lookup(model.value) or models.from_hf_cache(model.value)
+
+
+def assemble(
+    sources: Sources,
+    settings: Mapping[str, Setting],
+    facts: ModelFacts | None,
+    hardware: Hardware,
+    versions: Mapping[str, str],
+) -> Assembled:
+    """The spec of one rank of this run.
+
+    None where the model is unknown. Settings that nobody states take the spec's defaults and are left out of
+    ``stated``, so that the estimate lists them as assumptions.
+    """
+    if facts is None:
+        return Assembled(None, _missing_model(settings), ())
+    values: dict[str, Any] = {}
+    doubtful: list[str] = []
+    for name in _DIRECT:
+        setting = settings.get(name)
+        if setting is None:
+            continue
+        if setting.known and _allowed(name, setting.value):
+            values[name] = setting.value
+        elif name in FAVOURABLE:
+            values[name] = FAVOURABLE[name]
+            doubtful.append(name)
+    _tidy(values, settings, sources, facts)
+    known = {field.name for field in fields(Spec)}
+    spec = Spec(
+        facts=facts,
+        gpu=hardware.gpu,
+        capacity_bytes=hardware.capacity_bytes,
+        gpus=hardware.gpus or 1,
+        nodes=hardware.nodes,
+        host_memory_bytes=hardware.host_memory_bytes,
+        deepspeed_config=effective_deepspeed_config(sources, settings, facts),
+        versions=dict(versions),
+        stated=frozenset(_stated(settings, doubtful) & known) | _gpus_stated(hardware),
+        **values,
+    )
+    unknown = [] if hardware.capacity_bytes is not None else ["the GPU (--gpu, or gpu in lintfit.toml)"]
+    if hardware.gpus is None and spec.engine != "single":
+        unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
+    return Assembled(spec, tuple(unknown), tuple(doubtful))
+
+
+def _missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    model = settings.get("model")
+    if model is None or not model.known:
+        return ("the model (--model, or model in lintfit.toml)",)
+    return (f'the shape of "{model.value}" (--model-config with its config.json, or model-config in lintfit.toml)',)
+
+
+def _allowed(name: str, value: Any) -> bool:
+    if name in _CHOICES:
+        return isinstance(value, (str, int, type(None))) and value in _CHOICES[name]
+    if name in _WHOLE:
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if name == "lora_targets":
+        return value is None or value == "all-linear" or isinstance(value, (list, tuple))
+    return value is not None
+
+
+def _stated(settings: Mapping[str, Setting], doubtful: list[str]) -> set[str]:
+    return {
+        name
+        for name, setting in settings.items()
+        if setting.known and setting.provenance.kind != "assumed" and name not in doubtful
+    }
+
+
+def _gpus_stated(hardware: Hardware) -> frozenset[str]:
+    return frozenset({"gpus"}) if hardware.gpus is not None else frozenset()
+
+
+def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
+    """Bring the files' values into the spec's form."""
+    for name in ("lora_targets", "lora_modules_to_save"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
+    if values.get("quantization") is not None and values.get("method") != "lora":
+        values.setdefault("method", "full")
+    _optimizer(values, settings)
+    _fsdp(values, settings)
+    _trainer(values, settings)
+    if sources.script is not None:
+        _loading(values, settings, sources)
+
+
+def _optimizer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
+    setting = settings.get("optimizer")
+    if setting is not None and isinstance(setting.value, str):
+        values["optimizer"] = _DEEPSPEED_OPTIMIZERS.get(setting.value.lower(), setting.value)
+
+
+def _fsdp(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
+    if values.get("engine") != "fsdp":
+        return
+    setting = settings.get("fsdp")
+    values["fsdp"] = setting.value if setting is not None and isinstance(setting.value, Fsdp) else Fsdp()
+
+
+def _trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
+    def value(name: str, fallback: Any = None) -> Any:
+        setting = settings.get(name)
+        return setting.value if setting is not None and setting.known else fallback
+
+    trainer = value("trainer", "causal-lm")
+    values["trainer"] = trainer if trainer in ("dpo", "grpo") else "causal-lm"
+    if trainer != "grpo":
+        return
+    completion = value("max_completion_length", 512)
+    if "seq_len" not in settings:
+        values["seq_len"] = (value("max_prompt_length") or 512) + completion
+    colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
+    stage_3 = values.get("zero_stage") == 3
+    gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
+    values["generation"] = Generation(
+        completion_len=completion,
+        vllm_gpu_memory_utilization=value("vllm_gpu_memory_utilization", 0.3) if colocated else 0.0,
+        gather_weights=gathers,
+    )
+
+
+def _loading(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources) -> None:
+    """How the model gets onto the card: partitioned while it loads, or whole first."""
+    assert sources.script is not None
+    script = sources.script.facts
+    loads = [load for load in script.loads if load.taken is not False]
+    configured = script.training_arguments or script.accelerator or script.initialize
+    if values.get("zero_stage") == 3 and loads and configured is not None:
+        values["zero3_init"] = configured.order < min(load.order for load in loads)
+    consumer = script.trainer or script.initialize
+    values["loaded_on_gpu"] = any(
+        move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
+    )
+    upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
+    if upcasts and values.get("engine") == "deepspeed":
+        values["full_load_dtype"] = "fp32"

@@ -1,0 +1,93 @@
+"""Which versions of the libraries a project asks for, from its requirements, pyproject or lock file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel")
+
+_FILES = (
+    "requirements.txt",
+    "requirements-train.txt",
+    "pyproject.toml",
+    "setup.py",
+    "environment.yml",
+    "environment.yaml",
+)
+_LOCKS = ("uv.lock", "poetry.lock")
+_LEVELS = 4
+
+_NAMES = "|".join(LIBRARIES)
+_PIN = re.compile(
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?"""
+    r"""(?P<op>===|==|~=|<=|<)\s*v?(?P<version>\d+(?:\.\d+)*)""",
+    re.ASCII,
+)
+_LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
+
+
+def versions_near(path: Path, root: Path) -> Mapping[str, str]:
+    """Library → version, from the project files beside and above a file, the nearest first.
+
+    ``==`` and ``~=`` give the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``. A library
+    without an upper bound is absent: the newest is assumed.
+    """
+    found: dict[str, str] = {}
+    for folder in _folders(path, root):
+        for name, version in _read_folder(folder).items():
+            found.setdefault(name, version)
+    return found
+
+
+def _folders(path: Path, root: Path) -> Iterator[Path]:
+    folder = path.absolute().parent
+    stop = root.absolute()
+    for _ in range(_LEVELS):
+        yield folder
+        if folder in (stop, folder.parent):
+            return
+        folder = folder.parent
+
+
+@cache
+def _read_folder(folder: Path) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name in _LOCKS:
+        for match in _LOCKED.finditer(_text(folder / name)):
+            found.setdefault(match["name"], match["version"])
+    for name in _FILES:
+        for match in _PIN.finditer(_without_comments(_text(folder / name))):
+            bound = "<" if match["op"] == "<" else ""
+            found.setdefault(match["name"], bound + match["version"])
+    return found
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return ""
+
+
+def before(version: str | None, bound: str) -> bool | None:
+    """Whether a version is older than a bound; None where the version is not known.
+
+    A version written ``<5`` (an upper bound in the requirements) is older than 5.
+    """
+    if version is None:
+        return None
+    exclusive = version.startswith("<")
+    have, want = _parts(version.removeprefix("<")), _parts(bound)
+    return have <= want if exclusive else have < want
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    return tuple(parts + [0] * (3 - len(parts)))
