@@ -1,0 +1,307 @@
+"""An Accelerate config file read as settings, and settings written back into it.
+
+The keys and what ``accelerate launch`` makes of them follow ``accelerate.commands.launch`` and
+``accelerate.utils.dataclasses`` of Accelerate 1.15.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from lintfit.documents.model import DataDocument, Entry, KeyPath, Node, Span
+from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
+from lintfit.sources.values import Reader, coerced_integer, number, one_of, truth, word
+
+if TYPE_CHECKING:
+    from lintfit.findings import FileEdit
+
+DEEPSPEED = "deepspeed_config"
+FSDP = "fsdp_config"
+
+ENGINES: Mapping[str, str] = {
+    "NO": "single",
+    "MULTI_GPU": "ddp",
+    "DEEPSPEED": "deepspeed",
+    "FSDP": "fsdp",
+}
+"""The engine by ``distributed_type``; the other types run on other devices or engines than lintfit models."""
+
+SHARDING_STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2")
+"""FSDP 1's strategies; a number in the file counts from 1 (``accelerate.utils.constants``)."""
+
+_device = one_of("none", "cpu", "nvme")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a setting stands in the file, how it is read, and the engine that it needs to have an effect."""
+
+    name: str
+    path: KeyPath
+    read: Reader
+    engine: str | None = None
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("nodes", ("num_machines",), coerced_integer),
+    Field("zero_stage", (DEEPSPEED, "zero_stage"), coerced_integer, "deepspeed"),
+    Field("offload_optimizer", (DEEPSPEED, "offload_optimizer_device"), _device, "deepspeed"),
+    Field("offload_param", (DEEPSPEED, "offload_param_device"), _device, "deepspeed"),
+    Field("gradient_accumulation_steps", (DEEPSPEED, "gradient_accumulation_steps"), coerced_integer, "deepspeed"),
+    Field("max_grad_norm", (DEEPSPEED, "gradient_clipping"), number, "deepspeed"),
+    Field("deepspeed_config_file", (DEEPSPEED, "deepspeed_config_file"), word, "deepspeed"),
+    Field("zero3_init_flag", (DEEPSPEED, "zero3_init_flag"), truth, "deepspeed"),
+    Field("zero3_save_16bit_model", (DEEPSPEED, "zero3_save_16bit_model"), truth, "deepspeed"),
+    Field("gradient_checkpointing", (FSDP, "fsdp_activation_checkpointing"), truth, "fsdp"),
+    Field("fsdp_auto_wrap_policy", (FSDP, "fsdp_auto_wrap_policy"), word, "fsdp"),
+    Field("fsdp_min_num_params", (FSDP, "fsdp_min_num_params"), coerced_integer, "fsdp"),
+    Field("fsdp_transformer_layer_cls_to_wrap", (FSDP, "fsdp_transformer_layer_cls_to_wrap"), word, "fsdp"),
+    Field("fsdp_cpu_ram_efficient_loading", (FSDP, "fsdp_cpu_ram_efficient_loading"), truth, "fsdp"),
+    Field("tensor_parallel", ("parallelism_config", "parallelism_config_tp_size"), coerced_integer),
+    Field("context_parallel", ("parallelism_config", "parallelism_config_cp_size"), coerced_integer),
+    Field("sequence_parallel", ("parallelism_config", "parallelism_config_sp_size"), coerced_integer),
+)
+
+_FIELD_BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
+
+EXCLUSIVE_WITH_FILE = frozenset(
+    {
+        "zero_stage",
+        "offload_optimizer",
+        "offload_param",
+        "gradient_accumulation_steps",
+        "max_grad_norm",
+        "mixed_precision",
+        "zero3_save_16bit_model",
+    }
+)
+"""Settings that may not stand beside ``deepspeed_config_file`` (``DeepSpeedPlugin._deepspeed_config_checks``)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AccelerateSource:
+    """One Accelerate config file. ``settings`` is what it states under its own ``distributed_type``."""
+
+    document: DataDocument
+    config: Mapping[str, Any]
+    settings: Mapping[str, Setting]
+    dialect: str = "accelerate"
+
+    @property
+    def engine(self) -> str | Special | None:
+        """The engine that ``distributed_type`` asks for; UNKNOWN for one that is not modelled, None unsaid."""
+        setting = self.settings.get("engine")
+        return setting.value if setting else None
+
+    def settings_for(self, engine: str) -> Mapping[str, Setting]:
+        """The settings that count where the command line chooses the engine (``--use_deepspeed``, ``--use_fsdp``,
+        ``--multi_gpu``): the file's ``distributed_type`` is then not looked at."""
+        root = self.document.root
+        if root is None or root.shape != "mapping":
+            return {}
+        found = {setting.name: setting for setting in _settings(self.document, root, engine)}
+        found.pop("engine", None)
+        return found
+
+    def node(self, *path: str | int) -> Node | None:
+        """The value at a key path, or None where the file has none."""
+        return self.document.root.get(*path) if self.document.root else None
+
+    def entry(self, *path: str) -> Entry | None:
+        """The ``key: value`` at a key path, or None."""
+        parent = self.node(*path[:-1])
+        return parent.entry(path[-1]) if parent else None
+
+    def place(self, *path: str | int) -> Place | None:
+        """The place of the value at a key path, or None."""
+        node = self.node(*path)
+        return Place(self.document, node.span) if node else None
+
+    def key_place(self, *path: str) -> Place | None:
+        """The place of the key itself, or None."""
+        entry = self.entry(*path)
+        return Place(self.document, entry.key_span) if entry else None
+
+    def entry_place(self, *path: str) -> Place | None:
+        """The place of key and value together, or None."""
+        entry = self.entry(*path)
+        return Place(self.document, entry.span) if entry else None
+
+    @property
+    def start(self) -> Place:
+        """The place to point at where nothing more exact is to blame: the first character."""
+        offset = self.document.root.span.start if self.document.root else 0
+        return Place(self.document, Span(offset, min(offset + 1, len(self.document.text))))
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the file say ``name = value``; None where it cannot or where it would not count."""
+        return self.write_all({name: value})
+
+    def write_all(self, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+        """The edits that make the file say all of ``changes`` at once; None where it cannot say one of them."""
+        from lintfit.sources.data_writer import Assignments, edits
+
+        assignments: Assignments = {}
+        for name, value in changes.items():
+            found = self._assignments(name, "auto" if value is AUTO else value)
+            if found is None:
+                return None
+            assignments.update(found)
+        return edits(self.document, assignments)
+
+    def _assignments(self, name: str, value: Any) -> dict[KeyPath, Any] | None:
+        if isinstance(value, Special) or (name in EXCLUSIVE_WITH_FILE and "deepspeed_config_file" in self.settings):
+            return None
+        match name:
+            case "gpus":
+                return None if self.engine == "single" else {("num_processes",): value}
+            case "mixed_precision":
+                return {("mixed_precision",): value}
+            case "engine":
+                types = {engine: kind for kind, engine in ENGINES.items()}
+                return {("distributed_type",): types[value]} if value in types else None
+            case "fsdp":
+                return self._fsdp(value)
+            case "offload_optimizer" | "offload_param" if value == "nvme":
+                # The launcher never hands the nvme paths on: this needs a DeepSpeed JSON.
+                return None
+        field = _FIELD_BY_NAME.get(name)
+        if field is None or (field.engine is not None and field.engine != self.engine):
+            return None
+        return {field.path: value}
+
+    def _fsdp(self, value: Any) -> dict[KeyPath, Any] | None:
+        from lintfit.memory.spec import Fsdp
+
+        if not isinstance(value, Fsdp) or self.engine != "fsdp":
+            return None
+        if value.version == 2:
+            if value.strategy not in ("FULL_SHARD", "SHARD_GRAD_OP"):
+                return None
+            strategy: dict[KeyPath, Any] = {(FSDP, "fsdp_reshard_after_forward"): value.strategy == "FULL_SHARD"}
+        else:
+            strategy = {(FSDP, "fsdp_sharding_strategy"): value.strategy}
+        version: dict[KeyPath, Any] = {}
+        if _fsdp_version(self.node(FSDP)) != value.version:
+            version = {(FSDP, "fsdp_version"): value.version}
+        return {**version, **strategy, (FSDP, "fsdp_offload_params"): value.cpu_offload}
+
+
+def read_accelerate(document: DataDocument) -> AccelerateSource:
+    """The settings that an Accelerate file states, each with the span of its value.
+
+    Sections that its ``distributed_type`` leaves unread (``deepspeed_config`` under ``MULTI_GPU``) state nothing.
+    """
+    root = document.root
+    if root is None or root.shape != "mapping":
+        return AccelerateSource(document, {}, {})
+    settings = {setting.name: setting for setting in _settings(document, root, None)}
+    plain = root.plain()
+    return AccelerateSource(document, plain if isinstance(plain, dict) else {}, settings)
+
+
+def _settings(document: DataDocument, root: Node, engine: str | None) -> Iterator[Setting]:
+    stated = _engine(document, root)
+    chosen = engine if engine is not None else stated.value if stated else None
+    if stated is not None:
+        yield stated
+    yield from _processes(document, root, stated if engine is None else None)
+    yield from _mixed_precision(document, root)
+    for field in FIELDS:
+        node = _nested(root, field.path)
+        if node is not None and field.engine in (None, chosen):
+            value = field.read(node.value) if node.shape == "scalar" else UNKNOWN
+            if value is not UNKNOWN or node.value is not None:
+                yield Setting(field.name, value, Provenance.at(document, node.span))
+    if chosen == "fsdp":
+        yield from _fsdp(document, root)
+    gpu_ids = root.get("gpu_ids")
+    if gpu_ids is not None and gpu_ids.value is not None:
+        yield Setting("visible_devices", gpu_ids.value, Provenance.at(document, gpu_ids.span))
+
+
+def _nested(root: Node, path: KeyPath) -> Node | None:
+    """The value at a path; ``fsdp_config`` keys may also be written without their prefix."""
+    node = root.get(*path)
+    if node is None and path[0] == FSDP:
+        node = root.get(FSDP, str(path[1]).removeprefix("fsdp_"))
+    return node
+
+
+def _engine(document: DataDocument, root: Node) -> Setting | None:
+    node = root.get("distributed_type")
+    if node is None:
+        return None
+    # PyYAML reads an unquoted NO as false, which Accelerate takes for "no distribution".
+    kind = "NO" if node.value is False else node.value
+    engine = ENGINES.get(kind, UNKNOWN) if isinstance(kind, str) else UNKNOWN
+    return Setting("engine", engine, Provenance.at(document, node.span, str(kind)))
+
+
+def _processes(document: DataDocument, root: Node, engine: Setting | None) -> Iterator[Setting]:
+    node = root.get("num_processes")
+    stated: Setting | None = None
+    if node is not None and node.value not in (None, -1):
+        stated = Setting("gpus", coerced_integer(node.value), Provenance.at(document, node.span))
+    if engine is not None and engine.value == "single":
+        detail = "distributed_type NO starts one process"
+        place = engine.provenance.place
+        yield Setting("gpus", 1, Provenance("derived", detail, place)).over(
+            stated if stated is not None and stated.value != 1 else None
+        )
+    elif stated is not None:
+        yield stated
+
+
+def _mixed_precision(document: DataDocument, root: Node) -> Iterator[Setting]:
+    node = root.get("mixed_precision")
+    if node is not None and node.value is not None:
+        value = "no" if node.value is False else one_of("no", "fp16", "bf16", "fp8")(node.value)
+        yield Setting("mixed_precision", value, Provenance.at(document, node.span))
+        return
+    old = root.get("fp16")
+    if node is None and old is not None:
+        value = "fp16" if old.value else "no"
+        yield Setting("mixed_precision", value, Provenance.at(document, old.span, "old key"))
+
+
+def _fsdp_version(section: Node | None) -> Literal[1, 2]:
+    node = (section.get("fsdp_version") or section.get("version")) if section else None
+    return 2 if node is not None and coerced_integer(node.value) == 2 else 1
+
+
+def _fsdp(document: DataDocument, root: Node) -> Iterator[Setting]:
+    from lintfit.memory.spec import Fsdp
+
+    section = root.get(FSDP)
+    entry = root.entry(FSDP) or root.entry("distributed_type")
+    if entry is None:
+        return
+    version = _fsdp_version(section)
+    offload = _nested(root, (FSDP, "fsdp_offload_params"))
+    value = Fsdp(
+        version=version,
+        strategy=_strategy(root, version),
+        cpu_offload=offload is not None and truth(offload.value) is True,
+    )
+    yield Setting("fsdp", value, Provenance.at(document, entry.key_span))
+
+
+def _strategy(root: Node, version: int) -> str:
+    """The sharding strategy in FSDP 1's names.
+
+    Under version 1 ``fsdp_reshard_after_forward`` has no effect: the launcher always exports a sharding strategy.
+    """
+    if version == 2:
+        node = _nested(root, (FSDP, "fsdp_reshard_after_forward"))
+        return "SHARD_GRAD_OP" if node is not None and truth(node.value) is False else "FULL_SHARD"
+    node = _nested(root, (FSDP, "fsdp_sharding_strategy"))
+    if node is None or node.value is None:
+        return "FULL_SHARD"
+    index = coerced_integer(node.value)
+    if isinstance(index, int) and 1 <= index <= len(SHARDING_STRATEGIES):
+        return SHARDING_STRATEGIES[index - 1]
+    name = str(node.value).upper()
+    return name if name in SHARDING_STRATEGIES else "FULL_SHARD"
