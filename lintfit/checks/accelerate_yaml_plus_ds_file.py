@@ -1,0 +1,101 @@
+"""The rule accelerate-yaml-plus-ds-file: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog.accelerate_keys import NOT_BESIDE_A_FILE
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.trees import data_of, without
+from lintfit.checks.wording import listed
+from lintfit.documents.model import Entry, KeyPath, Node
+from lintfit.findings import Applicability, Related
+from lintfit.run.model import Run
+from lintfit.settings import Place
+from lintfit.sources.deepspeed import DeepSpeedSource
+
+_SECTION = "deepspeed_config"
+
+_IN_THE_FILE: dict[str, KeyPath] = {
+    "gradient_accumulation_steps": ("gradient_accumulation_steps",),
+    "gradient_clipping": ("gradient_clipping",),
+    "zero_stage": ("zero_optimization", "stage"),
+    "offload_optimizer_device": ("zero_optimization", "offload_optimizer", "device"),
+    "offload_param_device": ("zero_optimization", "offload_param", "device"),
+    "offload_optimizer_nvme_path": ("zero_optimization", "offload_optimizer", "nvme_path"),
+    "offload_param_nvme_path": ("zero_optimization", "offload_param", "nvme_path"),
+    "zero3_save_16bit_model": ("zero_optimization", "stage3_gather_16bit_weights_on_model_save"),
+}
+_ABSENT = {"offload_optimizer_device": "none", "offload_param_device": "none", "zero3_save_16bit_model": False}
+"""What DeepSpeed takes where the file does not say."""
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    found = data_of(context, "accelerate")
+    if found is None:
+        return
+    document, root = found
+    kind, section = root.get("distributed_type"), root.get(_SECTION)
+    if section is None or section.entry("deepspeed_config_file") is None or kind is None or kind.value != "DEEPSPEED":
+        return
+    clashing = _clashing(root, section, context.runs)
+    if not clashing:
+        return
+    settled = all(_agrees(path, entry, context.runs) for path, entry in clashing)
+    file = section.get("deepspeed_config_file")
+    yield Report(
+        Place(document, clashing[0][1].key_span),
+        f"{listed(entry.key for _, entry in clashing)} cannot stand beside deepspeed_config_file: accelerate stops "
+        'with ValueError "When using `deepspeed_config_file`, the following accelerate config variables will be '
+        'ignored"',
+        related=(
+            *(Related(Place(document, entry.key_span), "and here") for _, entry in clashing[1:]),
+            *([Related(Place(document, file.span), "the file is named here")] if file is not None else []),
+        ),
+        fix=without(
+            document,
+            "delete what the DeepSpeed file says already",
+            Applicability.SAFE if settled else Applicability.DISPLAY,
+            *(path for path, _ in clashing),
+        ),
+        help="" if settled else "say it in the DeepSpeed file and delete it here",
+    )
+
+
+def _clashing(root: Node, section: Node, runs: tuple[Run, ...]) -> list[tuple[tuple[str, ...], Entry]]:
+    clashing: list[tuple[tuple[str, ...], Entry]] = [
+        ((_SECTION, entry.key), entry) for entry in section.entries if entry.key in NOT_BESIDE_A_FILE
+    ]
+    precision = root.entry("mixed_precision")
+    if precision is not None and precision.value.value is not None and not _flag_given(runs):
+        clashing.append((("mixed_precision",), precision))
+    return clashing
+
+
+def _flag_given(runs: tuple[Run, ...]) -> bool:
+    """``accelerate launch --mixed_precision`` takes the YAML's own value out of the comparison."""
+    settings = [run.settings.get("mixed_precision") for run in runs]
+    return any(
+        setting is not None
+        and setting.provenance.place is not None
+        and setting.provenance.place.document.kind.value == "shell"
+        for setting in settings
+    )
+
+
+def _agrees(path: tuple[str, ...], entry: Entry, runs: tuple[Run, ...]) -> bool:
+    """Whether the DeepSpeed file says the same, so that deleting the key changes nothing that was meant."""
+    files = [run.deepspeed for run in runs if run.deepspeed is not None]
+    return bool(files) and all(_says(file, path[-1], entry.value.value) for file in files)
+
+
+def _says(file: DeepSpeedSource, key: str, value: object) -> bool:
+    if key == "mixed_precision":
+        on = {
+            name: node is not None and node.value is True
+            for name in ("bf16", "fp16")
+            for node in [file.node(name, "enabled")]
+        }
+        return on == {"bf16": value == "bf16", "fp16": value == "fp16"}
+    node = file.node(*_IN_THE_FILE[key])
+    return (_ABSENT.get(key) if node is None else node.value) == value

@@ -1,0 +1,99 @@
+"""The rule batch-triple-inconsistent: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.checks.readers import reader_of
+from lintfit.checks.trees import assigned, data_of, number, without
+from lintfit.documents.model import DataDocument, Node
+from lintfit.findings import Applicability, Fix, Related
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+_TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    """Without a known world size: whether any number of GPUs makes the three agree."""
+    found = data_of(context, "deepspeed")
+    if found is None or any(_ranks(run) is not None for run in context.runs):
+        return
+    document, root = found
+    triple = _triple(root)
+    if triple is None:
+        return
+    total, micro, steps = triple
+    if total % (micro * steps):
+        yield _report(
+            document,
+            root,
+            f"{_TOTAL} {total} is not a multiple of {micro} × {steps}: no number of GPUs makes "
+            f"micro-batch × accumulation × GPUs come to {total}, and DeepSpeed stops with an AssertionError",
+            context.runs,
+        )
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    ranks = _ranks(run)
+    if run.deepspeed is None or ranks is None or run.deepspeed.document.root is None:
+        return
+    root = run.deepspeed.document.root
+    triple = _triple(root)
+    if triple is None:
+        return
+    total, micro, steps = triple
+    if total != micro * steps * ranks:
+        yield _report(
+            run.deepspeed.document,
+            root,
+            f"{_TOTAL} {total} ≠ {micro} × {steps} × {ranks} = {micro * steps * ranks} "
+            "(micro-batch × accumulation × data-parallel ranks): DeepSpeed stops with an AssertionError",
+            (run,),
+        )
+
+
+def _ranks(run: Run) -> int | None:
+    """Data-parallel ranks, as far as the number of processes is stated; None where it is assumed."""
+    gpus = run.settings.get("gpus")
+    if gpus is None or not gpus.known or gpus.provenance.kind == "assumed":
+        return None
+    parallel = 1
+    for name in ("sequence_parallel", "tensor_parallel", "pipeline_parallel"):
+        parallel *= int(run.value(name, 1) or 1)
+    return int(gpus.value) // parallel if int(gpus.value) % parallel == 0 else None
+
+
+def _triple(root: Node) -> tuple[int, int, int] | None:
+    values = [number(root.get(name)) for name in (_TOTAL, _MICRO, _STEPS)]
+    if any(value is None or value <= 0 or value != int(value) for value in values):
+        return None
+    total, micro, steps = (int(value) for value in values if value is not None)
+    return total, micro, steps
+
+
+def _report(document: DataDocument, root: Node, message: str, runs: tuple[Run, ...]) -> Report:
+    def place(name: str) -> Place:
+        node = root.get(name)
+        assert node is not None
+        return Place(document, node.span)
+
+    return Report(
+        place(_TOTAL),
+        message,
+        related=(Related(place(_MICRO), "the micro-batch"), Related(place(_STEPS), "the accumulation")),
+        fix=_fix(document, runs),
+        help=f"delete {_TOTAL}: DeepSpeed works it out from the other two",
+    )
+
+
+def _fix(document: DataDocument, runs: tuple[Run, ...]) -> Fix | None:
+    reader = reader_of(runs)
+    if reader is None:
+        return None
+    if reader == "deepspeed":
+        return without(document, f"delete {_TOTAL}: it follows from the other two", Applicability.SAFE, (_TOTAL,))
+    message = f'let {_TOTAL} be "auto", which micro-batch, accumulation and ranks fill'
+    return assigned(document, message, Applicability.SAFE, {(_TOTAL,): "auto"})

@@ -1,0 +1,50 @@
+"""The rule duplicate-key: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
+from lintfit.findings import Applicability, FileEdit, Fix, Related
+from lintfit.settings import Place
+
+_CONSEQUENCE = {
+    Kind.JSON: "DeepSpeed raises ValueError, json.load keeps the last",
+    Kind.YAML: "PyYAML silently keeps the last",
+}
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    document = context.document
+    if not isinstance(document, DataDocument) or document.root is None or context.source is None:
+        return
+    for _, node in document.root.walk():
+        first: dict[str, Entry] = {}
+        for index, entry in enumerate(node.entries):
+            earlier = first.setdefault(entry.key, entry)
+            if earlier is not entry:
+                yield _report(document, node, index, earlier)
+
+
+def _report(document: DataDocument, mapping: Node, index: int, earlier: Entry) -> Report:
+    entry = mapping.entries[index]
+    same = entry.value.plain() == earlier.value.plain()
+    what = "twice with the same value" if same else "twice with different values"
+    return Report(
+        Place(document, entry.key_span),
+        f'"{entry.key}" stands {what}: {_CONSEQUENCE.get(document.kind, "the last counts")}',
+        related=(Related(Place(document, earlier.key_span), "first here"),),
+        fix=_drop(document, mapping, index) if same else None,
+        help="" if same else "keep the one that is meant",
+    )
+
+
+def _drop(document: DataDocument, mapping: Node, index: int) -> Fix | None:
+    """Delete the repeated entry, with what separates it from the entry before it."""
+    before, entry = mapping.entries[index - 1], mapping.entries[index]
+    between = document.text[before.span.end : entry.span.start]
+    if document.kind is not Kind.JSON or between.strip() != ",":
+        return None
+    edit = Edit(Span(before.span.end, entry.span.end), "")
+    return Fix("delete the repetition", Applicability.SAFE, (FileEdit(document.path, edit, document),))

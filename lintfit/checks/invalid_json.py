@@ -1,0 +1,65 @@
+"""The rule invalid-json: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.readers import reader_of
+from lintfit.documents.model import Document, Kind, Problem
+from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.settings import Place
+
+_TEMPLATE_NAME = re.compile(r"template", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<[A-Z_]{3,}>|[:\[,]\s*\$?\{?[A-Z][A-Z0-9_]{2,}\}?\s*[,}\]\n]")
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    document = context.document
+    if document.kind is not Kind.JSON or _is_template(document):
+        return
+    for problem in document.problems:
+        if problem.code == "syntax-error":
+            yield _broken(document, problem)
+    loose = [problem for problem in document.problems if problem.code == "not-strict-json"]
+    reader = reader_of(context.runs)
+    if not loose or reader == "deepspeed":
+        return
+    yield Report(
+        Place(document, loose[0].span),
+        f"{_both(loose)}: DeepSpeed's own loader (HJSON) reads this, "
+        "transformers and accelerate (json.load) stop with JSONDecodeError",
+        severity=Severity.ERROR if reader else Severity.WARNING,
+        related=tuple(Related(Place(document, problem.span), problem.detail) for problem in loose[1:]),
+        fix=_strict(document, loose),
+        help="keep the file strict JSON, so that every library reads it",
+    )
+
+
+def _broken(document: Document, problem: Problem) -> Report:
+    return Report(
+        Place(document, problem.span),
+        f"not valid JSON: {problem.detail}; no library can read this config",
+        related=tuple(Related(Place(document, span), message) for span, message in problem.related),
+    )
+
+
+def _both(problems: list[Problem]) -> str:
+    details = [problem.detail for problem in problems]
+    return details[0] if len(details) == 1 else f"{', '.join(details[:-1])} and {details[-1]}"
+
+
+def _strict(document: Document, problems: list[Problem]) -> Fix | None:
+    if not all(problem.edits for problem in problems):
+        return None
+    edits = (edit for problem in problems for edit in problem.edits)
+    return Fix(
+        "rewrite as strict JSON with the same values",
+        Applicability.SAFE,
+        tuple(FileEdit(document.path, edit, document) for edit in edits),
+    )
+
+
+def _is_template(document: Document) -> bool:
+    return bool(_TEMPLATE_NAME.search(document.path.name)) or _PLACEHOLDER.search(document.text) is not None

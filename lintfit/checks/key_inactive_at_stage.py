@@ -1,0 +1,96 @@
+"""The rule key-inactive-at-stage: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog.deepspeed_keys import STAGE3_ONLY
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.trees import data_of, number, without, zero_stage
+from lintfit.checks.wording import listed
+from lintfit.documents.model import DataDocument, Entry, Node
+from lintfit.findings import Applicability, Related, Severity
+from lintfit.settings import Place
+
+_ZERO = "zero_optimization"
+_NONE = ("none", None, False, "auto")
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    found = data_of(context, "deepspeed")
+    if found is not None:
+        document, root = found
+        stage = zero_stage(root)
+        section = root.get(_ZERO)
+        if stage is not None and section is not None and section.shape == "mapping":
+            yield from _deepspeed(document, section, stage)
+    found = data_of(context, "accelerate")
+    if found is not None:
+        yield from _accelerate(*found)
+
+
+def _deepspeed(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
+    for name, least in (("offload_param", 3), ("offload_optimizer", 1)):
+        entry = section.entry(name)
+        device = entry.value.get("device") if entry is not None else None
+        if entry is not None and stage < least and device is not None and device.value not in _NONE:
+            yield _inactive_offload(document, (_ZERO, name), entry, stage, least)
+    ratio = section.get("offload_optimizer", "ratio")
+    value = number(ratio)
+    if ratio is not None and value is not None and value < 1 and stage != 3:
+        yield Report(
+            Place(document, ratio.span),
+            f'"offload_optimizer.ratio" below 1 needs ZeRO stage 3; at stage {stage} DeepSpeed stops with an '
+            "AssertionError",
+            severity=Severity.ERROR,
+            help="delete it, or use stage 3",
+        )
+    if stage < 3:
+        yield from _stage3_keys(document, section, stage)
+
+
+def _inactive_offload(document: DataDocument, path: tuple[str, ...], entry: Entry, stage: int, least: int) -> Report:
+    what = "parameters" if "param" in entry.key else "optimizer states"
+    needs = "stage 3" if least == 3 else "stage 1, 2 or 3"
+    return Report(
+        Place(document, entry.key_span),
+        f'"{entry.key}" has no effect at ZeRO stage {stage}: it needs {needs}, and the {what} stay on the GPU',
+        fix=without(document, "delete it: nothing reads it at this stage", Applicability.SAFE, path),
+    )
+
+
+def _stage3_keys(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
+    idle = [
+        entry
+        for entry in section.entries
+        if entry.key in STAGE3_ONLY and entry.key.startswith("stage3_") and entry.value.value not in _NONE
+    ]
+    if not idle:
+        return
+    yield Report(
+        Place(document, idle[0].key_span),
+        f"{listed(entry.key for entry in idle)} "
+        f"{'has' if len(idle) == 1 else 'have'} no effect at ZeRO stage {stage}: only stage 3 reads them",
+        severity=Severity.INFO,
+        related=tuple(Related(Place(document, entry.key_span), "also idle") for entry in idle[1:]),
+        fix=without(
+            document,
+            "delete what nothing reads at this stage",
+            Applicability.SAFE,
+            *((_ZERO, entry.key) for entry in idle),
+        ),
+    )
+
+
+def _accelerate(document: DataDocument, root: Node) -> Iterator[Report]:
+    section = root.get("deepspeed_config")
+    kind = root.get("distributed_type")
+    if section is None or section.shape != "mapping" or kind is None or kind.value != "DEEPSPEED":
+        return
+    stage = number(section.get("zero_stage")) if section.get("zero_stage") is not None else 2
+    if stage is None or section.get("deepspeed_config_file") is not None:
+        return
+    for name, least in (("offload_param_device", 3), ("offload_optimizer_device", 1)):
+        entry = section.entry(name)
+        if entry is not None and stage < least and entry.value.value not in _NONE:
+            yield _inactive_offload(document, ("deepspeed_config", name), entry, int(stage), least)

@@ -1,0 +1,59 @@
+"""The rule precision-block-conflict: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.checks.trees import assigned, data_of
+from lintfit.documents.model import DataDocument, Node
+from lintfit.findings import Applicability, Fix, Related
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    found = data_of(context, "deepspeed")
+    if found is None:
+        return
+    document, root = found
+    section = "bf16" if root.entry("bf16") is not None else "bfloat16"
+    bf16, fp16 = root.get(section, "enabled"), root.get("fp16", "enabled")
+    if _on(bf16) and _on(fp16):
+        assert bf16 is not None and fp16 is not None
+        yield Report(
+            Place(document, fp16.span),
+            "bf16 and fp16 are both enabled: DeepSpeed stops with an AssertionError",
+            related=(Related(Place(document, bf16.span), "bf16 is enabled here"),),
+            fix=_keep_one(document, section, context.runs),
+            help="keep bf16 on GPUs of compute capability 8.0 and up, fp16 on older ones",
+        )
+
+
+def _on(node: Node | None) -> bool:
+    return node is not None and node.value is True
+
+
+def _keep_one(document: DataDocument, bf16: str, runs: Sequence[Run]) -> Fix | None:
+    native = {run.hardware.gpu.native_bf16 if run.hardware.gpu else None for run in runs}
+    if native not in ({True}, {False}):
+        return None
+    off, kept = ("fp16", "bf16") if native == {True} else (bf16, "fp16")
+    return assigned(document, f"keep {kept}, switch {off} off", Applicability.UNSAFE, {(off, "enabled"): False})
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    """The trainer's own flags; a DeepSpeed JSON is judged by itself."""
+    script = context.run.script
+    arguments = script.facts.training_arguments if script is not None else None
+    if arguments is None:
+        return
+    bf16, fp16 = arguments.argument("bf16"), arguments.argument("fp16")
+    if bf16 is not None and fp16 is not None and bf16.value is True and fp16.value is True:
+        yield Report(
+            fp16.provenance.place or fp16.place,
+            "bf16 and fp16 are both true: TrainingArguments stops with ValueError "
+            '"At most one of fp16 and bf16 can be True"',
+            related=(Related(bf16.provenance.place or bf16.place, "bf16 is set here"),),
+            help="keep bf16 on GPUs of compute capability 8.0 and up, fp16 on older ones",
+        )

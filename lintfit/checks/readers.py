@@ -1,0 +1,34 @@
+"""Which library reads the files of a run, and in which version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from lintfit.checks.versions import numbers
+from lintfit.run.model import Run
+
+Reader = Literal["transformers", "accelerate", "deepspeed"]
+"""Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
+
+
+def reader_of(runs: Iterable[Run]) -> Reader | None:
+    """Who reads the DeepSpeed JSON of these runs; None where no script says so, or where they disagree."""
+    readers = {_reader(run) for run in runs}
+    return readers.pop() if len(readers) == 1 else None
+
+
+def _reader(run: Run) -> Reader | None:
+    if run.script is None:
+        return "accelerate" if run.accelerate is not None else None
+    facts = run.script.facts
+    if facts.training_arguments is not None or facts.trainer is not None:
+        return "transformers"
+    if facts.accelerator is not None or run.accelerate is not None:
+        return "accelerate"
+    return "deepspeed" if facts.initialize is not None and facts.initialize.name == "initialize" else None
+
+
+def version(runs: Iterable[Run], library: str) -> tuple[int, ...] | None:
+    """The lowest version of a library that these runs state, as numbers; None where none states one."""
+    return min((numbers(run.versions[library]) for run in runs if library in run.versions), default=None)

@@ -1,0 +1,79 @@
+"""Finds the modules of rules and runs them, importing only what the files at hand need.
+
+A rule's module has the name of its page with underscores and defines ``check_file``, ``check_run`` or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.findings import Finding
+from lintfit.rules_catalog import Rule, load_rules
+
+Enabled = Callable[[Rule], bool]
+"""Whether a rule is wanted: ``--select``, ``--ignore`` and the config decide."""
+
+
+def module_of(name: str) -> ModuleType:
+    """The module of the rule with this name. Raises ModuleNotFoundError where there is a page and no module."""
+    return import_module(f"lintfit.checks.{name.replace('-', '_')}")
+
+
+@cache
+def _wanted(dialects: frozenset[str]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in load_rules().values() if "any" in rule.files or not dialects.isdisjoint(rule.files))
+
+
+def rules_for(dialects: Collection[str], enabled: Enabled | None = None) -> list[tuple[Rule, ModuleType]]:
+    """The rules that concern documents of these dialects, each with its module, in the order of the pages."""
+    return [(rule, module_of(rule.name)) for rule in _wanted(frozenset(dialects)) if enabled is None or enabled(rule)]
+
+
+def run_file_checks(context: FileContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+    """What the rules say of one document on its own.
+
+    A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind.
+    """
+    dialect = context.source.dialect if context.source else _DIALECT_OF_KIND.get(context.document.kind.value, "")
+    for rule, module in rules_for({dialect}, enabled):
+        check = getattr(module, "check_file", None)
+        if check is not None:
+            for report in check(context):
+                yield _finding(rule, report, None)
+
+
+_DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script", "shell": "launcher"}
+
+
+def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+    """What the rules say of one run: its settings, its estimate and its plan."""
+    run = context.run
+    present = {
+        "deepspeed": run.deepspeed,
+        "accelerate": run.accelerate,
+        "script": run.script,
+        "launcher": run.launch,
+    }
+    for rule, module in rules_for({name for name, source in present.items() if source is not None}, enabled):
+        check = getattr(module, "check_run", None)
+        if check is not None:
+            for report in check(context):
+                yield _finding(rule, report, run.id)
+
+
+def _finding(rule: Rule, report: Report, run: str | None) -> Finding:
+    return Finding(
+        rule=rule.name,
+        code=rule.code,
+        severity=rule.severity if report.severity is None else report.severity,
+        message=report.message,
+        place=report.place,
+        related=report.related,
+        run=run,
+        fix=report.fix,
+        help=report.help,
+    )

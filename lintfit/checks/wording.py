@@ -1,0 +1,39 @@
+"""How messages write sizes, counts and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lintfit.memory.result import Estimate
+from lintfit.memory.spec import GIB
+
+
+def gib(size: int | float) -> str:
+    """Bytes as ``13.0 GiB``; a tenth is as fine as any estimate is."""
+    return f"{size / GIB:,.1f} GiB"
+
+
+def of_gib(size: int | float, capacity: int | float) -> str:
+    """Bytes of a capacity: ``27.9 of 23.7 GiB``."""
+    return f"{size / GIB:,.1f} of {gib(capacity)}"
+
+
+def billions(parameters: int) -> str:
+    """A parameter count as ``7.0 B`` or ``494 M``."""
+    return f"{parameters / 1e9:.1f} B" if parameters >= 10**9 else f"{parameters / 1e6:.0f} M"
+
+
+def listed(names: Iterable[str], conjunction: str = "and") -> str:
+    """``"a"``, ``"a" and "b"``, ``"a", "b" and "c"``."""
+    quoted = [f'"{name}"' for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def peak(estimate: Estimate) -> str:
+    """A peak against its card: ``27.9 of 23.7 GiB``, or the bare size where the card is unknown."""
+    likely = estimate.peak.likely
+    return of_gib(likely, estimate.capacity_bytes) if estimate.capacity_bytes is not None else gib(likely)
