@@ -47,12 +47,26 @@ class MoE:
 
 
 @dataclass(frozen=True, slots=True)
+class VisionTower:
+    """The image encoder of a vision-language model. ``tokens`` is what one image of ``image_size`` adds to the
+    sequence; None where it depends on the image."""
+
+    hidden: int
+    layers: int
+    heads: int
+    intermediate: int
+    patch: int
+    image_size: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFacts:
     """An architecture's numbers, from a ``config.json`` or the catalogue.
 
     Sizes are elements, ``heads`` counts query heads. ``tensors`` lists every parameter tensor (tied weights
     once), so that totals, the largest tensor, LoRA targets and quantisable modules all come from one place.
-    ``config`` is the ``config.json`` content that the facts were made from. ``exact`` is False where the
+    ``config`` is the ``config.json`` content that the facts were made from, with transformers' defaults filled in. ``exact`` is False where the
     architecture's tensors are approximated by a family of the same shape; ``notes`` say how.
     """
 
@@ -74,7 +88,16 @@ class ModelFacts:
     checkpoint_dtype: str | None = None
     """dtype of the published weights as the config states it: ``bf16``, ``fp16``, ``fp32`` or None."""
     sliding_window: int | None = None
+    sliding_layers: int = 0
+    """Layers that attend only within ``sliding_window``."""
+    rotary_dim: int = 0
+    """Elements of each head that rotary embedding turns; 0 without rotary embedding."""
+    qk_norm: bool = False
+    parallel_residual: bool = False
+    attention_softcap: float | None = None
+    logit_softcap: float | None = None
     moe: MoE | None = None
+    vision: VisionTower | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = True
     notes: tuple[str, ...] = ()

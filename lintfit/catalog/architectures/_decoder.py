@@ -1,0 +1,77 @@
+"""The pre-norm decoder with llama's parameter names, which many families share with small differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm
+from lintfit.catalog.facts import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Where a family differs from llama.
+
+    ``layer_norms`` are the per-layer norms of hidden size, ``qk_norm`` the sizes of the norms on queries and keys
+    (None for none). ``prefix`` is the decoder's name, ``head_name`` the output projection's.
+    """
+
+    qkv_bias: bool = False
+    out_bias: bool = False
+    mlp_bias: bool = False
+    norm_bias: bool = False
+    norm_weight: bool = True
+    layer_norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
+    qk_norm: tuple[int, int] | None = None
+    prefix: str = "model"
+    head_name: str = "lm_head"
+
+
+def layer_norms(shape: Shape, style: Style) -> list[Tensor]:
+    """The norms of all layers, those on queries and keys included."""
+    layer = f"{style.prefix}.layers.{{}}"
+    found: list[Tensor] = []
+    if style.qk_norm:
+        found += norm(f"{layer}.self_attn.q_norm", style.qk_norm[0], shape.layers)
+        found += norm(f"{layer}.self_attn.k_norm", style.qk_norm[1], shape.layers)
+    if style.norm_weight:
+        for name in style.layer_norms:
+            found += norm(f"{layer}.{name}", shape.hidden, shape.layers, bias=style.norm_bias)
+    return found
+
+
+def around(shape: Shape, style: Style, layers: list[Tensor]) -> tuple[Tensor, ...]:
+    """The layers between the embedding and the final norm and head."""
+    final = norm(f"{style.prefix}.norm", shape.hidden, bias=style.norm_bias, where="final") if style.norm_weight else []
+    return (
+        *embedding(f"{style.prefix}.embed_tokens", shape.vocab, shape.hidden),
+        *layers,
+        *final,
+        *head(shape, style.head_name),
+    )
+
+
+def self_attention(shape: Shape, style: Style) -> list[Tensor]:
+    """The attention projections of all layers."""
+    name = f"{style.prefix}.layers.{{}}.self_attn"
+    return attention(name, shape, shape.layers, bias=style.qkv_bias, out_bias=style.out_bias)
+
+
+def decoder(shape: Shape, style: Style) -> tuple[Tensor, ...]:
+    """A whole dense decoder with a gated MLP."""
+    mlp = gated_mlp(
+        f"{style.prefix}.layers.{{}}.mlp", shape.hidden, shape.intermediate, shape.layers, bias=style.mlp_bias
+    )
+    return around(shape, style, [*self_attention(shape, style), *mlp, *layer_norms(shape, style)])
+
+
+def fused_decoder(shape: Shape, style: Style) -> tuple[Tensor, ...]:
+    """A dense decoder whose query, key and value projections are one, and whose gate and up projections are one."""
+    layer = f"{style.prefix}.layers.{{}}"
+    layers = [
+        *linear(f"{layer}.self_attn.o_proj", shape.hidden, shape.query, shape.layers),
+        *linear(f"{layer}.self_attn.qkv_proj", shape.query + 2 * shape.key_value, shape.hidden, shape.layers),
+        *linear(f"{layer}.mlp.gate_up_proj", 2 * shape.intermediate, shape.hidden, shape.layers),
+        *linear(f"{layer}.mlp.down_proj", shape.hidden, shape.intermediate, shape.layers),
+    ]
+    return around(shape, style, [*layers, *layer_norms(shape, style)])

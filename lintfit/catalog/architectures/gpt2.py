@@ -1,0 +1,72 @@
+"""GPT-2, DistilGPT-2 and Cerebras-GPT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("n_embd", "n_layer", "n_head", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50257,
+    "n_positions": 1024,
+    "n_embd": 768,
+    "n_layer": 12,
+    "n_head": 12,
+    "n_inner": None,
+    "activation_function": "gelu_new",
+    "resid_pdrop": 0.1,
+    "embd_pdrop": 0.1,
+    "attn_pdrop": 0.1,
+    "scale_attn_weights": True,
+    "reorder_and_upcast_attn": False,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    hidden = config.size("n_embd", kind="hidden")
+    heads = config.size("n_head", kind="heads")
+    return Shape(
+        hidden=hidden,
+        layers=config.size("n_layer", kind="layers"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim_of(config, "n_embd", "n_head"),
+        intermediate=config.size("n_inner", kind="intermediate", default=4 * hidden),
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=False,
+        norm="layernorm",
+        activation=config.text("activation_function"),
+        max_positions=config.size("n_positions", "n_ctx", kind="positions"),
+    )
+
+
+def conv1d(name: str, inputs: int, outputs: int, copies: int) -> list[Tensor]:
+    """A linear layer that transformers stores transposed (in, out)."""
+    return [
+        Tensor(f"{name}.weight", (inputs, outputs), copies, "linear"),
+        Tensor(f"{name}.bias", (outputs,), copies, "bias"),
+    ]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers = numbers.hidden, numbers.layers
+    layer = "transformer.h.{}"
+    return (
+        *embedding("transformer.wte", numbers.vocab, hidden),
+        *embedding("transformer.wpe", numbers.max_positions or 0, hidden),
+        *norm(f"{layer}.ln_1", hidden, layers, bias=True),
+        *conv1d(f"{layer}.attn.c_attn", hidden, 3 * hidden, layers),
+        *conv1d(f"{layer}.attn.c_proj", hidden, hidden, layers),
+        *norm(f"{layer}.ln_2", hidden, layers, bias=True),
+        *conv1d(f"{layer}.mlp.c_fc", hidden, numbers.intermediate, layers),
+        *conv1d(f"{layer}.mlp.c_proj", numbers.intermediate, hidden, layers),
+        *norm("transformer.ln_f", hidden, bias=True, where="final"),
+        *head(numbers),
+    )

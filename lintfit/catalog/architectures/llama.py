@@ -1,0 +1,35 @@
+"""Llama 1 to 3, and the many models published with its class: Yi, Vicuna, DeepSeek LLM and coder, SmolLM, TinyLlama."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "attention_dropout": 0.0,
+}
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    bias = config.flag("attention_bias")
+    return decoder(shape(config), Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))

@@ -1,0 +1,82 @@
+"""OPT and Galactica."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    embedding,
+    head_dim_of,
+    linear,
+    norm,
+    plain_mlp,
+)
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "vocab_size")
+POSITION_OFFSET = 2
+"""OPT's table of positions has two rows more than it has positions (transformers ``OPTLearnedPositionalEmbedding``)."""
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50272,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "ffn_dim": 3072,
+    "max_position_embeddings": 2048,
+    "do_layer_norm_before": True,
+    "_remove_final_layer_norm": False,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "num_attention_heads": 12,
+    "activation_function": "relu",
+    "layerdrop": 0.0,
+    "enable_bias": True,
+    "layer_norm_elementwise_affine": True,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    heads = config.size("num_attention_heads", kind="heads")
+    return Shape(
+        hidden=config.size("hidden_size", kind="hidden"),
+        layers=config.size("num_hidden_layers", kind="layers"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim_of(config, "hidden_size", "num_attention_heads"),
+        intermediate=config.size("ffn_dim", kind="intermediate"),
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=False,
+        norm="layernorm",
+        activation=config.text("activation_function"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers = numbers.hidden, numbers.layers
+    bias, affine = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
+    width = config.size("word_embed_proj_dim", kind="hidden", default=hidden)
+    layer = "model.decoder.layers.{}"
+    found = [
+        *embedding("model.decoder.embed_tokens", numbers.vocab, width),
+        *embedding("model.decoder.embed_positions", (numbers.max_positions or 0) + POSITION_OFFSET, hidden),
+        *attention(f"{layer}.self_attn", numbers, layers, bias=bias, out_bias=bias, out="out_proj"),
+        *plain_mlp(layer, hidden, numbers.intermediate, layers, up="fc1", down="fc2", bias=bias),
+    ]
+    if width != hidden:
+        found += linear("model.decoder.project_in", hidden, width, where="embedding")
+        found += linear("model.decoder.project_out", width, hidden, where="final")
+    if affine:
+        found += norm(f"{layer}.self_attn_layer_norm", hidden, layers, bias=True)
+        found += norm(f"{layer}.final_layer_norm", hidden, layers, bias=True)
+        if config.flag("do_layer_norm_before") and not config.flag("_remove_final_layer_norm"):
+            found += norm("model.decoder.final_layer_norm", hidden, bias=True, where="final")
+    if not numbers.tied:
+        found += linear("lm_head", numbers.vocab, width, role="lm_head", where="head")
+    return tuple(found)

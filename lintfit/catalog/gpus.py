@@ -1,0 +1,169 @@
+"""Facts about GPUs by every name people use for them: product names, short names, SLURM gres, cloud instances.
+
+A name that several cards share stands for the one with the least memory ("a100" is the 40 GB card), so that a verdict
+never promises memory that may not be there; :func:`ambiguous` lists the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lintfit.catalog.facts import Gpu
+
+DATA = Path(__file__).parent / "data" / "gpus.json"
+GIB = 2**30
+NATIVE_BF16_SINCE = (8, 0)
+"""Ampere (torch ``is_bf16_supported(including_emulation=False)``); FlashAttention 2 needs the same."""
+NOISE = re.compile(
+    r"nvidia|geforce|tesla|quadro|titanv?(?=rtx)|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx"
+)
+MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
+SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
+COUNT_BEFORE = re.compile(r"^\s*(\d+)\s*[x*×]\s*(?=[a-z])", re.IGNORECASE)
+COUNT_AFTER = re.compile(r"(?<=[a-z0-9])\s*[x*×]\s*(\d+)\s*$", re.IGNORECASE)
+GRES = re.compile(
+    r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d+)",
+    re.IGNORECASE,
+)
+CLOUD_GPU = re.compile(r"^gpu_(\d+)x_(\w+)$", re.IGNORECASE)
+
+
+def key_of(name: str) -> str:
+    """What is left of a name that matters: ``NVIDIA GeForce RTX 3090`` and ``rtx-3090`` are both ``3090``."""
+    text = MEMORY.sub(r"\1gb", COUNT_AFTER.sub("", COUNT_BEFORE.sub("", name)).lower())
+    return NOISE.sub("", re.sub(r"[^a-z0-9]", "", text))
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    return data
+
+
+def _gpu(name: str, row: Mapping[str, Any]) -> Gpu:
+    capability = tuple(int(part) for part in row["cc"].split(".")) if row.get("cc") else None
+    nvidia = (capability[0], capability[1]) if capability else None
+    modern = nvidia >= NATIVE_BF16_SINCE if nvidia else row.get("modern")
+    return Gpu(
+        name=name,
+        usable_bytes=int(row["usable_gib"] * GIB),
+        vendor_gb=float(row["gb"]),
+        compute_capability=nvidia,
+        native_bf16=modern,
+        flash_attention_2=modern,
+        source=str(row["source"]),
+    )
+
+
+@functools.cache
+def gpus() -> Mapping[str, Gpu]:
+    """Every GPU of the catalogue by its full name."""
+    return {name: _gpu(name, row) for name, row in _data()["gpus"].items()}
+
+
+def _spellings() -> Iterator[tuple[str, str]]:
+    """Every key with the full name that it may stand for."""
+    for name, row in _data()["gpus"].items():
+        yield key_of(name), name
+        for alias in row.get("aliases", ()):
+            yield key_of(alias), name
+
+
+@functools.cache
+def _by_key() -> Mapping[str, tuple[Gpu, ...]]:
+    """Cards by key, the one with the least memory first."""
+    found: dict[str, dict[str, Gpu]] = {}
+    for key, name in _spellings():
+        found.setdefault(key, {})[name] = gpus()[name]
+    return {key: tuple(sorted(cards.values(), key=lambda gpu: gpu.usable_bytes)) for key, cards in found.items()}
+
+
+def ambiguous(name: str) -> tuple[Gpu, ...]:
+    """All cards that a name may stand for, least memory first; one where it is clear, none where it is unknown."""
+    mig = SLICE.search(name)
+    if mig is None:
+        return _by_key().get(key_of(name), ())
+    slices = [gpu for gpu in gpus().values() if f"MIG {mig[0].lower()}" in gpu.name]
+    parent = key_of(SLICE.sub("", name.lower()).replace("mig", ""))[:4]
+    own = [gpu for gpu in slices if parent and parent in gpu.name.lower()]
+    return tuple(sorted(own or slices, key=lambda gpu: gpu.usable_bytes))
+
+
+def lookup(name: str) -> Gpu | None:
+    """The GPU that a name stands for, or None: ``RTX 3090``, ``a100``, ``A100-SXM4-80GB``, ``gpu:a100:4``, ``1g.10gb``.
+
+    Of several cards with one name the one with the least memory. A cloud instance's name gives its card.
+    """
+    cards = ambiguous(name)
+    if cards:
+        return cards[0]
+    on_instance = instance(name)
+    if on_instance is not None:
+        return on_instance[0]
+    return parse_gres(name)[0] if re.search(r"[:=]", name) else None
+
+
+def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
+    """Card and count of a SLURM ``--gres``/``--gpus`` value or of a cloud scheduler's ``NAME:COUNT``.
+
+    ``gpu:a100:4`` is the card and 4, ``gpu:4`` or ``4`` no card and 4, ``gpu`` no card and 1. The count is None where
+    the text does not state GPUs.
+    """
+    for part in re.split(r",(?![^(]*\))", text.strip().strip("\"'")):
+        item = re.sub(r"\(.*?\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
+        found = _gres_item(item)
+        if found is not None:
+            return found
+    return None, None
+
+
+def _gres_item(item: str) -> tuple[Gpu | None, int] | None:
+    """One item of a gres list; None where it is about something else."""
+    if item.lower() == "gpu":
+        return None, 1
+    counted = GRES.fullmatch(item)
+    if counted:
+        cards = ambiguous(counted["name"]) if counted["name"] else ()
+        if cards or counted["gpu"] or not counted["name"]:
+            return (cards[0] if cards else None), int(counted["count"])
+        return None
+    card = re.sub(r"^gpu[:=/]", "", item, flags=re.IGNORECASE)
+    cards = ambiguous(card)
+    if not cards:
+        return (None, 1) if card != item else None
+    count = COUNT_BEFORE.match(card) or COUNT_AFTER.search(card)
+    return cards[0], int(count[1]) if count else 1
+
+
+@functools.cache
+def _instances() -> Mapping[str, tuple[str, int]]:
+    return {name.lower(): (card, count) for name, (card, count) in _data()["instances"].items()}
+
+
+def instance(name: str) -> tuple[Gpu, int] | None:
+    """Card and number of cards of a cloud instance type (``p4d.24xlarge``, ``a2-highgpu-8g``), or None."""
+    wanted = name.strip().lower().removeprefix("ml.")
+    if wanted in _instances():
+        card, count = _instances()[wanted]
+        return gpus()[card], count
+    lambda_cloud = CLOUD_GPU.match(wanted)
+    if lambda_cloud:
+        cards = ambiguous(lambda_cloud[2].replace("_", " "))
+        return (cards[0], int(lambda_cloud[1])) if cards else None
+    return None
+
+
+def suggest(name: str) -> str | None:
+    """The name of the known GPU or instance that an unknown name most resembles, or None."""
+    import difflib
+
+    close = difflib.get_close_matches(key_of(name), _by_key(), n=1, cutoff=0.7)
+    if close:
+        return _by_key()[close[0]][0].name
+    wanted = difflib.get_close_matches(name.strip().lower(), _instances(), n=1, cutoff=0.7)
+    return wanted[0] if wanted else None

@@ -1,0 +1,275 @@
+"""Facts about models: by Hugging Face id, by the content of a ``config.json``, or from a directory that holds one."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lintfit.catalog import architectures
+from lintfit.catalog.config import CatalogError, Config
+from lintfit.catalog.facts import ModelFacts
+
+__all__ = [
+    "CatalogError",
+    "find",
+    "from_config",
+    "from_directory",
+    "from_hf_cache",
+    "ids",
+    "lookup",
+    "suggest",
+]
+
+DATA = Path(__file__).parent / "data" / "models.json"
+LARGEST_CONFIG_BYTES = 8 * 2**20
+"""Configs of published models are a few KiB; some with many ``id2label`` entries reach 1 MiB."""
+DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32"}
+LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
+TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
+QUANTISED_COPY = re.compile(
+    r"-(unsloth-)?(bnb-(4|8)bit|awq(-int4)?|gptq(-int(4|8))?(-\w+)?|(4|8)bits?|gguf|fp8|int(4|8))$", re.IGNORECASE
+)
+
+
+def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
+    """Facts of the model that a ``config.json`` describes.
+
+    ``name`` is how messages and the facts call it. An unknown ``model_type`` with llama's keys is taken as a llama
+    (``exact`` is False and ``notes`` say so). Raises :class:`CatalogError` with one line for missing, negative or
+    absurd numbers, for a hidden size that the heads do not divide, and for an architecture of unknown shape.
+    """
+    origin = name or "config.json"
+    if not isinstance(config, Mapping):
+        raise CatalogError(f"{origin}: must be a JSON object with a model's config")
+    model_type = config.get("model_type")
+    if model_type is not None and not isinstance(model_type, str):
+        raise CatalogError(f"{origin}: model_type is {model_type!r}, must be a string such as 'llama'")
+    module = architectures.find(model_type) if model_type else None
+    if module is not None:
+        return _facts(module, config, origin, name)
+    part = next((key for key in TEXT_PARTS if isinstance(config.get(key), Mapping)), None)
+    if part is not None:
+        return _text_part(config, part, origin, name)
+    return _llama_like(config, origin, name)
+
+
+def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str, required: bool = True) -> ModelFacts:
+    """Facts by the architecture's own module."""
+    normalised = getattr(module, "normalised", None)
+    values = normalised(given) if normalised else given
+    config = Config(values, module.DEFAULTS, origin)
+    if required:
+        config.require(module.REQUIRED)
+    shape = module.shape(config)
+    dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
+    return ModelFacts(
+        name=name or str(given.get("_name_or_path") or given.get("model_type") or "config.json"),
+        model_type=str(given.get("model_type") or module.__name__.rpartition(".")[2]),
+        hidden=shape.hidden,
+        layers=shape.layers,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        intermediate=shape.intermediate,
+        vocab=shape.vocab,
+        tied=shape.tied,
+        gated=shape.gated,
+        norm=shape.norm,
+        activation=shape.activation,
+        tensors=module.tensors(config),
+        max_positions=shape.max_positions,
+        checkpoint_dtype=DTYPES.get(dtype),
+        sliding_window=shape.sliding_window,
+        sliding_layers=shape.sliding_layers,
+        rotary_dim=shape.rotary_dim,
+        qk_norm=shape.qk_norm,
+        parallel_residual=shape.parallel_residual,
+        attention_softcap=shape.attention_softcap,
+        logit_softcap=shape.logit_softcap,
+        moe=shape.moe,
+        vision=shape.vision,
+        config=dict(config),
+        notes=tuple(getattr(module, "NOTES", ())),
+        source=origin,
+    )
+
+
+def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> ModelFacts:
+    """Facts of a multimodal model that lintfit has no module for: its language model alone."""
+    model_type = str(config.get("model_type") or "multimodal")
+    inner = dict(config[part])
+    for key in ("tie_word_embeddings", "torch_dtype", "dtype"):
+        if key in config:
+            inner.setdefault(key, config[key])
+    module = architectures.find(str(inner.get("model_type") or ""))
+    if module is None:
+        facts = _llama_like(inner, f"{origin}: {part}", name)
+    else:
+        facts = _facts(module, inner, f"{origin}: {part}", name, required=False)
+    note = f"model_type {model_type!r} is not known; the facts are of its {part} alone, without encoders"
+    return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note))
+
+
+def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
+    """Facts of an unknown architecture whose config has llama's keys."""
+    model_type = config.get("model_type")
+    missing = [key for key in LLAMA_KEYS if config.get(key) is None]
+    if missing:
+        what = "model_type is missing" if model_type is None else f"model_type is {model_type!r}, which is not known"
+        raise CatalogError(f"{origin}: {what}, and without {missing[0]} it cannot be taken as a llama-like model")
+    module = architectures.find("llama")
+    assert module is not None
+    facts = _facts(module, config, origin, name)
+    note = f"model_type {model_type!r} is not known; taken as a llama-like model"
+    return replace(facts, exact=False, notes=(*facts.notes, note))
+
+
+def from_directory(path: Path | str, name: str = "") -> ModelFacts:
+    """Facts from ``config.json`` in a directory, or from a config file itself. Raises :class:`CatalogError`."""
+    file = Path(path)
+    if file.is_dir():
+        file = file / "config.json"
+    try:
+        if file.stat().st_size > LARGEST_CONFIG_BYTES:
+            raise CatalogError(f"{file}: larger than {LARGEST_CONFIG_BYTES} bytes; not a model's config.json")
+        config = json.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise CatalogError(f"{file}: not valid JSON ({str(error).splitlines()[0]})") from error
+    return replace(from_config(config, name=str(file)), name=name or file.parent.name)
+
+
+def hf_cache() -> Path:
+    """Where huggingface_hub keeps downloads, by the same environment variables in the same order."""
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(variable):
+            return Path(os.environ[variable]).expanduser()
+    if os.environ.get("HF_HOME"):
+        return Path(os.environ["HF_HOME"]).expanduser() / "hub"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base).expanduser() if base else Path.home() / ".cache") / "huggingface" / "hub"
+
+
+def from_hf_cache(model: str) -> ModelFacts | None:
+    """Facts from a downloaded model's ``config.json``; None where the cache has none. Reads files only."""
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
+        return None
+    folder = hf_cache() / f"models--{model.replace('/', '--')}"
+    try:
+        main = folder / "refs" / "main"
+        revisions = [main.read_text().strip()] if main.is_file() else []
+        snapshots = [folder / "snapshots" / revision for revision in revisions]
+        if not revisions and (folder / "snapshots").is_dir():
+            snapshots = sorted((folder / "snapshots").iterdir(), key=lambda item: item.stat().st_mtime, reverse=True)
+        config = next((item / "config.json" for item in snapshots if (item / "config.json").is_file()), None)
+    except OSError:
+        return None
+    return from_directory(config, name=model) if config else None
+
+
+@functools.cache
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    """The catalogue's rows by id."""
+    rows: Mapping[str, Mapping[str, Any]] = json.loads(DATA.read_text(encoding="utf-8"))["models"]
+    return rows
+
+
+@functools.cache
+def _by_lower() -> Mapping[str, str]:
+    return {model.lower(): model for model in _rows()}
+
+
+@functools.cache
+def _by_last_part() -> Mapping[str, tuple[str, ...]]:
+    """Ids by what stands after their slash, in lower case."""
+    found: dict[str, tuple[str, ...]] = {}
+    for model in _rows():
+        last = model.lower().rpartition("/")[2]
+        found[last] = (*found.get(last, ()), model)
+    return found
+
+
+def ids() -> tuple[str, ...]:
+    """Every id of the catalogue."""
+    return tuple(_rows())
+
+
+def config_of(model: str) -> tuple[dict[str, Any], str]:
+    """The config and the source of a catalogue id, spelled exactly; ``like`` rows inherit from another row."""
+    row = dict(_rows()[model])
+    like, source = row.pop("like", None), row.pop("source", None)
+    if like is None:
+        return row, str(source)
+    config, inherited = config_of(like)
+    return {**config, **row}, str(source or inherited)
+
+
+@functools.cache
+def _known(model: str) -> ModelFacts:
+    config, source = config_of(model)
+    return replace(from_config(config, name=model), source=source)
+
+
+def _taken_by_name(last: str) -> str | None:
+    """The id that a name without owner stands for; None where it is unknown or owners' models differ."""
+    found = _by_last_part().get(last, ())
+    if not found or any(config_of(other)[0] != config_of(found[0])[0] for other in found[1:]):
+        return None
+    return found[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def lookup(model: str) -> ModelFacts | None:
+    """Facts of a model that the catalogue has, or None.
+
+    Case, a trailing slash and blanks do not matter. A local path, another owner's copy or a quantised copy is taken
+    by its last part where that names one model only; ``notes`` then say so. Builds only the model asked for.
+    """
+    wanted = model.strip().rstrip("/").replace("\\", "/")
+    cached = re.search(r"models--([\w.-]+?)--([\w.-]+)", wanted)
+    if cached:
+        wanted = f"{cached[1]}/{cached[2]}"
+    known = _by_lower().get(wanted.lower())
+    if known is not None:
+        return _known(known)
+    last = wanted.lower().rpartition("/")[2]
+    by_name = _taken_by_name(last) or _taken_by_name(QUANTISED_COPY.sub("", last))
+    if by_name is None:
+        return None
+    facts = _known(by_name)
+    return replace(facts, notes=(*facts.notes, f"taken by name: the facts are those of {by_name}"))
+
+
+def find(model: str) -> ModelFacts | None:
+    """Facts by any means at hand: a directory with a ``config.json``, the catalogue, the Hugging Face cache.
+
+    None where nobody knows the model. Raises :class:`CatalogError` for a local config that cannot be used.
+    """
+    path = Path(model).expanduser()
+    try:
+        local = (path / "config.json").is_file() or (path.suffix == ".json" and path.is_file())
+    except OSError:
+        local = False
+    if local:
+        return from_directory(path)
+    return lookup(model) or from_hf_cache(model)
+
+
+def suggest(model: str) -> str | None:
+    """The catalogue's id that an unknown one most resembles, or None."""
+    import difflib
+
+    wanted = model.strip().rstrip("/").lower()
+    close = difflib.get_close_matches(wanted, _by_lower(), n=1, cutoff=0.75)
+    if close:
+        return _by_lower()[close[0]]
+    last = difflib.get_close_matches(wanted.rpartition("/")[2], _by_last_part(), n=1, cutoff=0.75)
+    return _by_last_part()[last[0]][0] if last else None
