@@ -112,9 +112,7 @@ def _launch_origins(document: Document) -> Iterable[Origin]:
         yield Origin("launch", document.path, index)
 
 
-def _lonely_scripts(
-    documents: Sequence[Document], taken: set[Path], found: Found, cli: Options
-) -> Iterable[Origin]:
+def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Found, cli: Options) -> Iterable[Origin]:
     scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:

@@ -1,0 +1,207 @@
+"""Carry changes out on a copy of the files in memory, reading the run again after each of them.
+
+Every setting is written where it lives. One change at a time, so that a later one finds the places as the earlier one
+left them; the edits that are shown in the end are the difference between the first and the last text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lintfit.config import Options
+from lintfit.documents.edits import apply
+from lintfit.documents.model import Edit, Span
+from lintfit.documents.workspace import Workspace
+from lintfit.findings import FileEdit
+from lintfit.run.load import build
+from lintfit.run.model import Run
+from lintfit.settings import AUTO
+
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """What the files look like with the changes made, the run read from them, and which file each change went to."""
+
+    texts: Mapping[Path, str]
+    run: Run
+    places: Mapping[str, Path]
+    edits: tuple[FileEdit, ...]
+
+
+def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | None:
+    """Make the changes in every file that states a part of them; None where one of them cannot be written."""
+    texts: dict[Path, str] = {}
+    places: dict[str, Path] = {}
+    now = run
+    for name, value in _ordered(run, changes):
+        edits = _write(now, name, value)
+        if edits is None:
+            return None
+        if not edits:
+            continue
+        for path, text in _applied(edits, workspace.with_overlay(texts)).items():
+            texts[path] = text
+        places[name] = edits[0].path
+        now = build(run.origin, workspace.with_overlay(texts), cli)
+    return Carried(texts, now, places, tuple(difference(texts, workspace)))
+
+
+def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Changes in the order in which they can be written; those that follow from others are left out."""
+    spec = run.spec
+    wanted = {name: value for name, value in changes.items() if name != "full_load_dtype"}
+    if wanted.get("forced_float32") is False:
+        wanted.pop("weights_dtype", None)
+        yield "forced_float32", wanted.pop("forced_float32")
+    if wanted.pop("engine", None) == "deepspeed" and (spec is None or spec.engine != "deepspeed"):
+        yield "mixed_precision", wanted.pop("mixed_precision", None)
+        zero = {name: wanted.pop(name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
+        yield "deepspeed", zero
+    for name, value in wanted.items():
+        if spec is None or getattr(spec, name) != value:
+            yield name, value
+
+
+def _write(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    match name:
+        case "mixed_precision":
+            return _write_precision(run, value)
+        case "deepspeed":
+            return _write_new_config(run, value)
+        case "offload_optimizer" | "offload_param" | "zero_stage":
+            return _first_that_can(run, name, value, ("deepspeed", "accelerate"))
+        case "micro_batch_size" | "gradient_accumulation_steps":
+            return _everywhere(run, name, value)
+        case "loss":
+            return run.script.write("use_liger_kernel", True) if run.script is not None else None
+        case "optimizer":
+            if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
+                return None
+            return run.script.write("optimizer", value) if run.script is not None else None
+        case _:
+            return run.script.write(name, value) if run.script is not None else None
+
+
+def _first_that_can(run: Run, name: str, value: Any, sources: Sequence[str]) -> tuple[FileEdit, ...] | None:
+    for source in (getattr(run, source) for source in sources):
+        edits = source.write(name, value) if source is not None else None
+        if edits is not None:
+            return edits
+    return None
+
+
+def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """In the script or on its launch line, and in every config that states a number for it."""
+    edits: list[FileEdit] = []
+    states_it = False
+    for source in (run.deepspeed, run.accelerate):
+        setting = source.settings.get(name) if source is not None else None
+        if source is not None and setting is not None and setting.value is not AUTO:
+            written = source.write(name, value)
+            if written is None:
+                return None
+            edits.extend(written)
+            states_it = True
+    if run.script is not None:
+        written = run.script.write(name, value)
+        if written is None and not (states_it and name not in run.script.settings):
+            return None
+        edits.extend(written or ())
+    elif not states_it and run.deepspeed is not None:
+        written = run.deepspeed.write(name, value)
+        if written is None:
+            return None
+        edits.extend(written)
+    return tuple(edits) if edits or states_it else None
+
+
+def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None:
+    """16-bit training: the trainer's argument, and the DeepSpeed JSON where it states the contrary."""
+    if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
+        return ()
+    edits: list[FileEdit] = []
+    if run.deepspeed is not None:
+        block = run.deepspeed.settings.get(value)
+        if block is not None and block.value is False:
+            edits.extend(run.deepspeed.write(value, AUTO if run.script is not None else True) or ())
+    if run.script is not None:
+        written = run.script.write(value, True)
+        if written is None:
+            return None
+        edits.extend(written)
+    elif run.accelerate is not None:
+        edits.extend(run.accelerate.write("mixed_precision", value) or ())
+    return tuple(edits) or None
+
+
+def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+    """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
+    from lintfit.sources.deepspeed import new_config
+
+    if run.script is None:
+        return None
+    path = _free_name(run.base, zero)
+    named = run.script.write("deepspeed", path.name)
+    if named is None:
+        return None
+    return (FileEdit(path, Edit(Span(0, 0), new_config(zero))), *named)
+
+
+def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
+    offload = "_offload" if zero.get("offload_optimizer") == "cpu" else ""
+    stem = f"ds_zero{zero['zero_stage']}{offload}"
+    path, number = folder / f"{stem}.json", 2
+    while path.exists():
+        path, number = folder / f"{stem}_{number}.json", number + 1
+    return path
+
+
+def _applied(edits: Sequence[FileEdit], workspace: Workspace) -> dict[Path, str]:
+    """The texts of the edited files with the edits spliced in."""
+    by_path: dict[Path, list[FileEdit]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit)
+    texts: dict[Path, str] = {}
+    for path, group in by_path.items():
+        before = group[0].document.text if group[0].document is not None else ""
+        texts[path] = apply(before, [edit.edit for edit in group])
+    return texts
+
+
+def difference(texts: Mapping[Path, str], workspace: Workspace) -> Iterator[FileEdit]:
+    """The edits that lead from the files as they are to the given texts, one per changed run of lines."""
+    for path, after in texts.items():
+        if not workspace.exists(path):
+            yield FileEdit(path, Edit(Span(0, 0), after))
+            continue
+        document = workspace.read(path)
+        for edit in line_edits(document.text, after):
+            yield FileEdit(path, edit, document)
+
+
+def line_edits(before: str, after: str) -> Iterator[Edit]:
+    """Edits from one text to another: changed lines, without what they have in common at both ends."""
+    old, new = _LINES.findall(before), _LINES.findall(after)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield _trimmed(starts[i1], "".join(old[i1:i2]), "".join(new[j1:j2]))
+
+
+def _trimmed(start: int, old: str, new: str) -> Edit:
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[len(old) - 1 - tail] == new[len(new) - 1 - tail]:
+        tail += 1
+    return Edit(Span(start + head, start + len(old) - tail), new[head : len(new) - tail])

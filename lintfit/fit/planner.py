@@ -1,0 +1,197 @@
+"""The planner: the cheapest set of changes that turns ``does-not-fit`` into ``fits``, and what was not enough.
+
+All combinations of the space are estimated; among those that fit, the best by safety, step time and number of changes is
+carried out in memory, read again and estimated again. A plan that does not then fit is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lintfit.config import Options
+from lintfit.documents.workspace import Workspace
+from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
+from lintfit.fit.carry import Carried, carry_out
+from lintfit.fit.space import LADDER, Candidate, candidates, changed_spec
+from lintfit.fit.speed import relative_step_time
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import GIB, Spec
+from lintfit.run.model import Run
+
+_ATTEMPTS = 6
+"""How many of the best candidates are carried out before one that can only be shown is taken."""
+
+_MORE_CARDS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+_SHOWN_SETTINGS = ("forced_float32", "deepspeed", "engine", "full_load_dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A plan, or None with what is missing; either way the candidates that were tried and do not suffice."""
+
+    plan: Plan | None
+    rejected: tuple[Rejected, ...] = ()
+    shortfall: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    candidate: Candidate
+    spec: Spec
+    estimate: Estimate
+    step_time: float
+
+    @property
+    def rank(self) -> tuple[int, bool, float, int]:
+        host_unknown = self.spec.host_memory_bytes is None and self.spec.offload_optimizer != "none"
+        applicability = list(Applicability).index(self.candidate.applicability)
+        return applicability, host_unknown, self.step_time, len(self.candidate.made)
+
+
+def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
+    """What would make the run fit. The run must have a spec whose estimate does not fit."""
+    assert run.spec is not None
+    fitting = sorted(_fitting(run, run.spec), key=lambda found: found.rank)
+    if not fitting:
+        return Outcome(None, _ladder_rejected(run, run.spec, {}), _shortfall(run, run.spec))
+    for found in fitting[:_ATTEMPTS]:
+        confirmed = _confirmed(run, found, workspace, cli)
+        if confirmed is not None:
+            return Outcome(confirmed, confirmed.rejected)
+    shown = _displayed(run, fitting[0])
+    return Outcome(shown, shown.rejected)
+
+
+def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
+    for candidate in candidates(run):
+        changed = changed_spec(spec, candidate.changes)
+        result = estimate(changed)
+        if _suffices(result):
+            yield _Fitting(candidate, changed, result, relative_step_time(spec, changed))
+
+
+def _suffices(result: Estimate) -> bool:
+    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
+    return result.verdict is Verdict.FITS and host_fits
+
+
+def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) -> Plan | None:
+    """The plan carried out in memory, read again and estimated again; None where it does not come out as said."""
+    assert run.spec is not None
+    carried = carry_out(run, found.candidate.changes, workspace, cli)
+    if carried is None or carried.run.spec is None or carried.run.doubtful:
+        return None
+    result = estimate(carried.run.spec)
+    same_batch = _effective_batch(carried.run.spec) == _effective_batch(run.spec)
+    if not _suffices(result) or not same_batch:
+        return None
+    applicability = found.candidate.applicability
+    steps = tuple(_steps(run, found, carried))
+    message = "; ".join(_describe(step) for step in steps)
+    fix = Fix(message, applicability, carried.edits, dict(found.candidate.changes))
+    rejected = _ladder_rejected(run, run.spec, found.candidate.changes)
+    return Plan(applicability, steps, result, relative_step_time(run.spec, carried.run.spec), fix, rejected)
+
+
+def _displayed(run: Run, found: _Fitting) -> Plan:
+    """A plan that fits but that lintfit cannot write into these files."""
+    assert run.spec is not None
+    steps = tuple(_steps(run, found, None))
+    message = "; ".join(_describe(step) for step in steps)
+    fix = Fix(message, Applicability.DISPLAY, (), dict(found.candidate.changes))
+    rejected = _ladder_rejected(run, run.spec, found.candidate.changes)
+    return Plan(Applicability.DISPLAY, steps, found.estimate, found.step_time, fix, rejected)
+
+
+def _effective_batch(spec: Spec) -> int:
+    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
+
+
+def _steps(run: Run, found: _Fitting, carried: Carried | None) -> Iterator[Step]:
+    assert run.spec is not None
+    places = carried.places if carried is not None else {}
+    edits = carried.edits if carried is not None else ()
+    for name, after in found.candidate.changes.items():
+        before = False if name == "engine" else getattr(run.spec, name, None)
+        if name in ("full_load_dtype", "forced_float32") or (name != "forced_float32" and before == after):
+            continue
+        before = getattr(run.spec, name)
+        if before == after:
+            continue
+        via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
+        in_config = name in ("engine", "zero_stage", "offload_optimizer", "offload_param")
+        path = places.get(via) or (places.get("deepspeed") if in_config else None) or run.origin.path
+        yield Step(name, before, after, path, _edits_of(edits, path))
+
+
+def _edits_of(edits: Sequence[FileEdit], path: Any) -> tuple[FileEdit, ...]:
+    return tuple(edit for edit in edits if edit.path == path)
+
+
+def _describe(step: Step) -> str:
+    return f"{step.setting}: {_shown(step.before)} → {_shown(step.after)}"
+
+
+def _shown(value: Any) -> str:
+    return (
+        {True: "on", False: "off", None: "none"}.get(value, str(value))
+        if not isinstance(value, int) or isinstance(value, bool)
+        else str(value)
+    )
+
+
+def _ladder_rejected(run: Run, spec: Spec, changes: dict[str, Any] | Any) -> tuple[Rejected, ...]:
+    """The rungs of ZeRO below the plan's own that do not fit, with everything else as in the plan."""
+    if run.spec is None or spec.data_parallel < 2:
+        return ()
+    goal = tuple(
+        changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
+    )
+    found: list[Rejected] = []
+    for name, stage, optimizer, param in LADDER:
+        rung = {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+        if tuple(rung.values()) == goal or (spec.engine == "deepspeed" and stage < spec.zero_stage):
+            continue
+        engine = {"engine": "deepspeed", "mixed_precision": _precision(spec, changes)}
+        result = estimate(changed_spec(spec, {**changes, **engine, **rung}))
+        if result.verdict is not Verdict.FITS:
+            found.append(Rejected(name, result))
+    return tuple(found)
+
+
+def _precision(spec: Spec, changes: Any) -> str:
+    stated = changes.get("mixed_precision", spec.mixed_precision)
+    return stated if stated != "no" else "bf16"
+
+
+def _shortfall(run: Run, spec: Spec) -> str:
+    """What is missing when nothing fits: GiB on these cards at the least, and the number of cards that would do."""
+    smallest = min((changed_spec(spec, c.changes) for c in candidates(run)), key=lambda s: estimate(s).peak.likely)
+    least = estimate(smallest)
+    capacity = least.capacity_bytes or 0
+    missing = max(0, least.peak.high - capacity) / GIB
+    said = f"the least that these changes reach is {least.peak.likely / GIB:.1f} GiB a card"
+    if missing:
+        said += f", {missing:.1f} GiB more than {capacity / GIB:.1f} GiB (with the margin)"
+    elif least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
+        lacking = (least.host.peak - least.host_capacity_bytes) / GIB
+        said += f", but the host lacks {lacking:.0f} GiB for the offload"
+    cards = _cards_needed(run, smallest)
+    return f"{said}; {cards}" if cards else said
+
+
+def _cards_needed(run: Run, spec: Spec) -> str:
+    for count in _MORE_CARDS:
+        if count <= spec.gpus:
+            continue
+        for _, stage, optimizer, param in LADDER[1:]:
+            rung = {"engine": "deepspeed", "zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+            per_node = max(1, spec.gpus // spec.nodes)
+            more = replace(spec, gpus=count, nodes=max(1, count // per_node))
+            if _suffices(estimate(changed_spec(more, {**rung, "mixed_precision": _precision(spec, {})}))):
+                return f"{count} such cards with ZeRO-{stage}{' and offload' if optimizer != 'none' else ''} would do"
+    return ""
