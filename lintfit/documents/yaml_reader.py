@@ -1,0 +1,290 @@
+"""YAML as accelerate reads it (PyYAML's ``safe_load``), with a span for every key and value.
+
+ruamel.yaml supplies the events and their places; the values are PyYAML's (see :mod:`lintfit.documents.yaml11`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from lintfit.documents import yaml11
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
+from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
+
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
+_COLON = re.compile(r"[ \t\r\n]*(:)")
+_CORE = "tag:yaml.org,2002:"
+_MAPPING_TAGS = {_CORE + name for name in ("map", "set")}
+_SEQUENCE_TAGS = {_CORE + name for name in ("seq", "omap", "pairs")}
+_MAX_VALUES = 200_000
+"""Values after every alias is followed: a bound of our own; PyYAML shares them, a tree that is walked cannot."""
+
+
+class _Stop(Exception):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class _Composed:
+    """A node, how many values it holds with aliases followed, and whether it is a plain ``<<``."""
+
+    node: Node
+    size: int = 1
+    merge: bool = False
+    hashable: bool = True
+
+
+@dataclass(slots=True)
+class _Members:
+    """The entries of one mapping as they are met."""
+
+    merged: list[Entry] = field(default_factory=list)
+    own: list[Entry] = field(default_factory=list)
+    seen: dict[Any, Span] = field(default_factory=dict)
+    size: int = 1
+
+
+def read_yaml(file: FileText) -> DataDocument:
+    """Read YAML text into a tree.
+
+    Never raises for bad text. What PyYAML's ``safe_load`` refuses is a ``syntax-error``: ``root`` is None where the
+    text could not be read to its end, and the first document where there are several. A key that stands twice in one
+    mapping (PyYAML keeps the last) is a ``duplicate-key``. Values that come through an alias stand at the alias;
+    entries that come through a merge key (``<<``) stand where the anchor is, and before the mapping's own.
+    """
+    if len(file.text) > MAX_BYTES[Kind.YAML]:
+        return DataDocument(file, Kind.YAML, (Problem("syntax-error", too_large(Kind.YAML), Span(0, 0)),))
+    reader = _Reader(file.text)
+    root: Node | None = None
+    try:
+        root = reader.first_document()
+        reader.expect_end()
+    except _Stop as stop:
+        reader.problems.append(stop.problem)
+    except MarkedYAMLError as error:
+        reader.problems.append(_syntax_problem(file.text, error))
+    except ReaderError as error:
+        at = min(error.position, max(0, len(file.text) - 1))
+        detail = "a character that YAML does not allow: write it as an escape in double quotes"
+        reader.problems.append(Problem("syntax-error", detail, Span(at, min(at + 1, len(file.text)))))
+    except (YAMLError, ValueError, RecursionError) as error:
+        reader.problems.append(Problem("syntax-error", str(error).split("\n")[0], Span(0, 0)))
+    reader.problems.sort(key=lambda problem: problem.span)
+    return DataDocument(file, Kind.YAML, tuple(reader.problems), root=root)
+
+
+def _syntax_problem(text: str, error: MarkedYAMLError) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    start = min(mark.index, len(text)) if mark else 0
+    detail = str(error.problem or error.context or "not YAML")
+    if text.startswith("\t", start):
+        detail = "a tab where YAML allows only spaces"
+    related: tuple[tuple[Span, str], ...] = ()
+    if error.context and error.context_mark and error.context_mark is not mark:
+        at = min(error.context_mark.index, len(text))
+        related = ((Span(at, min(at + 1, len(text))), str(error.context)),)
+    return Problem("syntax-error", detail, Span(start, min(start + 1, len(text))), related=related)
+
+
+def _events(text: str) -> Iterator[Any]:
+    yaml = YAML(typ="safe", pure=True)
+    # PyYAML scans by the rules of 1.1; of ruamel's this is the nearest.
+    yaml.version = (1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield from yaml.parse(text)
+
+
+class _Reader:
+    """Composes nodes from events; unlike ruamel's own composer it keeps the places of aliases."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.events = _events(text)
+        self.problems: list[Problem] = []
+        self.anchors: dict[str, _Composed | None] = {}
+        self.depth = 0
+
+    def first_document(self) -> Node | None:
+        next(self.events)
+        event = next(self.events, None)
+        if event is None or type(event).__name__ == "StreamEndEvent":
+            self.problems.append(Problem("syntax-error", "the file is empty: it holds no value", Span(0, 0)))
+            return Node("scalar", Span(0, 0))
+        root = self.node(next(self.events), 0).node
+        next(self.events)
+        return root
+
+    def expect_end(self) -> None:
+        event = next(self.events, None)
+        if event is not None and type(event).__name__ != "StreamEndEvent":
+            at = event.start_mark.index
+            detail = "a second YAML document starts here; safe_load takes one document a file"
+            self.problems.append(Problem("syntax-error", detail, Span(at, min(len(self.text), at + 3))))
+
+    def node(self, event: Any, after: int) -> _Composed:
+        """The node that starts with ``event``; ``after`` is where an empty value would stand."""
+        name = type(event).__name__
+        if name == "AliasEvent":
+            return self.alias(event)
+        anchor = event.anchor
+        if anchor:
+            self.anchors[anchor] = None
+        if name == "ScalarEvent":
+            composed = self.scalar(event, after)
+        else:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                self.stop(f"nested more than {MAX_DEPTH} levels deep: not a config", event.start_mark.index)
+            composed = self.mapping(event) if name == "MappingStartEvent" else self.sequence(event)
+            self.depth -= 1
+        if composed.size > _MAX_VALUES:
+            self.stop(f"the aliases unfold to more than {_MAX_VALUES} values: not a config", event.start_mark.index)
+        if anchor:
+            self.anchors[anchor] = composed
+        return composed
+
+    def alias(self, event: Any) -> _Composed:
+        span = Span(event.start_mark.index, event.end_mark.index)
+        if event.anchor not in self.anchors:
+            self.stop(f"the alias *{event.anchor} has no anchor &{event.anchor} before it", span.start, span.end)
+        target = self.anchors[event.anchor]
+        if target is None:
+            self.stop(f"the alias *{event.anchor} stands inside its own anchor", span.start, span.end)
+        node = target.node
+        moved = Node(node.shape, span, node.value, node.entries, node.elements)
+        return _Composed(moved, target.size, target.merge, target.hashable)
+
+    def scalar(self, event: Any, after: int) -> _Composed:
+        start, end = event.start_mark.index, event.end_mark.index
+        if event.anchor or event.tag:
+            properties = _PROPERTIES.match(self.text, start)
+            start = min(properties.end(), end) if properties else start
+        plain = event.implicit[0] and event.style is None
+        if plain and not event.value:
+            start = end = end if event.anchor or event.tag else after
+        elif event.style in ("|", ">"):
+            end = start + len(self.text[start:end].rstrip())
+        span = Span(start, end)
+        if plain and event.value == "<<":
+            return _Composed(Node("scalar", span, "<<"), merge=True)
+        return _Composed(Node("scalar", span, self.scalar_value(event, plain, span)))
+
+    def scalar_value(self, event: Any, plain: bool, span: Span) -> Scalar:
+        tag = str(event.ctag) if event.tag and event.tag != "!" else ""
+        try:
+            if tag:
+                known = tag in yaml11.SCALAR_TAGS
+                return yaml11.convert(tag, event.value) if known else self.unknown_tag(tag, event)
+            return yaml11.resolve(event.value) if plain else str(event.value)
+        except yaml11.Unreadable as error:
+            self.problems.append(Problem("syntax-error", str(error), span))
+            return str(event.value)
+
+    def unknown_tag(self, tag: str, event: Any) -> str:
+        start = event.start_mark.index
+        at = self.text.find("!", start)
+        start = at if at >= 0 else start
+        written = re.compile(r"\S*").match(self.text, start)
+        end = written.end() if written else start
+        detail = f"PyYAML's safe_load does not know the tag {tag}"
+        self.problems.append(Problem("syntax-error", detail, Span(start, end)))
+        return str(getattr(event, "value", ""))
+
+    def collection_tag(self, event: Any, known: set[str]) -> None:
+        tag = str(event.ctag) if event.tag and event.tag != "!" else ""
+        if tag and tag not in known:
+            self.unknown_tag(tag, event)
+
+    def sequence(self, event: Any) -> _Composed:
+        self.collection_tag(event, _SEQUENCE_TAGS)
+        elements: list[Node] = []
+        size = 1
+        after = event.end_mark.index
+        while type(item := next(self.events)).__name__ != "SequenceEndEvent":
+            # An empty element's mark may lie on a later line; it stands behind its own dash.
+            dash = self.text.find("-", after, item.end_mark.index) if not event.flow_style else -1
+            composed = self.node(item, dash + 1 if dash >= 0 else item.start_mark.index)
+            if composed.merge:
+                self.problems.append(
+                    Problem("syntax-error", "<< is only allowed as a key: put it in quotes", composed.node.span)
+                )
+            elements.append(composed.node)
+            size += composed.size
+            after = max(after, composed.node.span.end)
+        span = self.collection_span(event, item, elements[0].span if elements else None, after, "-")
+        return _Composed(Node("sequence", span, elements=tuple(elements)), size, hashable=False)
+
+    def mapping(self, event: Any) -> _Composed:
+        self.collection_tag(event, _MAPPING_TAGS)
+        members = _Members()
+        first: Span | None = None
+        end = event.end_mark.index
+        while type(item := next(self.events)).__name__ != "MappingEndEvent":
+            key = self.node(item, item.start_mark.index)
+            colon = _COLON.match(self.text, key.node.span.end)
+            after = colon.end() if colon else key.node.span.end
+            value = self.node(next(self.events), after)
+            first = first or key.node.span
+            end = max(end, after, value.node.span.end)
+            self.add(members, key, value)
+        span = self.collection_span(event, item, first, end, "?")
+        entries = (*members.merged, *members.own)
+        return _Composed(Node("mapping", span, entries=entries), members.size, hashable=False)
+
+    def add(self, members: _Members, key: _Composed, value: _Composed) -> None:
+        members.size += key.size + value.size
+        if key.merge:
+            self.merge(members, value.node)
+            return
+        span = key.node.span
+        if not key.hashable:
+            self.problems.append(Problem("syntax-error", "a list or mapping cannot be a key", span))
+            return
+        if value.merge:
+            self.problems.append(
+                Problem("syntax-error", "<< is only allowed as a key: put it in quotes", value.node.span)
+            )
+        resolved = key.node.value
+        name = resolved if isinstance(resolved, str) else self.text[span.start : span.end]
+        if resolved in members.seen:
+            related = ((members.seen[resolved], "first here"),)
+            detail = f"the key {name} stands twice in the same mapping"
+            self.problems.append(Problem("duplicate-key", detail, span, related=related))
+        members.seen.setdefault(resolved, span)
+        entry_end = max(span.end, value.node.span.end)
+        members.own.append(Entry(name, span, value.node, Span(span.start, entry_end)))
+
+    def merge(self, members: _Members, source: Node) -> None:
+        sources = source.elements if source.shape == "sequence" else (source,)
+        for node in reversed(sources):
+            if node.shape != "mapping":
+                detail = "<< takes a mapping or a list of mappings"
+                self.problems.append(Problem("syntax-error", detail, node.span))
+                continue
+            members.merged.extend(node.entries)
+
+    def collection_span(self, event: Any, last: Any, first: Span | None, end: int, indicator: str) -> Span:
+        """A flow collection reaches from bracket to bracket, a block one from its first to its last value."""
+        if event.flow_style:
+            opener = "{" if indicator == "?" else "["
+            start = self.text.find(opener, event.start_mark.index, last.end_mark.index)
+            return Span(start if start >= 0 else event.start_mark.index, last.end_mark.index)
+        start = event.start_mark.index
+        if event.anchor or event.tag:
+            found = self.text.find(indicator, start, first.start) if first and indicator == "-" else -1
+            start = found if found >= 0 else first.start if first else start
+        return Span(start, max(start, end))
+
+    def stop(self, detail: str, start: int, end: int | None = None) -> NoReturn:
+        raise _Stop(Problem("syntax-error", detail, Span(start, end or min(len(self.text), start + 1))))
