@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lintfit.documents.model import Document
-from lintfit.findings import Fix, Plan, Related, Severity
+from lintfit.findings import Fix, Plan, Rejected, Related, Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.settings import Place
@@ -48,7 +48,10 @@ class RunContext:
     run: Run
     estimate: Estimate | None
     plan: Plan | None = None
-    rejected: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    """What was tried and does not suffice, whether or not there is a plan."""
+    shortfall: str = ""
+    """Where no plan fits: what is missing, in GiB and in cards."""
 
     @property
     def verdict(self) -> Verdict:

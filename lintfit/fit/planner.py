@@ -1,7 +1,7 @@
 """The planner: the cheapest set of changes that turns ``does-not-fit`` into ``fits``, and what was not enough.
 
-All combinations of the space are estimated; among those that fit, the best by safety, step time and number of changes is
-carried out in memory, read again and estimated again. A plan that does not then fit is not offered.
+All combinations of the space are estimated; among those that fit, the best by safety, step time and number of changes
+is carried out in memory, read again and estimated again. A plan that does not then fit is not offered.
 """
 
 from __future__ import annotations

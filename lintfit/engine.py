@@ -1,0 +1,302 @@
+"""One invocation from paths to a result: read, resolve, estimate, plan, check, and with ``--fix`` do it over until stable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lintfit.checks.context import FileContext, RunContext
+from lintfit.checks.registry import run_file_checks, run_run_checks
+from lintfit.config import Options, config_for
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.findings import Applicability, Finding
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.results import CheckResult, RunResult
+from lintfit.run.discover import Found, discover
+from lintfit.run.load import Loaded, build, load
+from lintfit.run.model import Run
+from lintfit.sources import detect
+from lintfit.sources.base import Source
+
+MAX_PASSES = 20
+"""How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
+
+
+def check(paths: Sequence[Path], options: Options) -> CheckResult:
+    """Check files and folders; with ``options.fix`` mend what can be mended, on disk or (``diff``) as a diff only."""
+    workspace = _workspace(options)
+    found = discover(_paths(paths, options), options)
+    checked = _Pass(found, workspace, options).check()
+    if not (options.fix or options.diff):
+        return checked.result
+    return _fix(found, workspace, options, checked)
+
+
+def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[RunResult, ...]]:
+    """The runs below some paths with their estimates, without any rule or plan."""
+    workspace = _workspace(options)
+    loaded = load(discover(_paths(paths, options), options), workspace, options)
+    return loaded, tuple(_judged(run) for run in loaded.runs)
+
+
+def _workspace(options: Options) -> Workspace:
+    if options.stdin is None or options.stdin_filename is None:
+        return Workspace()
+    from lintfit.documents.files import decode
+
+    return Workspace(overlay={options.stdin_filename: decode(options.stdin_filename, options.stdin).text})
+
+
+def _paths(paths: Sequence[Path], options: Options) -> Sequence[Path]:
+    return [*paths, options.stdin_filename] if options.stdin_filename is not None else paths
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Checked:
+    result: CheckResult
+    loaded: Loaded
+
+
+class _Pass:
+    """One reading of all files, from documents to findings."""
+
+    def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
+        self.found, self.workspace, self.options = found, workspace, options
+
+    def check(self) -> _Checked:
+        loaded = load(self.found, self.workspace, self.options)
+        runs = tuple(self._planned(_judged(run)) for run in loaded.runs)
+        documents = _documents(loaded)
+        findings = [finding for run in runs for finding in self._run_findings(run)]
+        findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
+        errors = (*loaded.errors, *self._unreadable(documents, loaded.runs))
+        kept = [finding for finding in _unique(findings) if self._enabled(finding)]
+        result = CheckResult(
+            runs=runs,
+            findings=tuple(sorted(kept, key=_reading_order)),
+            errors=errors,
+            files_checked=len(documents),
+        )
+        return _Checked(result, loaded)
+
+    def _planned(self, judged: RunResult) -> RunResult:
+        if judged.verdict is not Verdict.DOES_NOT_FIT:
+            return judged
+        from lintfit.fit.planner import plan
+
+        outcome = plan(judged.run, self.workspace, self.options)
+        return replace(judged, plan=outcome.plan, rejected=outcome.rejected, shortfall=outcome.shortfall)
+
+    def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
+        context = RunContext(judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall)
+        yield from run_run_checks(context)
+
+    def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
+        part_of = tuple(run for run in runs if document in run.documents)
+        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of))
+
+    def _unreadable(self, documents: Iterable[Document], runs: Sequence[Run]) -> Iterator[str]:
+        """Syntax errors of files that no rule speaks of: one line each."""
+        for document in documents:
+            if document.kind is Kind.JSON or not (document.path in self.found.named or _in(document, runs)):
+                continue
+            for problem in document.problems:
+                if problem.code == "syntax-error":
+                    place = document.position(problem.span.start)
+                    yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
+
+    def _enabled(self, finding: Finding) -> bool:
+        path = finding.place.document.path
+        return config_for(path, self.options).enabled(finding.rule, finding.code, path)
+
+
+def _in(document: Document, runs: Sequence[Run]) -> bool:
+    return any(document in run.documents for run in runs)
+
+
+def _documents(loaded: Loaded) -> tuple[Document, ...]:
+    """Every document once, found ones first, then those that runs pulled in."""
+    pulled = (document for run in loaded.runs for document in run.documents)
+    return tuple({id(document): document for document in (*loaded.documents, *pulled)}.values())
+
+
+def _source(document: Document, runs: Sequence[Run]) -> Source | None:
+    """The document read as its dialect: as a run has read it, else from its content."""
+    for run in runs:
+        for source in (run.deepspeed, run.accelerate, run.script, run.launch):
+            if source is not None and source.document is document:
+                return source
+    if not isinstance(document, DataDocument) or document.root is None:
+        return None
+    match detect.dialect(document):
+        case "deepspeed":
+            from lintfit.sources.deepspeed import read_deepspeed
+
+            return read_deepspeed(document)
+        case "accelerate":
+            from lintfit.sources.accelerate import read_accelerate
+
+            return read_accelerate(document)
+    return None
+
+
+def _judged(run: Run) -> RunResult:
+    """The run with its estimate. What is only known at best cannot be said to fit."""
+    if run.spec is None:
+        return RunResult(run)
+    from lintfit.memory import estimate
+
+    result = estimate(run.spec)
+    verdict = result.verdict
+    if run.doubtful:
+        result = _at_best(run, result)
+        if verdict is not Verdict.DOES_NOT_FIT:
+            verdict = Verdict.UNKNOWN
+    if run.hardware.gpus is None and run.spec.engine != "single" and verdict is not Verdict.FITS:
+        verdict = Verdict.UNKNOWN
+    return RunResult(run, replace(result, verdict=verdict), verdict)
+
+
+def _at_best(run: Run, result: Estimate) -> Estimate:
+    lines = tuple(f"{name} is not known; taken is what needs least memory" for name in run.doubtful)
+    return replace(result, assumptions=(*result.assumptions, *lines))
+
+
+def _reading_order(finding: Finding) -> tuple[str, int, str]:
+    return finding.place.document.path.as_posix(), finding.place.span.start, finding.code
+
+
+def _unique(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Each thing once, also where several runs share the file that it stands in."""
+    seen: set[tuple[object, ...]] = set()
+    for finding in findings:
+        key = (finding.rule, finding.place.document.path, finding.place.span, finding.message)
+        if key not in seen:
+            seen.add(key)
+            yield finding
+
+
+def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) -> CheckResult:
+    """Mend, read again, and so on until nothing more can be mended; then write all files or none."""
+    texts: dict[Path, str] = {}
+    fixed: list[Finding] = []
+    checked = first
+    for _ in range(MAX_PASSES):
+        mended = _mend(checked, workspace.with_overlay(texts), options)
+        if not mended.fixed:
+            break
+        texts.update(mended.texts)
+        fixed.extend(mended.fixed)
+        checked = _Pass(_with_new(found, texts), workspace.with_overlay(texts), options).check()
+    before = {judged.run.id: judged.estimate for judged in first.result.runs}
+    runs = tuple(
+        replace(judged, before=before.get(judged.run.id)) if _touched(judged.run, texts) else judged
+        for judged in checked.result.runs
+    )
+    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
+    return _delivered(result, texts, workspace, options)
+
+
+def _with_new(found: Found, texts: Mapping[Path, str]) -> Found:
+    """Files that a fix has made are looked at, too."""
+    new = tuple(path for path in texts if path not in found.files and not path.exists())
+    return replace(found, files=(*found.files, *new))
+
+
+def _touched(run: Run, texts: Mapping[Path, str]) -> bool:
+    return any(document.path in texts for document in run.documents)
+
+
+def _counts(fixed: Iterable[Finding]) -> dict[Path, int]:
+    counts: dict[Path, int] = {}
+    for finding in fixed:
+        for path in {edit.path for edit in finding.fix.edits} if finding.fix is not None else ():
+            counts[path] = counts.get(path, 0) + 1
+    return counts
+
+
+def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Workspace, options: Options) -> CheckResult:
+    if options.stdin_filename is not None:
+        original = workspace.read(options.stdin_filename).text if options.stdin is not None else ""
+        result = replace(result, fixed_stdin=texts.get(options.stdin_filename, original))
+        texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
+    if options.diff:
+        from lintfit.documents.edits import unified_diff
+
+        diffs = (
+            unified_diff(path, workspace.read(path).text if workspace.exists(path) else "", text)
+            for path, text in texts.items()
+        )
+        return replace(result, diff="".join(diffs))
+    if texts:
+        from lintfit.documents.files import write_files
+
+        write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mended:
+    texts: Mapping[Path, str]
+    fixed: tuple[Finding, ...]
+
+
+def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
+    """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
+    from lintfit.documents.edits import apply
+
+    texts: dict[Path, str] = {}
+    edits: dict[Path, list] = {}  # type: ignore[type-arg]
+    fixed: list[Finding] = []
+    runs = [judged.run for judged in checked.result.runs]
+    for finding in _fixable(checked.result.findings, options):
+        assert finding.fix is not None
+        trial = {path: list(group) for path, group in edits.items()}
+        for edit in finding.fix.edits:
+            trial.setdefault(edit.path, []).append(edit.edit)
+        try:
+            after = {
+                path: apply(workspace.read(path).text if workspace.exists(path) else "", group)
+                for path, group in trial.items()
+            }
+        except ValueError:
+            continue  # overlaps a fix of this pass: its turn comes in the next
+        if _holds(finding, runs, workspace, after, options):
+            edits, texts = trial, after
+            fixed.append(finding)
+        if finding.fix.changes:
+            break  # estimates have changed: judge the rest anew
+    return _Mended(texts, tuple(fixed))
+
+
+def _fixable(findings: Sequence[Finding], options: Options) -> list[Finding]:
+    allowed = {Applicability.SAFE, *([Applicability.UNSAFE] if options.unsafe_fixes else [])}
+    mendable = [f for f in findings if f.fix is not None and f.fix.edits and f.fix.applicability in allowed]
+    return sorted(mendable, key=lambda finding: finding.rule != "does-not-fit")
+
+
+def _holds(
+    finding: Finding, runs: Sequence[Run], workspace: Workspace, texts: Mapping[Path, str], options: Options
+) -> bool:
+    """Whether the files still read as well as before, and a safe fix has left the effective batch alone."""
+    assert finding.fix is not None
+    changed = workspace.with_overlay(texts)
+    for path in texts:
+        before = _syntax_errors(workspace.read(path)) if workspace.exists(path) else 0
+        if _syntax_errors(changed.read(path)) > before:
+            return False
+    if finding.fix.applicability is not Applicability.SAFE:
+        return True
+    touched = [run for run in runs if _touched(run, texts)]
+    return all(_effective_batch(run) == _effective_batch(build(run.origin, changed, options)) for run in touched)
+
+
+def _syntax_errors(document: Document) -> int:
+    return sum(problem.code == "syntax-error" for problem in document.problems)
+
+
+def _effective_batch(run: Run) -> int | None:
+    spec = run.spec
+    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel if spec is not None else None
