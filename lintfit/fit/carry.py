@@ -20,7 +20,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
 from lintfit.run.load import build
 from lintfit.run.model import Run
-from lintfit.settings import AUTO
+from lintfit.run.write import write_one
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -41,7 +41,7 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
     places: dict[str, Path] = {}
     now = run
     for name, value in _ordered(run, changes):
-        edits = _write(now, name, value)
+        edits = write_one(now, name, value)
         if edits is None:
             return None
         if not edits:
@@ -67,100 +67,6 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in wanted.items():
         if spec is None or getattr(spec, name) != value:
             yield name, value
-
-
-def _write(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    match name:
-        case "mixed_precision":
-            return _write_precision(run, value)
-        case "deepspeed":
-            return _write_new_config(run, value)
-        case "offload_optimizer" | "offload_param" | "zero_stage":
-            return _first_that_can(run, name, value, ("deepspeed", "accelerate"))
-        case "micro_batch_size" | "gradient_accumulation_steps":
-            return _everywhere(run, name, value)
-        case "loss":
-            return run.script.write("use_liger_kernel", True) if run.script is not None else None
-        case "optimizer":
-            if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
-                return None
-            return run.script.write("optimizer", value) if run.script is not None else None
-        case _:
-            return run.script.write(name, value) if run.script is not None else None
-
-
-def _first_that_can(run: Run, name: str, value: Any, sources: Sequence[str]) -> tuple[FileEdit, ...] | None:
-    for source in (getattr(run, source) for source in sources):
-        edits = source.write(name, value) if source is not None else None
-        if edits is not None:
-            return edits
-    return None
-
-
-def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    """In the script or on its launch line, and in every config that states a number for it."""
-    edits: list[FileEdit] = []
-    states_it = False
-    for source in (run.deepspeed, run.accelerate):
-        setting = source.settings.get(name) if source is not None else None
-        if source is not None and setting is not None and setting.value is not AUTO:
-            written = source.write(name, value)
-            if written is None:
-                return None
-            edits.extend(written)
-            states_it = True
-    if run.script is not None:
-        written = run.script.write(name, value)
-        if written is None and not (states_it and name not in run.script.settings):
-            return None
-        edits.extend(written or ())
-    elif not states_it and run.deepspeed is not None:
-        written = run.deepspeed.write(name, value)
-        if written is None:
-            return None
-        edits.extend(written)
-    return tuple(edits) if edits or states_it else None
-
-
-def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None:
-    """16-bit training: the trainer's argument, and the DeepSpeed JSON where it states the contrary."""
-    if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
-        return ()
-    edits: list[FileEdit] = []
-    if run.deepspeed is not None:
-        block = run.deepspeed.settings.get(value)
-        if block is not None and block.value is False:
-            edits.extend(run.deepspeed.write(value, AUTO if run.script is not None else True) or ())
-    if run.script is not None:
-        written = run.script.write(value, True)
-        if written is None:
-            return None
-        edits.extend(written)
-    elif run.accelerate is not None:
-        edits.extend(run.accelerate.write("mixed_precision", value) or ())
-    return tuple(edits) or None
-
-
-def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-    """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
-    from lintfit.sources.deepspeed import new_config
-
-    if run.script is None:
-        return None
-    path = _free_name(run.base, zero)
-    named = run.script.write("deepspeed", path.name)
-    if named is None:
-        return None
-    return (FileEdit(path, Edit(Span(0, 0), new_config(zero))), *named)
-
-
-def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
-    offload = "_offload" if zero.get("offload_optimizer") == "cpu" else ""
-    stem = f"ds_zero{zero['zero_stage']}{offload}"
-    path, number = folder / f"{stem}.json", 2
-    while path.exists():
-        path, number = folder / f"{stem}_{number}.json", number + 1
-    return path
 
 
 def _applied(edits: Sequence[FileEdit], workspace: Workspace) -> dict[Path, str]:
