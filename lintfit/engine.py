@@ -1,4 +1,4 @@
-"""One invocation from paths to a result: read, resolve, estimate, plan, check, and with ``--fix`` do it over until stable."""
+"""One invocation from paths to a result: read, resolve, estimate, plan, check; with ``--fix`` over and over until stable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.config import Options, config_for
-from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.model import DataDocument, Document, Edit, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, Finding
 from lintfit.memory.result import Estimate, Verdict
@@ -248,7 +248,7 @@ def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
     from lintfit.documents.edits import apply
 
     texts: dict[Path, str] = {}
-    edits: dict[Path, list] = {}  # type: ignore[type-arg]
+    edits: dict[Path, list[Edit]] = {}
     fixed: list[Finding] = []
     runs = [judged.run for judged in checked.result.runs]
     for finding in _fixable(checked.result.findings, options):

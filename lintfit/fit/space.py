@@ -98,8 +98,8 @@ def _zero_config(spec: Spec) -> dict[str, Any]:
     zero["stage"] = spec.zero_stage
     for key in ("offload_optimizer", "offload_param"):
         device = getattr(spec, key)
-        block = zero.get(key) if isinstance(zero.get(key), dict) else {}
-        zero[key] = {**block, "device": device}
+        block = zero.get(key)
+        zero[key] = {**(block if isinstance(block, dict) else {}), "device": device}
     return {**spec.deepspeed_config, "zero_optimization": zero}
 
 

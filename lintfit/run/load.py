@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lintfit.config import Options, config_for
 from lintfit.documents.files import ReadError
@@ -17,6 +18,12 @@ from lintfit.run.spec import assemble, find_facts, find_hardware
 from lintfit.run.versions import versions_near
 from lintfit.settings import Setting
 from lintfit.sources import detect
+
+if TYPE_CHECKING:
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.deepspeed import DeepSpeedSource
+    from lintfit.sources.launcher import Launch
+    from lintfit.sources.script import ScriptSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +151,13 @@ class _Builder:
         self.documents: list[Document] = []
 
     def run(self) -> Run:
-        launch = script = deepspeed = accelerate = None
-        if self.origin.kind == "launch":
-            launch = self._launch()
-            self._set(launch=launch)
+        launch = self._launch() if self.origin.kind == "launch" else None
+        self.sources = replace(self.sources, launch=launch)
         if launch is not None or self.origin.kind == "script":
-            script = self._script(launch)
-            self._set(script=script)
-        accelerate = self._accelerate()
-        self._set(accelerate=accelerate)
-        deepspeed = self._deepspeed()
-        self._set(deepspeed=deepspeed)
+            self.sources = replace(self.sources, script=self._script(launch))
+        self.sources = replace(self.sources, accelerate=self._accelerate())
+        self.sources = replace(self.sources, deepspeed=self._deepspeed())
         return self._resolved()
-
-    def _set(self, **found: object) -> None:
-        from dataclasses import replace
-
-        self.sources = replace(self.sources, **found)  # type: ignore[arg-type]
 
     def _resolved(self) -> Run:
         sources = self.sources
@@ -201,14 +198,14 @@ class _Builder:
             self.documents.append(document)
         return document
 
-    def _launch(self):  # type: ignore[no-untyped-def]
+    def _launch(self) -> Launch | None:
         from lintfit.sources.launcher import read_launches
 
         document = self._read(self.origin.path)
         launches = read_launches(document) if document is not None else ()
         return launches[self.origin.index] if self.origin.index < len(launches) else None
 
-    def _script(self, launch):  # type: ignore[no-untyped-def]
+    def _script(self, launch: Launch | None) -> ScriptSource | None:
         from lintfit.documents.python_reader import PythonDocument
         from lintfit.sources.script import read_script
 
@@ -240,7 +237,7 @@ class _Builder:
                 return candidate
         return None
 
-    def _accelerate(self):  # type: ignore[no-untyped-def]
+    def _accelerate(self) -> AccelerateSource | None:
         from lintfit.sources.accelerate import read_accelerate
 
         named = self.sources.said("launch", "accelerate_config")
@@ -250,7 +247,7 @@ class _Builder:
                 return read_accelerate(document)
         return None
 
-    def _deepspeed(self):  # type: ignore[no-untyped-def]
+    def _deepspeed(self) -> DeepSpeedSource | None:
         from lintfit.sources.deepspeed import read_deepspeed
 
         named = first(

@@ -267,16 +267,17 @@ def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting 
 
 def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
     """DeepSpeed works the third of the batch triple out from the other two."""
-    total, micro, gpus = (
-        sources.said("deepspeed", "train_batch_size"),
-        settings.get("micro_batch_size"),
-        settings.get("gpus"),
-    )
-    values = [setting.value if setting is not None else None for setting in (total, micro, gpus)]
-    if total is None or not all(isinstance(value, int) and value > 0 for value in values):
+    total = sources.said("deepspeed", "train_batch_size")
+    samples, micro, gpus = (_whole(s) for s in (total, settings.get("micro_batch_size"), settings.get("gpus")))
+    if samples is None or micro is None or gpus is None:
         return None
-    steps = values[0] // (values[1] * values[2])
-    return derived("gradient_accumulation_steps", max(1, steps), "train_batch_size / micro-batch / ranks", total)
+    steps = max(1, samples // (micro * gpus))
+    return derived("gradient_accumulation_steps", steps, "train_batch_size / micro-batch / ranks", total)
+
+
+def _whole(setting: Setting | None) -> int | None:
+    value = setting.value if setting is not None else None
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def _optimizer(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
