@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lintfit.memory.result import Components, HostMemory
+from lintfit.memory.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,20 @@ class States:
     host: HostMemory = field(default_factory=HostMemory)
     assumptions: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
+
+
+def states(spec: Spec) -> States:
+    """What one rank of a run holds at each moment, without activations, logits and framework (bytes)."""
+    match spec.engine:
+        case "deepspeed":
+            from lintfit.memory.deepspeed import deepspeed
+
+            return deepspeed(spec)
+        case "fsdp":
+            from lintfit.memory.fsdp import fsdp
+
+            return fsdp(spec)
+        case "single" | "ddp":
+            from lintfit.memory.unsharded import unsharded
+
+            return unsharded(spec)

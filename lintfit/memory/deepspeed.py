@@ -1,0 +1,106 @@
+"""DeepSpeed: which engine a stage runs, and stage 0's own optimizer wrappers."""
+
+from __future__ import annotations
+
+from lintfit.memory.components import components
+from lintfit.memory.host import host_memory
+from lintfit.memory.optimizers import flat_state_bytes, flat_step_temporaries, optimizer, state_bytes, step_temporaries
+from lintfit.memory.parameters import Inventory, inventory, model_dtype, rounded
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.states import States
+from lintfit.memory.unsharded import largest_gradient, load_temporary, loaded_bytes, tied_gradient
+from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
+
+REDUCE_ELEMENTS = 500_000_000
+"""Elements of one all-reduce at stage 0 (``engine.py:buffered_allreduce_fallback``, ``elements_per_buffer``)."""
+
+
+def deepspeed(spec: Spec) -> States:
+    """Bytes of one rank under DeepSpeed.
+
+    The engine casts the whole module to the enabled precision and keeps fp32 masters and fp32 optimizer states
+    (stage 0 without an enabled precision keeps what it is given).
+    """
+    config = zero_config(spec)
+    held = inventory(spec)
+    match config.stage:
+        case 0:
+            return _stage_0(spec, config, held)
+        case 1 | 2:
+            from lintfit.memory.zero12 import zero12
+
+            return zero12(spec, config, held)
+        case _:
+            from lintfit.memory.zero3 import zero3
+
+            return zero3(spec, config, held)
+
+
+def _stage_0(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
+    """No ZeRO: plain data parallelism.
+
+    fp32, or half precision that DeepSpeed was not told of: the optimizer works on the parameters themselves.
+    bf16 or fp16 enabled: ``FP16_Optimizer`` keeps flat fp32 masters, and its step makes an fp32 copy of every
+    gradient and a flat copy of those while the half-precision gradients are still there (fused_optimizer.py
+    ``step``); other optimizers than FusedAdam get per-tensor masters (unfused_optimizer.py).
+    """
+    name = optimizer_name(spec)
+    entry, not_modelled = optimizer(name)
+    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    gradients = held.trainable_bytes
+    mixed = spec.mixed_precision != "no"
+    fused = name in ("adam", "adamw")
+    if mixed:
+        masters = 4 * held.trainable
+        optimizer_states = flat_state_bytes(entry, held.trainable)
+    else:
+        masters = 0
+        optimizer_states = state_bytes(entry, held.weights)
+    steady = components(
+        parameters=held.bytes if not (mixed and fused) else held.frozen_bytes + itemsize * held.trainable,
+        master_weights=masters,
+        optimizer_states=optimizer_states,
+    )
+    between = {**steady, **components(gradients=gradients if spec.gradient_accumulation_steps > 1 else 0)}
+    full = {**steady, **components(gradients=gradients)}
+    bucket = itemsize * min(REDUCE_ELEMENTS + held.largest_trainable, held.trainable) if spec.gpus > 1 else 0
+    if not mixed:
+        temporaries = step_temporaries(entry, held.weights)
+    elif fused:
+        temporaries = 4 * held.trainable + 4 * max(held.decayed, held.trainable - held.decayed)
+    else:
+        temporaries = 4 * held.trainable + flat_step_temporaries(entry, held.decayed)
+    return States(
+        load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
+        initialize={**steady, **components(gradients=4 * held.trainable if mixed else 0)},
+        forward=between,
+        backward_start=between,
+        first_gradient=between,
+        backward_end={
+            **full,
+            **components(
+                communication_buffers=bucket,
+                temporaries=tied_gradient(spec, held) + (largest_gradient(held) if between != steady else 0),
+            ),
+        },
+        step={**full, **components(temporaries=temporaries)},
+        evaluate=steady,
+        save=steady,
+        host=host_memory(spec, held),
+        not_modelled=not_modelled,
+    )
+
+
+def gpu_load(spec: Spec, held: Inventory) -> int:
+    """Bytes on the GPU once the module is there.
+
+    The engine casts on the host, then moves (``engine.py:_configure_distributed_model``); a model that the script
+    moved before arrives in the dtype in which it was loaded.
+    """
+    return loaded_bytes(spec, held) if spec.loaded_on_gpu else held.bytes
+
+
+def flat(numel: int, ranks: int, itemsize: int) -> int:
+    """Bytes of a flat buffer whose length is padded to a multiple of two elements a rank."""
+    alignment = 2 * ranks
+    return rounded(-(-numel // alignment) * alignment * itemsize)

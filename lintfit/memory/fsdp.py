@@ -1,0 +1,182 @@
+"""FSDP 1 and 2: shards between the passes, whole units while they are used.
+
+A unit is one decoder layer (transformer wrapping); embeddings, head and the last norm form the root unit, which
+stays gathered from its first use to the end of the backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lintfit.memory.components import components
+from lintfit.memory.host import host_memory, pinned, ranks_per_node
+from lintfit.memory.optimizers import optimizer, resident_bytes, step_temporaries
+from lintfit.memory.parameters import Inventory, Weight, inventory, rounded
+from lintfit.memory.result import Components
+from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.states import States
+from lintfit.memory.unsharded import load_temporary, loaded_bytes, tied_gradient
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Bytes of one unit: gathered for compute, and the gathered gradient of its trainable part."""
+
+    gathered: int
+    gradient: int
+
+
+def fsdp(spec: Spec) -> States:
+    """Bytes of one rank under FSDP.
+
+    With mixed precision Accelerate upcasts trainable parameters to fp32 before it shards them (accelerator.py
+    ``prepare_model``, fsdp_utils.py ``fsdp2_prepare_model``): 16 bytes a parameter over the ranks, gathered in half
+    precision. Without it all stays in the dtype of the weights.
+    """
+    settings = spec.fsdp or Fsdp()
+    strategy = settings.strategy.upper()
+    ranks = _ranks(spec, strategy)
+    held = stored(spec)
+    shard = sharded(held, ranks)
+    entry, not_modelled = optimizer(spec.optimizer)
+    layer, root = _units(spec, held)
+    whole = sum(_gathered(spec, weight) for weight in held.weights)
+    accumulates = spec.gradient_accumulation_steps > 1
+    gradients = shard.trainable_bytes
+    states = resident_bytes(entry, shard.weights)
+    offload = settings.cpu_offload
+    steady = components(
+        parameters=0 if offload else shard.bytes,
+        optimizer_states=0 if offload else states,
+    )
+    kept = gradients if accumulates and not offload else 0
+    at_turn, in_layer, last = _gathered_at(strategy, ranks, settings.version, layer, root, whole)
+    forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
+    # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
+    running = {
+        **forward,
+        **components(communication_buffers=in_layer, temporaries=2 * layer.gradient if ranks > 1 else 0),
+    }
+    end = {
+        **steady,
+        **components(
+            gradients=0 if offload else gradients,
+            communication_buffers=last,
+            temporaries=(2 * root.gradient if ranks > 1 else 0) + tied_gradient(spec, shard),
+        ),
+    }
+    step = (
+        steady
+        if offload
+        else {
+            **steady,
+            **components(gradients=gradients, temporaries=step_temporaries(entry, shard.weights)),
+        }
+    )
+    return States(
+        load=_load(spec, held, shard),
+        initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
+        forward=forward,
+        backward_start=forward,
+        first_gradient=running,
+        backward_end=end,
+        step=step,
+        evaluate={**steady, **components(communication_buffers=at_turn)},
+        save={**steady, **components(temporaries=_unit_stored(held))},
+        host=host_memory(
+            spec,
+            held,
+            steady=(pinned(shard.bytes) + pinned(gradients) + states) if offload else 0,
+            pinned=(pinned(shard.bytes) + pinned(gradients)) if offload else 0,
+        ),
+        not_modelled=not_modelled,
+    )
+
+
+def _ranks(spec: Spec, strategy: str) -> int:
+    """Ranks that a parameter is divided over."""
+    if strategy == "NO_SHARD":
+        return 1
+    if strategy.startswith("HYBRID"):
+        return min(spec.data_parallel, ranks_per_node(spec))
+    return spec.data_parallel
+
+
+def stored(spec: Spec) -> Inventory:
+    """All parameters in the dtype in which their shards are kept, before sharding."""
+    held = inventory(spec)
+    if spec.mixed_precision == "no":
+        return held
+    return Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
+
+
+def sharded(held: Inventory, ranks: int) -> Inventory:
+    """The shard of one rank: every tensor divided evenly, rounded up to whole elements.
+
+    Of a 4-bit weight the packed values are divided; its block constants belong to the quantisation state,
+    which every rank keeps whole (bitsandbytes ``QuantState`` is no parameter).
+    """
+    return Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights))
+
+
+def _shard(weight: Weight, ranks: int) -> Weight:
+    numel = -(-weight.numel // ranks)
+    if weight.quantised:
+        packed = weight.numel // 2 if weight.storage < weight.numel else weight.numel
+        return replace(weight, storage=-(-packed // ranks) + weight.storage - packed)
+    return replace(weight, shape=(numel,), storage=numel * DTYPE_BYTES[weight.dtype])
+
+
+def _gathered(spec: Spec, weight: Weight) -> int:
+    """Bytes of all copies of a weight, gathered for compute."""
+    return int(_gathered_one(spec, weight) * weight.copies)
+
+
+def _gathered_one(spec: Spec, weight: Weight) -> int:
+    if weight.quantised:
+        return weight.numel // 2 if weight.storage < weight.numel else weight.numel
+    dtype = spec.mixed_precision if spec.mixed_precision != "no" else weight.dtype
+    return weight.numel * DTYPE_BYTES[dtype]
+
+
+def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
+    """The largest layer and the root unit."""
+    layer = gradient = root = root_gradient = 0.0
+    for weight in held.weights:
+        size = _gathered_one(spec, weight)
+        if weight.per_layer:
+            layer += size * weight.per_layer
+            gradient += size * weight.per_layer * weight.trainable
+        else:
+            root += size * weight.copies
+            root_gradient += size * weight.copies * weight.trainable
+    return _Unit(int(layer), int(gradient)), _Unit(int(root), int(root_gradient))
+
+
+def _gathered_at(
+    strategy: str, ranks: int, version: int, layer: _Unit, root: _Unit, whole: int
+) -> tuple[int, int, int]:
+    """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
+
+    Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always); ``SHARD_GRAD_OP`` keeps what the forward
+    gathered until its backward.
+    """
+    if ranks == 1:
+        return 0, 0, 0
+    if strategy in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2"):
+        return whole, whole, root.gathered
+    return root.gathered, root.gathered + 2 * layer.gathered, root.gathered
+
+
+def _unit_stored(held: Inventory) -> int:
+    """Bytes of the largest unit in the shards' own dtype, as a full state dict gathers it."""
+    layer = int(sum(rounded(weight.storage) * weight.per_layer for weight in held.weights))
+    root = sum(weight.bytes for weight in held.weights if not weight.per_layer)
+    return max(layer, root)
+
+
+def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
+    """Shards and one unit on its way, or the whole model where the script moved it to the GPU first."""
+    if spec.loaded_on_gpu:
+        return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
+    return components(parameters=shard.bytes, temporaries=_unit_stored(held) + load_temporary(spec))

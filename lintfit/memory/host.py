@@ -1,0 +1,52 @@
+"""Memory of one node's host: offloaded states with their pinned rounding, and the copies made while loading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lintfit.memory.parameters import Inventory, loaded_dtype
+from lintfit.memory.result import HostMemory
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+
+
+def pinned(*sizes: int) -> int:
+    """Bytes that torch really page-locks for blocks of these sizes.
+
+    ``CachingHostAllocator`` rounds every block up to the next power of two (c10/core/CachingHostAllocator.h
+    ``allocate``: ``c10::llvm::PowerOf2Ceil``); blocks are kept for reuse.
+    """
+    return sum(1 << (size - 1).bit_length() for size in sizes if size > 0)
+
+
+def pinned_total(blocks: Iterable[tuple[int, int]]) -> int:
+    """Bytes for ``(size, count)`` pairs of pinned blocks."""
+    return sum(pinned(size) * count for size, count in blocks)
+
+
+def ranks_per_node(spec: Spec) -> int:
+    return -(-spec.gpus // max(1, spec.nodes))
+
+
+def host_memory(spec: Spec, held: Inventory, *, steady: int = 0, pinned: int = 0, nvme: int = 0) -> HostMemory:
+    """One node's host memory from what one rank keeps there (``steady`` includes ``pinned``; bytes)."""
+    ranks = ranks_per_node(spec)
+    return HostMemory(
+        steady=steady * ranks,
+        pinned=pinned * ranks,
+        load_peak=load_peak(spec, held),
+        nvme=nvme * ranks,
+    )
+
+
+def load_peak(spec: Spec, held: Inventory) -> int:
+    """Bytes on one node while the ranks load the checkpoint.
+
+    Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
+    reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
+    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor.
+    """
+    if spec.quantization is not None:
+        return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
+    copy = spec.facts.parameters * DTYPE_BYTES[loaded_dtype(spec)]
+    sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init) or spec.engine == "fsdp"
+    return copy * (1 if sharded else ranks_per_node(spec))

@@ -1,0 +1,57 @@
+"""Bytes of a quantised weight with everything that belongs to it, each part as an own block of the allocator."""
+
+from __future__ import annotations
+
+import math
+
+from lintfit.catalog.facts import Tensor
+
+BLOCK = 512
+NF4_BLOCK = 64
+"""Elements that share one absmax (bitsandbytes ``quantize_4bit`` default ``blocksize``)."""
+NESTED_BLOCK = 256
+"""Absmax values that share one second-level absmax under double quantisation (``quantize_blockwise``)."""
+GPTQ_GROUP = 128
+"""Input elements that share one scale (``GPTQConfig.group_size`` default)."""
+
+
+def _blocks(*sizes: int) -> int:
+    return sum(-(-size // BLOCK) * BLOCK for size in sizes)
+
+
+def quantises(tensor: Tensor, legacy_experts: bool) -> bool:
+    """Whether the quantiser replaces this weight: linear layers, never embeddings, norms, biases or the head.
+
+    bitsandbytes and GPTQ replace ``nn.Linear`` modules except the output layer (transformers
+    ``get_keys_to_not_convert``). Since transformers 5 experts are one fused parameter and the router is a bare
+    parameter, which they pass over; before (``legacy_experts``) both were linear layers.
+    """
+    if not tensor.name.endswith(".weight"):
+        return False
+    return tensor.role == "linear" or (legacy_experts and tensor.role in ("expert", "router"))
+
+
+def quantised_bytes(shape: tuple[int, ...], method: str) -> int:
+    """Bytes on the GPU of one weight of ``shape`` (out, in) under a ``Spec.quantization`` method.
+
+    nf4: packed halves, fp32 absmax per 64, the 16-entry code; nf4-double: 8-bit absmax, its fp32 absmax per 256,
+    an fp32 offset, both codes (bitsandbytes ``functional.QuantState``). int8: one byte and an fp32 scale per
+    row (``MatmulLtState.SCB``). gptq: packed 32-bit words, packed zeros and fp16 scales per group of 128 and an
+    int32 group index per input (``qweight``, ``qzeros``, ``scales``, ``g_idx``).
+    """
+    numel = math.prod(shape)
+    blocks = -(-numel // NF4_BLOCK)
+    match method:
+        case "nf4":
+            return _blocks(-(-numel // 2), 4 * blocks, 64)
+        case "nf4-double":
+            return _blocks(-(-numel // 2), blocks, 4 * -(-blocks // NESTED_BLOCK), 4, 64, 1024)
+        case "int8":
+            return _blocks(numel, 4 * (numel // shape[-1]))
+        case "gptq-int4" | "gptq-int8":
+            bits = 4 if method == "gptq-int4" else 8
+            columns = shape[-1]
+            rows = numel // columns
+            groups = -(-columns // GPTQ_GROUP)
+            return _blocks(numel * bits // 8, groups * rows * bits // 8, 2 * groups * rows, 4 * columns)
+    raise ValueError(f"unknown quantization {method!r}; known: nf4, nf4-double, int8, gptq-int4, gptq-int8")

@@ -1,0 +1,251 @@
+"""ZeRO-1 and ZeRO-2: optimizer states (and gradients) sharded, parameters whole (deepspeed stage_1_and_2.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.memory.components import components, larger
+from lintfit.memory.deepspeed import flat, gpu_load
+from lintfit.memory.host import host_memory, pinned
+from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
+from lintfit.memory.parameters import Inventory, model_dtype
+from lintfit.memory.result import Components, HostMemory
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.states import States
+from lintfit.memory.unsharded import load_temporary, tied_gradient
+from lintfit.memory.zero_config import ZeroConfig, optimizer_name
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Bytes of the parts that the moments are made of; ``shard`` counts elements."""
+
+    ranks: int
+    itemsize: int
+    accumulator: int
+    parameters: int
+    shard: int
+    masters: int
+    states: int
+    whole_gradients: int
+    gradient_shard: int
+    ipg: int
+    flush: int
+    largest: int
+
+
+def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
+    """Bytes of one rank at stage 1 or 2.
+
+    Steady: all parameters flat in the model's dtype; fp32 masters and states of one shard. The backward adds the
+    IPG buckets (twice under ``overlap_comm``) from the first gradient to its end and the gradients of the own
+    partition. The step copies these flat and once more in fp32.
+    """
+    name = optimizer_name(spec)
+    entry, not_modelled = optimizer(name)
+    size = _sizes(spec, config, held, entry)
+    offload = config.offload_optimizer
+    fp32_flat = _compact(config, size)
+    steady = components(
+        parameters=size.parameters,
+        master_weights=0 if offload else size.masters,
+        optimizer_states=0 if offload else size.states,
+        communication_buffers=size.largest if offload else 0,
+    )
+    if _bf16_optimizer(spec, config):
+        return _bf16(spec, held, entry, size, not_modelled)
+    accumulates = spec.gradient_accumulation_steps > 1
+    kept = _kept_between(config, size, accumulates, fp32_flat)
+    between = {**steady, **components(gradients=kept)}
+    buffers = size.ipg + (size.largest if offload else 0)
+    first = {**between, **components(communication_buffers=buffers)}
+    gradients, late = _at_backward_end(config, size, accumulates, fp32_flat)
+    end = {
+        **first,
+        **components(
+            gradients=gradients,
+            communication_buffers=buffers + size.flush,
+            temporaries=late + tied_gradient(spec, held),
+        ),
+    }
+    return States(
+        load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
+        initialize=_initialize(spec, size, offload),
+        forward=between,
+        backward_start=between,
+        first_gradient=first,
+        backward_end=end,
+        step=_step(spec, config, entry, size, steady, fp32_flat),
+        evaluate=steady,
+        save=steady,
+        host=_host(spec, config, held, size, accumulates) if offload else host_memory(spec, held),
+        not_modelled=not_modelled,
+    )
+
+
+def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
+    ranks = spec.data_parallel * spec.sequence_parallel
+    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
+    whole = flat(held.trainable, ranks, itemsize)
+    shard = whole // itemsize // ranks
+    bucket = config.reduce_bucket
+    # A gradient larger than the bucket is reduced by itself, outside the bucket's buffer.
+    oversized = itemsize * held.largest_trainable if held.largest_trainable > bucket else 0
+    flush = max(itemsize * min(bucket, held.trainable), oversized) if ranks > 1 else 0
+    return _Sizes(
+        ranks=ranks,
+        itemsize=itemsize,
+        accumulator=accumulator,
+        parameters=whole + held.frozen_bytes,
+        shard=shard,
+        masters=4 * shard,
+        states=flat_state_bytes(entry, shard),
+        whole_gradients=itemsize * held.trainable,
+        gradient_shard=itemsize * shard,
+        ipg=itemsize * bucket * (2 if config.overlap_comm else 1) if config.contiguous_gradients else 0,
+        flush=flush,
+        largest=itemsize * held.largest_trainable,
+    )
+
+
+def _compact(config: ZeroConfig, size: _Sizes) -> bool:
+    """Whether gradients accumulate in one fp32 partition (stage 2 with fp32 accumulation, since 0.19.8)."""
+    return config.grad_accum_dtype == "fp32" and size.itemsize == 2
+
+
+def _bf16_optimizer(spec: Spec, config: ZeroConfig) -> bool:
+    """Stage 1 with bf16 and fp32 accumulation runs ``BF16_Optimizer`` (``engine.py:_do_optimizer_sanity_check``)."""
+    fp32 = config.grad_accum_dtype == "fp32"
+    return config.stage == 1 and spec.mixed_precision == "bf16" and fp32 and not config.offload_optimizer
+
+
+def _kept_between(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_flat: bool) -> int:
+    """Bytes of gradients that stay on the GPU between micro-batches."""
+    if not accumulates:
+        return 0
+    if fp32_flat:
+        return 4 * size.shard
+    if config.offload_optimizer and config.stage == 2:
+        return 0
+    return size.whole_gradients if config.stage == 1 else size.accumulator * size.shard
+
+
+def _at_backward_end(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_flat: bool) -> tuple[int, int]:
+    """Bytes of gradients when the last one is there, and of single-tensor temporaries beside them."""
+    late = size.largest
+    if config.offload_optimizer:
+        late += 4 * size.largest // size.itemsize
+        if config.stage == 2:
+            return (4 * size.shard if fp32_flat else 0), late
+    if config.stage == 1 and (accumulates or not config.overlap_comm):
+        return size.whole_gradients + (0 if config.offload_optimizer else size.gradient_shard), late
+    if fp32_flat:
+        return 4 * size.shard, late
+    return size.gradient_shard * (2 if accumulates else 1), late
+
+
+def _step(
+    spec: Spec, config: ZeroConfig, entry: Optimizer, size: _Sizes, steady: Components, fp32_flat: bool
+) -> Components:
+    """The larger of the fp32 conversion and the optimizer's own step; earlier versions' overflow check."""
+    if config.offload_optimizer:
+        return {**steady, **components(gradients=4 * size.shard if fp32_flat else 0)}
+    own = 4 * size.shard if fp32_flat else size.gradient_shard
+    copies = 0 if fp32_flat else size.gradient_shard + (4 * size.shard if size.itemsize == 2 else 0)
+    # The first step allocates the states after the half-precision gradients are gone: never above a later step.
+    if size.ranks == 1 and not fp32_flat:
+        copies = (4 if size.itemsize == 2 else 0) * size.shard + size.gradient_shard
+    converting = {**steady, **components(gradients=own, temporaries=copies)}
+    stepping = {
+        **steady,
+        **components(gradients=4 * size.shard, temporaries=flat_step_temporaries(entry, size.shard)),
+    }
+    checking = {
+        **steady,
+        **components(gradients=own, temporaries=overflow_check(spec, config, size.largest // size.itemsize)),
+    }
+    return larger(converting, stepping, checking)
+
+
+def overflow_check(spec: Spec, config: ZeroConfig, largest: int) -> int:
+    """Bytes of the check for inf and nan in the largest gradient tensor of ``largest`` elements.
+
+    Up to 0.19.7 it makes an fp32 copy and three masks, 11 bytes an element; fp16 always checks, bf16 since
+    0.19.3 (#8035). From 0.19.8 on the check reduces to scalars (``runtime/utils.py:has_inf_or_nan``).
+    """
+    checks = spec.mixed_precision == "fp16" or (spec.mixed_precision == "bf16" and config.version >= (0, 19, 3))
+    return 11 * largest if checks and config.version < (0, 19, 8) else 0
+
+
+def _initialize(spec: Spec, size: _Sizes, offload: bool) -> Components:
+    """The flat copy of all parameters beside the originals, or masters with their first zero gradients.
+
+    The flat copy is made on the host instead where the GPU has no room for it (stage_1_and_2.py
+    ``flatten_on_accelerator``).
+    """
+    whole = size.itemsize * size.shard * size.ranks
+    fits = spec.capacity_bytes is None or size.parameters + whole < 0.95 * spec.capacity_bytes
+    flattening = components(parameters=size.parameters, temporaries=whole if fits else 0)
+    masters = 0 if offload else size.masters
+    return larger(
+        flattening,
+        components(
+            parameters=size.parameters,
+            master_weights=masters,
+            gradients=masters,
+            temporaries=size.itemsize * size.shard,
+        ),
+    )
+
+
+def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_modelled: tuple[str, ...]) -> States:
+    """``BF16_Optimizer``: fp32 gradients of all parameters, whole on every rank, from the start on."""
+    steady = components(
+        parameters=size.parameters,
+        master_weights=size.masters,
+        optimizer_states=size.states,
+        gradients=4 * size.shard * size.ranks,
+    )
+    end = {
+        **steady,
+        **components(
+            gradients=4 * size.shard * size.ranks + size.whole_gradients, temporaries=tied_gradient(spec, held)
+        ),
+    }
+    return States(
+        load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
+        initialize={**steady, **components(temporaries=size.itemsize * size.shard * size.ranks)},
+        forward=steady,
+        backward_start=steady,
+        first_gradient=steady,
+        backward_end=end,
+        step={**steady, **components(temporaries=flat_step_temporaries(entry, size.shard))},
+        evaluate=steady,
+        save=steady,
+        host=host_memory(spec, held),
+        not_modelled=not_modelled,
+    )
+
+
+def _host(spec: Spec, config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> HostMemory:
+    """What one rank keeps on the host under ``offload_optimizer``.
+
+    Pinned where ``pin_memory``: the fp32 masters, a buffer of the shard in the model's dtype, the fp32 gradients and
+    one largest gradient; accumulated gradients of the own partition where steps accumulate. Not pinned: Adam's
+    states.
+    """
+    blocks = [size.masters, size.gradient_shard, 4 * size.shard, size.largest]
+    states = flat_state_bytes(optimizer(optimizer_name(spec))[0], size.shard)
+    accumulated = size.gradient_shard if accumulates else 0
+    if config.pin_optimizer:
+        locked = pinned(*blocks)
+        if accumulates:
+            # One pinned block a parameter; sizes that are powers of two already round to themselves.
+            locked += (
+                sum(pinned(size.itemsize * weight.numel) * weight.copies for weight in held.trainables) // size.ranks
+            )
+            accumulated = 0
+    else:
+        locked, accumulated = 0, accumulated + sum(blocks)
+    return host_memory(spec, held, steady=locked + states + accumulated, pinned=locked)

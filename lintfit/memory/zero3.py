@@ -1,0 +1,235 @@
+"""ZeRO-3: parameters, gradients and states sharded (deepspeed stage3.py, partition_parameters.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.memory.components import components, larger
+from lintfit.memory.host import host_memory, pinned
+from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
+from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded
+from lintfit.memory.result import Components, HostMemory
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.states import States
+from lintfit.memory.unsharded import load_temporary, loaded_bytes, tied_gradient
+from lintfit.memory.zero_config import ZeroConfig, optimizer_name
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements."""
+
+    ranks: int
+    itemsize: int
+    shard: int
+    shards: int
+    frozen_shards: int
+    persistent: int
+    secondary: int
+    masters: int
+    states: int
+    gradient_flat: int
+    ipg: int
+    sub_group: int
+    largest: int
+    largest_trainable: int
+
+
+def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
+    """Bytes of one rank at stage 3.
+
+    Steady: shards of all parameters (and whole copies of those below the persistence threshold), fp32 masters and
+    states of the shard, the flat gradient partition and the IPG bucket, both there from initialisation on. The
+    passes gather parameters module by module; the step works one sub-group at a time.
+    """
+    entry, not_modelled = optimizer(optimizer_name(spec))
+    size = _sizes(spec, config, held, entry)
+    on_gpu = not config.offload_optimizer
+    steady = components(
+        parameters=(size.frozen_shards + size.shards if not config.offload_param else 0) + size.persistent,
+        master_weights=size.masters if on_gpu else 0,
+        optimizer_states=size.states if on_gpu else 0,
+        gradients=size.gradient_flat if on_gpu else 0,
+        communication_buffers=size.ipg,
+    )
+    fetched = _Fetch.of(spec, config, held, size)
+    forward = _with_buffers(steady, size, fetched.turn)
+    running = _with_buffers(steady, size, fetched.layer)
+    flush = size.itemsize * min(config.reduce_bucket, held.trainable) if size.ranks > 1 else 0
+    whole = size.itemsize * size.largest_trainable
+    oversized = whole if size.largest_trainable > config.reduce_bucket and size.ranks > 1 else 0
+    end = {
+        **_with_buffers(steady, size, fetched.layer + max(flush, oversized)),
+        **components(temporaries=whole + tied_gradient(spec, held)),
+    }
+    return States(
+        load=_load(spec, held, size, config),
+        initialize=_initialize(config, size, on_gpu),
+        forward=forward,
+        backward_start=forward,
+        first_gradient=running,
+        backward_end=end,
+        step=_step(config, entry, size, steady),
+        evaluate=forward,
+        save={**steady, **components(temporaries=size.itemsize * size.largest if config.gather_on_save else 0)},
+        host=_host(spec, config, held, size, entry),
+        not_modelled=not_modelled,
+    )
+
+
+def _with_buffers(steady: Components, size: _Sizes, gathered: int) -> Components:
+    return {**steady, **components(communication_buffers=size.ipg + size.secondary + gathered)}
+
+
+def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
+    world = spec.data_parallel * spec.sequence_parallel
+    ranks = config.mics if 0 < config.mics < world else world
+    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    shard = sum(-(-weight.numel // ranks) * weight.copies for weight in held.trainables)
+    frozen = sum(
+        rounded(-(-weight.storage // ranks)) * weight.copies for weight in held.weights if not weight.trainable
+    )
+    accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
+    # With fp32 parameters the masters are the shards themselves (stage3.py _create_fp32_partitions, since 0.17).
+    aliased = itemsize == 4 and not config.offload_optimizer and config.version >= (0, 17, 0)
+    return _Sizes(
+        ranks=ranks,
+        itemsize=itemsize,
+        shard=shard,
+        shards=rounded(itemsize * shard),
+        frozen_shards=frozen,
+        persistent=_persistent(config, held) if ranks > 1 or config.offload_param else 0,
+        secondary=itemsize * (held.trainable + held.frozen) // config.hpz if 1 < config.hpz < ranks else 0,
+        masters=0 if aliased else 4 * shard,
+        states=flat_state_bytes(entry, shard),
+        gradient_flat=accumulator * shard,
+        ipg=itemsize * config.reduce_bucket if config.contiguous_gradients else 0,
+        sub_group=_sub_group(config, held, ranks, shard),
+        largest=held.largest,
+        largest_trainable=held.largest_trainable,
+    )
+
+
+def _sub_group(config: ZeroConfig, held: Inventory, ranks: int, shard: int) -> int:
+    """Elements of the largest sub-group: it closes with the tensor that reaches ``sub_group_size``."""
+    if config.sub_group >= shard:
+        decayed = -(-held.decayed // ranks)
+        return min(shard, max(decayed, shard - decayed))
+    return min(shard, config.sub_group + held.largest_trainable // ranks)
+
+
+def _persistent(config: ZeroConfig, held: Inventory) -> int:
+    """Bytes of the whole copies of small parameters (``parameter_offload.py:mark_persistent_parameters``)."""
+    elements = size = 0
+    for weight in held.weights:
+        if weight.numel > config.persistence_threshold:
+            continue
+        room = max(0, config.model_persistence_threshold - elements) // max(1, weight.numel)
+        copies = min(weight.copies, room)
+        elements += copies * weight.numel
+        size += copies * rounded(weight.storage)
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """Bytes of gathered parameters: ``turn`` where forward becomes backward, ``layer`` inside the backward."""
+
+    turn: int
+    layer: int
+
+    @classmethod
+    def of(cls, spec: Spec, config: ZeroConfig, held: Inventory, size: _Sizes) -> _Fetch:
+        """What the coordinator keeps gathered (partitioned_param_coordinator.py), from the third step on.
+
+        A module is not released while it recurs within ``max_reuse_distance`` elements of the recorded trace. At
+        the turn the trace runs on through the backward, where under checkpointing every layer comes twice, so that
+        the last half (third) of that distance stays gathered. The next modules are prefetched up to the bucket;
+        a fetch holds its flat buffer and the parameters cut from it at once.
+        """
+        if size.ranks == 1 and not config.offload_param:
+            return cls(0, 0)
+        gathers = [w for w in held.weights if w.numel > config.persistence_threshold]
+        everything = sum(weight.storage * weight.copies for weight in gathers)
+        head = max((weight.storage for weight in gathers if weight.role in ("lm_head", "embedding")), default=0)
+        layer = int(sum(weight.storage * weight.per_layer for weight in gathers))
+        prefetch = size.itemsize * config.prefetch_bucket
+        passes = 3 if spec.gradient_checkpointing else 2
+        retained = size.itemsize * config.max_reuse_distance // passes
+        turn = min(everything, max(retained, head))
+        flight = 2 * min(prefetch + _largest_in_layer(gathers), everything)
+        return cls(turn=turn, layer=min(everything, max(layer, head)) + min(flight, everything))
+
+
+def _largest_in_layer(gathers: list[Weight]) -> int:
+    return max((weight.storage for weight in gathers if weight.where == "layer"), default=0)
+
+
+def _load(spec: Spec, held: Inventory, size: _Sizes, config: ZeroConfig) -> Components:
+    """The shards and one whole parameter on its way; everything where the script moved a whole model first."""
+    if spec.loaded_on_gpu:
+        return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
+    shards = 0 if config.offload_param else size.shards + size.frozen_shards
+    return components(parameters=shards, temporaries=size.itemsize * size.largest)
+
+
+def _initialize(config: ZeroConfig, size: _Sizes, on_gpu: bool) -> Components:
+    """Masters being made (two fp32 copies of one sub-group at once), then the zero gradients of the largest one."""
+    parameters = 0 if config.offload_param else size.shards + size.frozen_shards
+    if not on_gpu:
+        return components(parameters=parameters, communication_buffers=size.ipg)
+    flat = components(
+        parameters=parameters,
+        master_weights=size.masters,
+        temporaries=4 * size.sub_group,
+    )
+    done = components(
+        parameters=parameters,
+        master_weights=size.masters,
+        gradients=size.gradient_flat,
+        communication_buffers=size.ipg,
+    )
+    return larger(flat, {**done, **components(temporaries=4 * size.sub_group)})
+
+
+def _step(config: ZeroConfig, entry: Optimizer, size: _Sizes, steady: Components) -> Components:
+    """One sub-group: its gradients flat, then in fp32 (``_prepare_fp32_grad_for_sub_group``), then the optimizer."""
+    if config.offload_optimizer:
+        return steady
+    accumulator = size.gradient_flat // max(1, size.shard)
+    flat = accumulator * size.sub_group
+    converted = 4 * size.sub_group if accumulator == 2 else 0
+    stepping = (converted or flat) + flat_step_temporaries(entry, size.sub_group)
+    return {**steady, **components(temporaries=max(flat + converted, stepping))}
+
+
+def _host(spec: Spec, config: ZeroConfig, held: Inventory, size: _Sizes, entry: Optimizer) -> HostMemory:
+    """What one rank keeps on the host and on NVMe under offload.
+
+    ``offload_param``: the shards in one pinned buffer a parameter group (pinned whatever ``pin_memory`` says,
+    stage3.py ``_create_param_groups_fp16_flat_cpu_memory``). ``offload_optimizer``: masters and states (not
+    pinned), and fp32 gradients a sub-group and the flat gradient partition (pinned where ``pin_memory``).
+    """
+    locked = plain = nvme = 0
+    if config.offload_param:
+        in_memory = size.shards
+        if config.nvme_param:
+            in_memory = min(size.shards, size.itemsize * config.max_in_cpu)
+            nvme += size.shards - in_memory
+            locked += pinned(size.itemsize * config.param_buffer_size * config.param_buffers)
+        locked += pinned(in_memory)
+        plain += size.frozen_shards
+    if config.offload_optimizer:
+        groups = max(1, -(-size.shard // max(1, config.sub_group)))
+        gradients = [4 * size.shard // groups] * groups + [size.gradient_flat]
+        if config.nvme_optimizer:
+            nvme += size.masters + size.states + 4 * size.shard
+            plain += 4 * size.sub_group * config.optimizer_buffers
+            gradients = [size.gradient_flat]
+        else:
+            plain += size.masters + size.states
+        if config.pin_optimizer:
+            locked += pinned(*gradients)
+        else:
+            plain += sum(gradients)
+    return host_memory(spec, held, steady=locked + plain, pinned=locked, nvme=nvme)

@@ -1,0 +1,168 @@
+"""DeepSpeed's ZeRO settings as the engine will see them: defaults of 0.19.8, gates for older versions.
+
+Bucket sizes and thresholds are elements, as in the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+
+NEWEST = (0, 19, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConfig:
+    """The keys of ``zero_optimization`` that decide memory (deepspeed/runtime/zero/config.py)."""
+
+    stage: int
+    reduce_bucket: int
+    overlap_comm: bool
+    contiguous_gradients: bool
+    offload_optimizer: bool
+    offload_param: bool
+    nvme_optimizer: bool
+    nvme_param: bool
+    pin_optimizer: bool
+    pin_param: bool
+    offload_ratio: float
+    optimizer_buffers: int
+    param_buffers: int
+    param_buffer_size: int
+    max_in_cpu: int
+    sub_group: int
+    prefetch_bucket: int
+    persistence_threshold: int
+    model_persistence_threshold: int
+    max_live: int
+    max_reuse_distance: int
+    gather_on_save: bool
+    hpz: int
+    mics: int
+    round_robin: bool
+    grad_accum_dtype: Dtype | None
+    version: tuple[int, int, int]
+
+
+def version_of(text: str | None) -> tuple[int, int, int]:
+    """A release as numbers; the newest known where it is absent or no plain release."""
+    if not text:
+        return NEWEST
+    numbers = [int(part) for part in text.split("+")[0].split(".")[:3] if part.isdigit()]
+    return (*numbers, 0, 0, 0)[:3] if numbers else NEWEST  # type: ignore[return-value]
+
+
+def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = config.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(section: Mapping[str, Any], default: int, *names: str, auto: int | None = None) -> int:
+    for name in names:
+        value = section.get(name)
+        if value == "auto":
+            return default if auto is None else auto
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            return int(value)
+    return default
+
+
+def _flag(section: Mapping[str, Any], default: bool, *names: str) -> bool:
+    for name in names:
+        value = section.get(name)
+        if isinstance(value, bool):
+            return value
+    return default
+
+
+def zero_config(spec: Spec) -> ZeroConfig:
+    """The ZeRO settings of a run.
+
+    ``"auto"`` that is still there becomes what HF's integration fills in: h*h for the reduce bucket,
+    0.9*h*h for the prefetch bucket, 10*h for the persistence threshold (transformers
+    ``HfTrainerDeepSpeedConfig.trainer_config_finalize``). ``pin_memory`` is true by default since 0.19.6
+    (#8207), ``overlap_comm`` where the stage is 3; before 0.15 it was so, too.
+    """
+    config = spec.deepspeed_config
+    zero = _section(config, "zero_optimization")
+    optimizer, param = _section(zero, "offload_optimizer"), _section(zero, "offload_param")
+    version = version_of(spec.versions.get("deepspeed"))
+    pins = version >= (0, 19, 6)
+    hidden = spec.facts.hidden
+    stage = spec.zero_stage
+    accum = _section(config, "data_types").get("grad_accum_dtype")
+    return ZeroConfig(
+        stage=stage,
+        reduce_bucket=_number(zero, 500_000_000, "reduce_bucket_size", auto=hidden * hidden),
+        overlap_comm=_flag(zero, stage == 3, "overlap_comm"),
+        contiguous_gradients=_flag(zero, True, "contiguous_gradients"),
+        offload_optimizer=stage >= 1 and spec.offload_optimizer != "none",
+        offload_param=stage == 3 and spec.offload_param != "none",
+        nvme_optimizer=stage == 3 and spec.offload_optimizer == "nvme",
+        nvme_param=stage == 3 and spec.offload_param == "nvme",
+        pin_optimizer=_flag(optimizer, pins, "pin_memory"),
+        pin_param=_flag(param, pins, "pin_memory"),
+        offload_ratio=_ratio(optimizer) if stage == 3 else 1.0,
+        optimizer_buffers=_number(optimizer, 4, "buffer_count"),
+        param_buffers=_number(param, 5, "buffer_count"),
+        param_buffer_size=_number(param, 100_000_000, "buffer_size"),
+        max_in_cpu=_number(param, 1_000_000_000, "max_in_cpu"),
+        sub_group=_number(zero, 1_000_000_000, "sub_group_size"),
+        prefetch_bucket=_number(
+            zero, 50_000_000, "stage3_prefetch_bucket_size", "prefetch_bucket_size", auto=int(0.9 * hidden * hidden)
+        ),
+        persistence_threshold=_number(
+            zero, 100_000, "stage3_param_persistence_threshold", "param_persistence_threshold", auto=10 * hidden
+        ),
+        model_persistence_threshold=_number(
+            zero, 2**63, "stage3_model_persistence_threshold", "model_persistence_threshold"
+        ),
+        max_live=_number(zero, 1_000_000_000, "stage3_max_live_parameters", "max_live_parameters"),
+        max_reuse_distance=_number(zero, 1_000_000_000, "stage3_max_reuse_distance", "max_reuse_distance"),
+        gather_on_save=_flag(
+            zero,
+            False,
+            "stage3_gather_16bit_weights_on_model_save",
+            "stage3_gather_fp16_weights_on_model_save",
+            "gather_16bit_weights_on_model_save",
+        ),
+        hpz=max(1, _number(zero, 1, "zero_hpz_partition_size")),
+        mics=_number(zero, 0, "mics_shard_size"),
+        round_robin=_flag(zero, False, "round_robin_gradients"),
+        grad_accum_dtype=accum if accum in DTYPE_BYTES else None,
+        version=version,
+    )
+
+
+def _ratio(section: Mapping[str, Any]) -> float:
+    value = section.get("ratio")
+    return float(value) if isinstance(value, (int, float)) and 0 <= value <= 1 else 1.0
+
+
+def optimizer_name(spec: Spec) -> str:
+    """The optimizer that DeepSpeed runs, in the words of ``memory/optimizers.py``.
+
+    An ``optimizer`` section of the JSON beats the trainer's; Adam and AdamW are then FusedAdam, or torch's
+    foreach AdamW with ``torch_adam``; ``deepspeed.initialize`` runs DeepSpeedCPUAdam where states are offloaded
+    (``engine.py:get_optimizer_configuration``).
+    """
+    section = _section(spec.deepspeed_config, "optimizer")
+    name = section.get("type")
+    if not isinstance(name, str):
+        return "adamw" if _offloads(spec) and not _client_allowed(spec) else spec.optimizer
+    name = name.lower()
+    if name in ("adam", "adamw"):
+        torch_adam = _section(section, "params").get("torch_adam") is True
+        return "adamw_torch" if torch_adam and not _offloads(spec) else "adamw"
+    return name
+
+
+def _offloads(spec: Spec) -> bool:
+    return spec.zero_stage >= 1 and spec.offload_optimizer != "none"
+
+
+def _client_allowed(spec: Spec) -> bool:
+    return spec.deepspeed_config.get("zero_force_ds_cpu_optimizer") is False
