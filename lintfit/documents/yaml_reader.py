@@ -36,11 +36,11 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Composed:
-    """A node, how many values it holds with aliases followed, and whether it is a plain ``<<``."""
+    """A node, how many values it holds with aliases followed, and whether it is a plain ``<<`` or ``=``."""
 
     node: Node
     size: int = 1
-    merge: bool = False
+    reserved: bool = False
     hashable: bool = True
 
 
@@ -121,9 +121,10 @@ class _Reader:
         if event is None or type(event).__name__ == "StreamEndEvent":
             self.problems.append(Problem("syntax-error", "the file is empty: it holds no value", Span(0, 0)))
             return Node("scalar", Span(0, 0))
-        root = self.node(next(self.events), 0).node
+        root = self.node(next(self.events), 0)
+        self.not_reserved(root)
         next(self.events)
-        return root
+        return root.node
 
     def expect_end(self) -> None:
         event = next(self.events, None)
@@ -138,6 +139,8 @@ class _Reader:
         if name == "AliasEvent":
             return self.alias(event)
         anchor = event.anchor
+        if anchor in self.anchors:
+            self.stop(f"the anchor &{anchor} is set a second time", event.start_mark.index)
         if anchor:
             self.anchors[anchor] = None
         if name == "ScalarEvent":
@@ -154,6 +157,11 @@ class _Reader:
             self.anchors[anchor] = composed
         return composed
 
+    def not_reserved(self, composed: _Composed) -> None:
+        if composed.reserved:
+            detail = f"{composed.node.value} has a meaning of its own in YAML 1.1: put it in quotes"
+            self.problems.append(Problem("syntax-error", detail, composed.node.span))
+
     def alias(self, event: Any) -> _Composed:
         span = Span(event.start_mark.index, event.end_mark.index)
         if event.anchor not in self.anchors:
@@ -163,7 +171,7 @@ class _Reader:
             self.stop(f"the alias *{event.anchor} stands inside its own anchor", span.start, span.end)
         node = target.node
         moved = Node(node.shape, span, node.value, node.entries, node.elements)
-        return _Composed(moved, target.size, target.merge, target.hashable)
+        return _Composed(moved, target.size, target.reserved, target.hashable)
 
     def scalar(self, event: Any, after: int) -> _Composed:
         start, end = event.start_mark.index, event.end_mark.index
@@ -176,8 +184,8 @@ class _Reader:
         elif event.style in ("|", ">"):
             end = start + len(self.text[start:end].rstrip())
         span = Span(start, end)
-        if plain and event.value == "<<":
-            return _Composed(Node("scalar", span, "<<"), merge=True)
+        if plain and event.value in ("<<", "="):
+            return _Composed(Node("scalar", span, event.value), reserved=True)
         return _Composed(Node("scalar", span, self.scalar_value(event, plain, span)))
 
     def scalar_value(self, event: Any, plain: bool, span: Span) -> Scalar:
@@ -215,10 +223,7 @@ class _Reader:
             # An empty element's mark may lie on a later line; it stands behind its own dash.
             dash = self.text.find("-", after, item.end_mark.index) if not event.flow_style else -1
             composed = self.node(item, dash + 1 if dash >= 0 else item.start_mark.index)
-            if composed.merge:
-                self.problems.append(
-                    Problem("syntax-error", "<< is only allowed as a key: put it in quotes", composed.node.span)
-                )
+            self.not_reserved(composed)
             elements.append(composed.node)
             size += composed.size
             after = max(after, composed.node.span.end)
@@ -235,6 +240,7 @@ class _Reader:
             colon = _COLON.match(self.text, key.node.span.end)
             after = colon.end() if colon else key.node.span.end
             value = self.node(next(self.events), after)
+            self.not_reserved(value)
             first = first or key.node.span
             end = max(end, after, value.node.span.end)
             self.add(members, key, value)
@@ -244,17 +250,13 @@ class _Reader:
 
     def add(self, members: _Members, key: _Composed, value: _Composed) -> None:
         members.size += key.size + value.size
-        if key.merge:
+        if key.reserved and key.node.value == "<<":
             self.merge(members, value.node)
             return
         span = key.node.span
         if not key.hashable:
             self.problems.append(Problem("syntax-error", "a list or mapping cannot be a key", span))
             return
-        if value.merge:
-            self.problems.append(
-                Problem("syntax-error", "<< is only allowed as a key: put it in quotes", value.node.span)
-            )
         resolved = key.node.value
         name = resolved if isinstance(resolved, str) else self.text[span.start : span.end]
         if resolved in members.seen:

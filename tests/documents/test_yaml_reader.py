@@ -69,9 +69,11 @@ def test_plain_scalars_are_resolved_as_pyyaml_does(text: str) -> None:
     assert yaml11.is_plain_string(text) == isinstance(expected, str)
 
 
+# YAML 1.1 breaks lines at these three, too, and ruamel.yaml does not in every place.
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"))
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=15,
 )
 
@@ -145,7 +147,7 @@ def test_any_lines_are_read_as_pyyaml_reads_them(lines: list[str], newline: str,
     assert document.root is not None
     for _, node in document.root.walk():
         for entry in node.entries:
-            assert document.slice(entry.key_span).strip("'\"") == entry.key
+            assert document.slice(entry.key_span).split() == entry.key.split()
             assert entry.span.start == entry.key_span.start
 
 

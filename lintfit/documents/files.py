@@ -1,0 +1,280 @@
+"""Reading a file as text and writing text as the same file again: all files of a change, or none."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import re
+import stat
+import tempfile
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lintfit.documents.limits import MAX_BYTES, too_large
+from lintfit.documents.model import FileText, Kind
+from lintfit.errors import LintfitError
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_SUFFIXES = {
+    Kind.JSON: (".json", ".jsonc", ".hjson"),
+    Kind.YAML: (".yaml", ".yml"),
+    Kind.PYTHON: (".py",),
+    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job"),
+}
+_KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
+_SHEBANG = re.compile(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
+_REASONS = {
+    errno.ENOENT: "no such file",
+    errno.ENOTDIR: "no such file",
+    errno.EISDIR: "is a directory, not a file",
+    errno.EACCES: "no permission to read it",
+    errno.EPERM: "no permission to read it",
+    errno.ELOOP: "its symbolic links lead in a circle",
+    errno.ENAMETOOLONG: "the name is too long for a file",
+}
+
+
+class ReadError(LintfitError):
+    """A file that cannot be read as text: the path as it was given, and why."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path.as_posix()}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class WriteError(LintfitError):
+    """A change that was not written; no file of it was."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path.as_posix()}: {reason}; nothing was written")
+        self.path = path
+        self.reason = reason
+
+
+def kind_of(path: Path, text: str = "") -> Kind | None:
+    """The kind of a file by its suffix, else by the shebang of its text; None where neither tells."""
+    kind = _KINDS.get(path.suffix.lower())
+    if kind is None and text.startswith("#!"):
+        shebang = _SHEBANG.match(text)
+        if shebang:
+            kind = Kind.PYTHON if shebang[1] else Kind.SHELL
+    return kind
+
+
+def read_text(path: Path, kind: Kind | None = None) -> FileText:
+    """Read and decode a file, keeping all that is needed to write the same bytes again.
+
+    ``kind`` (default: by the suffix) decides how it may be encoded: JSON and YAML are UTF-8 (or UTF-16 with its
+    byte-order mark), Python follows its coding cookie (PEP 263), a shell script that is not UTF-8 is latin-1.
+    Raises :class:`ReadError` with one line for a file that is missing, no file, not readable, too large or not text.
+    """
+    kind = kind or kind_of(path)
+    limit = max(MAX_BYTES.values()) if kind is None else MAX_BYTES[kind]
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise ReadError(path, _REASONS[errno.EISDIR])
+        if not stat.S_ISREG(status.st_mode):
+            raise ReadError(path, "is not a regular file")
+        if status.st_size > limit:
+            raise ReadError(path, too_large(kind or Kind.PYTHON))
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReadError(path, _reason(error)) from None
+    except ValueError:
+        raise ReadError(path, "its name holds a NUL character") from None
+    if len(data) > limit:
+        raise ReadError(path, too_large(kind or Kind.PYTHON))
+    text, encoding, bom = _decode(path, data, kind)
+    return FileText(path, text, encoding, bom, stat.S_IMODE(status.st_mode), hashlib.sha256(data).digest())
+
+
+def encode(file: FileText, text: str) -> bytes:
+    """The bytes of ``text`` in the file's own encoding and with its byte-order mark: the inverse of :func:`read_text`.
+
+    Raises LintfitError where the encoding lacks a character of the text.
+    """
+    try:
+        return file.bom + text.encode(file.encoding)
+    except UnicodeEncodeError as error:
+        character = text[error.start]
+        reason = f"its encoding {file.encoding} has no {character!r}"
+        raise WriteError(file.path, reason) from None
+
+
+def _reason(error: OSError) -> str:
+    return _REASONS.get(error.errno or 0) or (error.strerror or "cannot be read").lower()
+
+
+def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes]:
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            break
+    else:
+        bom, encoding = b"", "utf-8"
+        if b"\0" in data:
+            raise ReadError(path, "is binary, not text")
+        if kind is Kind.PYTHON:
+            encoding = _cookie(path, data)
+    body = data[len(bom) :]
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        if kind is Kind.SHELL and not bom:
+            return body.decode("latin-1"), "latin-1", bom
+        raise ReadError(path, _undecodable(body, encoding, error.start, kind)) from None
+    if "\0" in text:
+        raise ReadError(path, "is binary, not text")
+    if text.encode(encoding) != body:
+        raise ReadError(path, f"its {encoding} text cannot be written back byte for byte")
+    return text, encoding, bom
+
+
+def _cookie(path: Path, data: bytes) -> str:
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        if "unknown encoding" in str(error):
+            raise ReadError(path, f"its coding cookie names an {error.msg}") from None
+        return "utf-8"
+    return encoding
+
+
+def _undecodable(body: bytes, encoding: str, at: int, kind: Kind | None) -> str:
+    line = len(re.findall(rb"\r\n|\r|\n", body[:at])) + 1
+    remedy = {
+        Kind.JSON: "JSON must be UTF-8",
+        Kind.YAML: "YAML must be UTF-8",
+        Kind.PYTHON: "save it as UTF-8 or declare its encoding (# -*- coding: latin-1 -*-)",
+    }
+    advice = remedy.get(kind, "save it as UTF-8") if kind else "save it as UTF-8"
+    return f"line {line}: byte 0x{body[at]:02x} is not {encoding}: {advice}"
+
+
+@dataclass(slots=True)
+class _Target:
+    """One file of a change: what it shall hold, and what it held."""
+
+    shown: Path
+    path: Path
+    data: bytes
+    mode: int | None
+    old: bytes | None
+    temporary: Path | None = None
+    written: bool = False
+
+
+def write_files(changes: Mapping[FileText | Path, str]) -> None:
+    """Write new texts: a FileText is a file as it was read, a bare Path a file that must not exist yet.
+
+    All or none, as far as a file system allows: every text is first written to a temporary file beside its target
+    (with its mode bits, encoding and byte-order mark), then each replaces its target at once; a failure puts the
+    earlier ones back. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file
+    has changed since it was read, a new file exists already, or a folder cannot be written to.
+    """
+    targets = [_target(file, text) for file, text in changes.items()]
+    try:
+        for target in targets:
+            _prepare(target)
+        for target in targets:
+            _replace(target)
+    except OSError as error:
+        _roll_back(targets)
+        failed = next((target.shown for target in targets if not target.written), targets[-1].shown)
+        raise WriteError(failed, (error.strerror or str(error)).lower()) from None
+    except BaseException:
+        _roll_back(targets)
+        raise
+    finally:
+        for target in targets:
+            if target.temporary is not None:
+                with contextlib.suppress(OSError):
+                    target.temporary.unlink(missing_ok=True)
+
+
+def _target(file: FileText | Path, text: str) -> _Target:
+    if isinstance(file, Path):
+        if file.exists() or file.is_symlink():
+            raise WriteError(file, "exists already")
+        return _Target(file, file, text.encode("utf-8"), None, None)
+    data = encode(file, text)
+    path = _resolve(file.path)
+    return _Target(file.path, path, data, file.mode, _unchanged(file, path))
+
+
+def _resolve(path: Path) -> Path:
+    try:
+        return path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise WriteError(path, "is gone since it was read") from None
+
+
+def _unchanged(file: FileText, path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise WriteError(file.path, _reason(error)) from None
+    if file.digest and hashlib.sha256(data).digest() != file.digest:
+        raise WriteError(file.path, "has changed since it was read")
+    return data
+
+
+def _prepare(target: _Target) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.path.name[:40]}.", suffix=".tmp", dir=target.path.parent)
+    target.temporary = Path(name)
+    with open(descriptor, "wb") as stream:
+        stream.write(target.data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    target.temporary.chmod(_new_file_mode() if target.mode is None else target.mode)
+
+
+def _new_file_mode() -> int:
+    # The process's mask can only be read by setting it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _replace(target: _Target) -> None:
+    assert target.temporary is not None
+    if target.old is None:
+        # A link fails where the file has come to be in the meantime; replacing would not.
+        try:
+            os.link(target.temporary, target.path)
+        except FileExistsError:
+            raise
+        except OSError:
+            os.replace(target.temporary, target.path)
+    else:
+        os.replace(target.temporary, target.path)
+    target.written = True
+
+
+def _roll_back(targets: list[_Target]) -> None:
+    for target in targets:
+        if not target.written:
+            continue
+        with contextlib.suppress(OSError):
+            if target.old is None:
+                target.path.unlink(missing_ok=True)
+            else:
+                target.data = target.old
+                _prepare_again(target)
+
+
+def _prepare_again(target: _Target) -> None:
+    _prepare(target)
+    assert target.temporary is not None
+    os.replace(target.temporary, target.path)
