@@ -1,0 +1,37 @@
+"""A flag of a launch line, as the script that it starts sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lintfit.documents.model import Document
+from lintfit.findings import FileEdit
+from lintfit.settings import Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flag:
+    """One ``--name value`` handed to a script.
+
+    ``name`` is without dashes and with ``-`` as ``_``. ``value`` is None for a bare flag. ``place`` covers the
+    flag with its value, ``value_place`` the value alone. ``words`` are all the values of a flag that takes
+    several (``--targets q_proj v_proj``). ``write`` makes the edits that give it another value, where the
+    launch line can be edited.
+    """
+
+    name: str
+    value: str | None
+    place: Place
+    value_place: Place | None = None
+    words: tuple[str, ...] = field(default=())
+    write: Callable[[str], tuple[FileEdit, ...] | None] | None = None
+
+    @property
+    def document(self) -> Document:
+        return self.place.document
+
+    @property
+    def origin(self) -> Place:
+        """What a message points at: the value where there is one."""
+        return self.value_place or self.place
