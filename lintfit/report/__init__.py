@@ -1,0 +1,81 @@
+"""One module per output format, found by name. A reporter turns a result into text and prints nothing itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lintfit.findings import Finding
+    from lintfit.results import CheckResult
+
+REPORTERS: Mapping[str, str] = {
+    "text": "lintfit.report.text",
+    "concise": "lintfit.report.concise",
+    "json": "lintfit.report.json",
+    "sarif": "lintfit.report.sarif",
+    "github": "lintfit.report.github",
+    "gitlab": "lintfit.report.gitlab",
+    "rdjson": "lintfit.report.rdjson",
+    "junit": "lintfit.report.junit",
+}
+"""Module by format. Each defines ``render(result: CheckResult, view: View) -> str``, ending with a line break."""
+
+
+Piece = tuple[str, str]
+"""Text and the name of its style (a key of ``styled.STYLES``, or empty)."""
+
+Line = list[Piece]
+"""One line of a report for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a result is to be shown. ``width`` is in columns; ``unicode`` False asks for ASCII bars and arrows."""
+
+    color: bool = False
+    width: int = 100
+    unicode: bool = True
+    unsafe_fixes: bool = False
+    """Whether ``--unsafe-fixes`` is on: unsafe fixes then count as fixable."""
+    fixing: bool = False
+    statistics: bool = False
+    show_fixes: bool = False
+
+
+def render(format_name: str, result: CheckResult, view: View) -> str:
+    """The result in one of the formats of :data:`REPORTERS`."""
+    text: str = import_module(REPORTERS[format_name]).render(result, view)
+    return text
+
+
+def shown_path(path: Path | str) -> str:
+    """A path as people and tools get it: relative to the working directory, with slashes."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive on Windows
+        relative = str(path)
+    return relative.replace(os.sep, "/")
+
+
+def fixable(finding: Finding, unsafe_fixes: bool) -> bool:
+    """Whether the flags at hand would mend this finding; it is then marked ``[*]``."""
+    fix = finding.fix
+    if fix is None or not fix.edits:
+        return False
+    return str(fix.applicability) == "safe" or (unsafe_fixes and str(fix.applicability) == "unsafe")
+
+
+def clean(text: str) -> str:
+    """Text from a file or a library made safe for one line of a terminal: no control or direction characters."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_clean_character, text))
+
+
+def _clean_character(character: str) -> str:
+    if character.isprintable() or character == "\u3000":
+        return character
+    return " " if character in "\t\n\r\x0b\x0c\x85\xa0\u2028\u2029" else "\N{REPLACEMENT CHARACTER}"

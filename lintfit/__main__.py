@@ -1,0 +1,75 @@
+"""The program: runs a command and turns whatever goes wrong into one line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from click.exceptions import ClickException
+
+
+def main() -> None:
+    """Run ``lintfit`` with the arguments of the process and exit with 0, 1 or 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        from click.exceptions import ClickException, NoArgsIsHelpError
+
+        from lintfit.cli import lintfit
+        from lintfit.errors import LintfitError
+    except KeyboardInterrupt:
+        return 130
+    try:
+        status = lintfit.main(prog_name="lintfit", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except LintfitError as error:
+        return _say(str(error))
+    except NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
+    except ClickException as error:
+        return _say(_usage(error))
+    except BrokenPipeError:
+        _close_stdout()
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if os.environ.get("LINTFIT_DEBUG"):
+            raise
+        detail = " ".join(str(error).split())[:300]
+        described = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
+        return _say(f"internal error: {described}; please report it (LINTFIT_DEBUG=1 shows where)")
+
+
+def _usage(error: ClickException) -> str:
+    from click.exceptions import UsageError
+
+    message = " ".join(error.format_message().split())
+    if isinstance(error, UsageError) and error.ctx is not None:
+        return f"{message.rstrip('.')} (see `{error.ctx.command_path} --help`)"
+    return message
+
+
+def _say(message: str) -> int:
+    with suppress(BrokenPipeError):
+        print(f"lintfit: {message}", file=sys.stderr)
+    return 2
+
+
+def _close_stdout() -> None:
+    """Keep the interpreter from complaining, at exit, of the pipe that nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

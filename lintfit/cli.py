@@ -1,0 +1,294 @@
+"""The commands. They turn flags into Options, call the engine or the memory model, and print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lintfit import __version__
+from lintfit.config import Options, Output, config_for, from_flags
+from lintfit.errors import LintfitError
+from lintfit.report import REPORTERS, View, render
+
+if TYPE_CHECKING:
+    from lintfit.results import CheckResult
+
+_WIDTH = 100
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+_HARDWARE: Mapping[str, tuple[str, str]] = {
+    "gpu": ("NAME", 'The card: "RTX 3090", "A100-SXM4-80GB", …'),
+    "gpus": ("N", "Cards over all nodes."),
+    "nodes": ("N", "Machines."),
+    "gpu-memory": ("SIZE", "Memory of one card, where it is not the card's own: 23.7GiB."),
+    "host-memory": ("SIZE", "Memory of one machine: 256GiB."),
+    "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
+    "model-config": ("FILE", "The model's config.json."),
+    "seq-len": ("N", "Tokens of a sequence."),
+}
+
+_Command = Callable[..., Any]
+
+
+def _flags(flags: Mapping[str, tuple[str, str]]) -> Callable[[_Command], _Command]:
+    def add(command: _Command) -> _Command:
+        for name, (metavar, text) in reversed(list(flags.items())):
+            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+        return command
+
+    return add
+
+
+def _color_option(command: _Command) -> _Command:
+    choice = click.Choice(["auto", "always", "never"])
+    return click.option("--color", type=choice, default="auto", help="Colours (NO_COLOR and FORCE_COLOR count).")(
+        command
+    )
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(__version__, "-V", "--version", message="lintfit %(version)s")
+def lintfit() -> None:
+    """A linter, fixer and memory estimator for the files that decide an LLM training run."""
+
+
+@lintfit.command(short_help="Lint files, and fix them with --fix.")
+@click.argument("paths", nargs=-1)
+@click.option("--fix", is_flag=True, help="Write the safe fixes, and the plan where it is safe.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change; write nothing.")
+@click.option("--select", metavar="RULES", multiple=True, help="Only these rules (names or codes, comma-separated).")
+@click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
+@click.option("--exclude", metavar="GLOB", multiple=True, help="Files and folders to pass over.")
+@click.option(
+    "--output-format",
+    metavar="FORMAT[:FILE]",
+    multiple=True,
+    help=f"{', '.join(REPORTERS)}; repeatable, each but one with a file.",
+)
+@click.option("--fail-on", metavar="SEVERITY", help="error, warning (default) or info: what makes the exit status 1.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even where findings are left.")
+@click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 where something was fixed.")
+@click.option("--stdin-filename", metavar="FILE", help="Check standard input as if it were this file.")
+@click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@click.option("--statistics", is_flag=True, help="Count the findings by rule.")
+@click.option("--show-fixes", is_flag=True, help="List what was fixed.")
+@_flags(_HARDWARE)
+@_color_option
+def check(paths: tuple[str, ...], **flags: Any) -> int:
+    """Lint files; folders are searched, the default is the current one.
+
+    Exit status: 0 nothing at or above --fail-on is left, 1 findings are left, 2 bad usage, a bad config, or a named
+    file that is missing or unreadable.
+    """
+    options, named = _options(paths, flags)
+    from lintfit import engine
+
+    result = engine.check(named, options)
+    _show(result, options, flags)
+    return _status(result, options, flags)
+
+
+def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
+    """The flags as Options and the paths to check, with standard input read where it is asked for."""
+    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "fail-on")}
+    for name in ("select", "ignore", "exclude"):
+        stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
+    name = flags["stdin_filename"]
+    if "-" in paths and not name:
+        raise LintfitError("- reads standard input: say with --stdin-filename what it is (ds_config.json, …)")
+    named = [Path(path) for path in paths if path != "-"]
+    options = from_flags(
+        stated,
+        fix=flags["fix"],
+        unsafe_fixes=flags["unsafe_fixes"],
+        diff=flags["diff"],
+        isolated=flags["isolated"],
+        outputs=_outputs(flags["output_format"]),
+        stdin_filename=Path(name) if name else None,
+        stdin=sys.stdin.buffer.read() if name else None,
+    )
+    return options, named if named or name else [Path()]
+
+
+def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
+    outputs = []
+    for text in texts or ("text",):
+        name, colon, file = text.partition(":")
+        if name not in REPORTERS:
+            from lintfit.suggest import did_you_mean
+
+            hint = did_you_mean(name, REPORTERS) or f"; there are {', '.join(REPORTERS)}"
+            raise LintfitError(f'--output-format {text}: no format "{name}"{hint}')
+        if colon and (not file or not Path(file).absolute().parent.is_dir()):
+            raise LintfitError(f"--output-format {text}: expected a file in a folder that exists after the colon")
+        outputs.append(Output(name, Path(file) if colon else None))
+    if sum(output.file is None for output in outputs) > 1:
+        raise LintfitError("--output-format: only one format can go to standard output; give the others a :FILE")
+    return tuple(outputs)
+
+
+def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> None:
+    """Print each output where it goes. Standard output belongs to the diff and to the fixed standard input."""
+    taken = options.diff or result.fixed_stdin is not None
+    for error in result.errors:
+        click.echo(f"lintfit: {error}", err=True)
+    if options.diff:
+        _print(result.diff)
+    elif result.fixed_stdin is not None:
+        _print(result.fixed_stdin)
+    for output in options.outputs:
+        if output.file is not None:
+            _write(output.file, render(output.format, result, _view(flags, None)))
+        elif not taken:
+            _print(render(output.format, result, _view(flags, sys.stdout)))
+        elif not options.diff and output.format == "text":
+            click.echo(render(output.format, result, _view(flags, sys.stderr)), err=True, nl=False)
+    if options.diff:
+        count = len(result.fixed)
+        click.echo(f"Would fix {count} finding{'' if count == 1 else 's'}." if result.diff else "No fixes.", err=True)
+
+
+def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> int:
+    if result.errors:
+        return 2
+    if flags["exit_non_zero_on_fix"] and result.fixed:
+        return 1
+    if flags["exit_zero"]:
+        return 0
+    if options.diff and result.diff:
+        return 1
+    left = any(
+        finding.severity >= config_for(finding.place.document.path, options).fail_on for finding in result.findings
+    )
+    return int(left)
+
+
+def _print(text: str) -> None:
+    """Standard output; a reader that has gone away (``| head``) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    except OSError as error:
+        raise LintfitError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def _view(flags: Mapping[str, Any], stream: Any) -> View:
+    """How to show a result on a stream (None: in a file)."""
+    terminal = stream is not None and stream.isatty()
+    unicode = stream is None or "utf" in (stream.encoding or "").lower()
+    width = _WIDTH
+    if terminal:
+        from shutil import get_terminal_size
+
+        width = max(60, min(get_terminal_size().columns, 120))
+    return View(
+        color=stream is not None and _colored(flags["color"], terminal),
+        width=width,
+        unicode=unicode,
+        unsafe_fixes=flags.get("unsafe_fixes", False),
+        fixing=flags.get("fix", False),
+        statistics=flags.get("statistics", False),
+        show_fixes=flags.get("show_fixes", False),
+    )
+
+
+def _colored(choice: str, terminal: bool) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") != "0" or os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return terminal and os.environ.get("TERM") != "dumb"
+
+
+_SPEC_FLAGS: Mapping[str, tuple[str, str]] = {
+    "engine": ("NAME", "single, ddp, deepspeed or fsdp."),
+    "zero-stage": ("N", "0 to 3."),
+    "offload-optimizer": ("DEVICE", "none, cpu or nvme."),
+    "offload-param": ("DEVICE", "none, cpu or nvme."),
+    "tensor-parallel": ("N", "Ranks that share each matrix."),
+    "pipeline-parallel": ("N", "Ranks that share the layers."),
+    "sequence-parallel": ("N", "Ranks that share a sequence."),
+    "weights-dtype": ("DTYPE", "As loaded: fp32, bf16 or fp16."),
+    "mixed-precision": ("DTYPE", "The trainer's flag: no, bf16 or fp16."),
+    "method": ("NAME", "full or lora."),
+    "lora-rank": ("N", "Rank of the adapters."),
+    "quantization": ("NAME", "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8."),
+    "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
+    "micro-batch-size": ("N", "Sequences per card and step."),
+    "gradient-accumulation-steps": ("N", "Micro-batches per step."),
+    "gradient-checkpointing": ("BOOL", "true, false or selective."),
+    "attention": ("NAME", "eager, sdpa or flash_attention_2."),
+    "loss": ("NAME", "full, chunked or liger."),
+}
+
+
+@lintfit.command(short_help="The memory of each run, phase by phase.")
+@click.argument("paths", nargs=-1)
+@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
+@click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
+@click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@_flags({**_HARDWARE, **_SPEC_FLAGS})
+@_color_option
+def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, **flags: Any) -> int:
+    """The memory of each run of some files, of a JSON spec, or of a run described by flags."""
+    from lintfit import estimating
+
+    plain = {name: flags[name.replace("-", "_")] for name in _SPEC_FLAGS if flags[name.replace("-", "_")] is not None}
+    hardware = from_flags({name: flags[name.replace("-", "_")] for name in _HARDWARE}, isolated=flags["isolated"])
+    view = _view(flags, sys.stdout)
+    if spec is not None:
+        stated = [*(f"--{name}" for name in plain), *hardware.origins.values(), *paths]
+        if stated:
+            raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
+        done = estimating.of_specs(spec, output_format or "json", view)
+    elif paths or not (plain or hardware.model or hardware.model_config):
+        if plain:
+            raise LintfitError(f"--{next(iter(plain))} describes a run; it cannot stand next to files")
+        done = estimating.of_paths([Path(path) for path in paths or (".",)], hardware, output_format or "text", view)
+    else:
+        done = estimating.of_flags(hardware, plain, output_format or "text", view)
+    _print(done.text)
+    for error in done.errors:
+        click.echo(f"lintfit: {error}", err=True)
+    return done.status
+
+
+@lintfit.command()
+@click.argument("name", required=False)
+@_color_option
+def rule(name: str | None, color: str) -> int:
+    """Explain one rule (by name or code), or list all."""
+    from lintfit.report import rules
+
+    _print(rules.page(name, _view({"color": color}, sys.stdout)) if name else rules.listing())
+    return 0
+
+
+@lintfit.command(short_help="Print the JSON Schema of a config.")
+@click.argument("name", metavar="deepspeed|accelerate", type=click.Choice(["deepspeed", "accelerate"]))
+def schema(name: str) -> int:
+    """Print the JSON Schema of a DeepSpeed JSON or an Accelerate YAML, for editors."""
+    from lintfit.resources import resource_dir
+
+    file = resource_dir("schemas") / f"{name}.schema.json"
+    try:
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise LintfitError(f"{file}: cannot be read: {error.strerror}; install lintfit again") from None
+    _print(text)
+    return 0

@@ -1,0 +1,29 @@
+"""One line per finding: ``path:line:col: severity rule [*] message``."""
+
+from __future__ import annotations
+
+from lintfit.report import View, fixable, shown_path
+from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
+from lintfit.results import CheckResult
+
+
+def render(result: CheckResult, view: View) -> str:
+    """The findings as lines, then the summary."""
+    lines = []
+    if view.show_fixes and result.fixed:
+        lines += fixed_lines(result.fixed)
+    if view.statistics:
+        lines += statistics_lines(result.findings, view)
+    else:
+        for finding in result.findings:
+            place = finding.place
+            at = place.document.position(place.span.start)
+            mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
+            where = f"{shown_path(place.document.path)}:{at.line}:{at.column}"
+            lines.append(f"{where}: {finding.severity} {finding.rule}{mark} {one_line(finding.message)}")
+    lines += summary_lines(result, view)
+    return "\n".join(lines) + "\n"
+
+
+def one_line(message: str) -> str:
+    return " ".join(message.split())

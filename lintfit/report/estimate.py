@@ -1,0 +1,79 @@
+"""``lintfit estimate`` for people: what runs, and the memory of every phase of a step as a bar."""
+
+from __future__ import annotations
+
+from lintfit.memory.result import COMPONENTS, Estimate, Moment
+from lintfit.memory.spec import Spec
+from lintfit.report import Line, View
+from lintfit.report.bars import bar, gib
+from lintfit.report.runs import PHASE_WORDS, header, memory_lines
+from lintfit.report.styled import show, wrapped
+from lintfit.results import RunResult
+from lintfit.run.model import Hardware, Run
+
+
+def render_runs(runs: tuple[RunResult, ...], view: View) -> str:
+    """The estimates of runs that were read from files."""
+    blocks = []
+    for result in runs:
+        if result.estimate is not None:
+            blocks.append([*header(result.run, view), *estimate_lines(result.estimate, view)])
+        else:
+            missing = ", ".join(result.run.unknown) or "what the run is"
+            lines = header(result.run, view)
+            blocks.append([*lines, *wrapped([("  memory unknown: ", "note")], f"add {missing}", view.width, 4)])
+    return _show(blocks, view)
+
+
+def render_spec(spec: Spec, estimate: Estimate, view: View) -> str:
+    """The estimate of one spec."""
+    hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
+    run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
+    return _show([[*header(run, view), *estimate_lines(estimate, view)]], view)
+
+
+def estimate_lines(estimate: Estimate, view: View) -> list[Line]:
+    """The peak, its components in bytes, the phases on one scale, and everything that was assumed."""
+    lines = memory_lines(estimate, view)
+    lines += [[], *_table(estimate), [], *_phases(estimate, view)]
+    if estimate.assumptions or estimate.not_modelled:
+        lines.append([])
+    for assumption in estimate.assumptions:
+        lines += wrapped([("  assumed: ", "dim")], assumption, view.width, 4)
+    for what in estimate.not_modelled:
+        lines += wrapped([("  not modelled: ", "dim")], what, view.width, 4)
+    return lines
+
+
+def _table(estimate: Estimate) -> list[Line]:
+    lines: list[Line] = []
+    total = estimate.peak_moment.total
+    for name in COMPONENTS:
+        size = estimate.component(name)
+        if size:
+            share = f"{100 * size / total:3.0f} %"
+            lines.append([(f"  {name.replace('_', ' '):<24}", name), (f"{gib(size):>8} GiB  {share}", "")])
+    lines.append([(f"  {'together':<24}", "rule"), (f"{gib(total):>8} GiB", "rule")])
+    lines.append([(f"  {'torch sees (allocated)':<24}", ""), (f"{gib(estimate.allocated_bytes):>8} GiB", "")])
+    return lines
+
+
+def _phases(estimate: Estimate, view: View) -> list[Line]:
+    scale = max(estimate.peak_moment.total, estimate.capacity_bytes or 0)
+    best: dict[str, Moment] = {}
+    for moment in estimate.moments:
+        if moment.phase not in best or moment.total > best[moment.phase].total:
+            best[moment.phase] = moment
+    wide = max(len(PHASE_WORDS.get(phase, phase)) for phase in best)
+    lines: list[Line] = []
+    for phase, moment in best.items():
+        style = "bad" if estimate.capacity_bytes is not None and moment.total > estimate.capacity_bytes else ""
+        drawn = bar(moment.components, estimate.capacity_bytes, scale)
+        label = f"  {PHASE_WORDS.get(phase, phase):<{wide}}  "
+        lines.append([(label, ""), *drawn, (f" {gib(moment.total)} GiB", style)])
+    return lines
+
+
+def _show(blocks: list[list[Line]], view: View) -> str:
+    lines = [line for block in blocks for line in [*block, []]][:-1]
+    return show(lines, view)

@@ -1,0 +1,153 @@
+"""The JSON contract: one object with runs, findings and a summary; bytes, 1-based lines and columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from lintfit import __version__
+from lintfit.documents.model import Edit, Span
+from lintfit.findings import FileEdit, Finding, Fix, Plan, Severity
+from lintfit.report import View, shown_path
+from lintfit.results import CheckResult, RunResult
+from lintfit.settings import UNKNOWN, Place, Provenance, Special
+
+SCHEMA_VERSION = 1
+
+
+def render(result: CheckResult, view: View) -> str:
+    """The result as one JSON document."""
+    return dumps(to_json(result))
+
+
+def dumps(value: object) -> str:
+    """JSON text, indented, in ASCII so that no terminal or pipe can fail to encode it."""
+    return json.dumps(value, indent=2) + "\n"
+
+
+def to_json(result: CheckResult) -> dict[str, Any]:
+    """The result as plain dicts and lists, keys in the order of the contract."""
+    count = dict.fromkeys(Severity, 0)
+    for finding in result.findings:
+        count[finding.severity] += 1
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "lintfit_version": __version__,
+        "runs": [run_json(run) for run in result.runs],
+        "findings": [finding_json(finding) for finding in result.findings],
+        "summary": {
+            "errors": count[Severity.ERROR],
+            "warnings": count[Severity.WARNING],
+            "infos": count[Severity.INFO],
+            "fixed": len(result.fixed),
+        },
+    }
+
+
+def run_json(result: RunResult) -> dict[str, Any]:
+    """One run: its documents, settings with where each comes from, estimate, verdict and plan."""
+    run = result.run
+    return {
+        "id": run.id,
+        "documents": [shown_path(document.path) for document in run.documents],
+        "settings": {
+            name: {"value": plain(setting.value), "from": _provenance(setting.provenance)}
+            for name, setting in run.settings.items()
+        },
+        "estimate": result.estimate.to_json() if result.estimate else None,
+        "verdict": str(result.verdict),
+        "plan": _plan(result.plan) if result.plan else None,
+    }
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """One finding with its places, 1-based, ends exclusive."""
+    place = finding.place
+    end = place.document.position(place.span.end)
+    return {
+        "rule": finding.rule,
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "message": finding.message,
+        **place_json(place),
+        "end_line": end.line,
+        "end_column": end.column,
+        "related": [{**place_json(related.place), "message": related.message} for related in finding.related],
+        "run": finding.run,
+        "fix": _fix(finding.fix) if finding.fix else None,
+    }
+
+
+def place_json(place: Place) -> dict[str, Any]:
+    """Path, line and column of the start of a place."""
+    position = place.document.position(place.span.start)
+    return {"path": shown_path(place.document.path), "line": position.line, "column": position.column}
+
+
+def plain(value: Any) -> Any:
+    """A setting's value as JSON can say it; what cannot be told without running is null, ``auto`` is ``"auto"``."""
+    if isinstance(value, Special):
+        return None if value is UNKNOWN else value.value
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(item) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, Path):
+        return shown_path(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    return str(value)
+
+
+def _provenance(provenance: Provenance) -> dict[str, Any]:
+    if provenance.place is not None:
+        return {"kind": provenance.kind, **place_json(provenance.place)}
+    return {"kind": provenance.kind, "detail": provenance.detail}
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "applicability": str(fix.applicability),
+        "message": fix.message,
+        "edits": [_edit(edit.path, edit.edit) for edit in in_order(fix.edits)],
+    }
+
+
+def in_order(edits: tuple[FileEdit, ...]) -> list[FileEdit]:
+    """Edits by path and place."""
+    return sorted(edits, key=lambda edit: (shown_path(edit.path), edit.edit.span))
+
+
+def _edit(path: Path, edit: Edit) -> dict[str, Any]:
+    span: Span = edit.span
+    return {"path": shown_path(path), "start": span.start, "end": span.end, "text": edit.text}
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "applicability": str(plan.applicability),
+        "steps": [
+            {
+                "setting": step.setting,
+                "from": plain(step.before),
+                "to": plain(step.after),
+                "path": shown_path(step.path),
+            }
+            for step in plan.steps
+        ],
+        "estimate": plan.estimate.to_json(),
+        "verdict": str(plan.estimate.verdict),
+        "relative_step_time": plan.relative_step_time,
+    }

@@ -1,0 +1,245 @@
+"""What is said of a run: what runs on what, its memory as a bar, and the plan that makes it fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import Spec
+from lintfit.report import Line, View, shown_path
+from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
+from lintfit.report.json import plain
+from lintfit.report.styled import cells, wrapped
+from lintfit.results import RunResult
+from lintfit.run.model import Run
+
+_ASSUMPTIONS = 3
+
+PHASE_WORDS = {
+    "load": "loading the model",
+    "initialize": "initialization",
+    "forward": "forward",
+    "backward": "backward",
+    "step": "the optimizer step",
+    "evaluate": "evaluation",
+    "save": "saving",
+}
+
+
+def run_lines(result: RunResult, view: View) -> list[Line]:
+    """The header of a run, its memory against its cards, and what the figures assume."""
+    lines = header(result.run, view)
+    estimate = result.estimate
+    if estimate is None:
+        if result.run.unknown:
+            missing = ", ".join(result.run.unknown)
+            lines += wrapped([("  memory unknown: ", "note")], f"to know it, add {missing}", view.width, 4)
+        return lines
+    lines += memory_lines(estimate, view)
+    if result.before is not None:
+        lines += before_after(result.before, estimate, view)
+    for assumption in estimate.assumptions[:_ASSUMPTIONS]:
+        lines += wrapped([("  assumed: ", "dim")], assumption, view.width, 4, "dim")
+    more = len(estimate.assumptions) - _ASSUMPTIONS
+    if more > 0:
+        lines.append([(f"  {more} more assumptions: `lintfit estimate`", "dim")])
+    for what in estimate.not_modelled:
+        lines += wrapped([("  not modelled: ", "dim")], what, view.width, 4, "dim")
+    return lines
+
+
+def short_line(result: RunResult, view: View) -> Line:
+    """One line for a run that fits and has no findings."""
+    estimate = result.estimate
+    line: Line = [(result.run.id, "path"), (" ", "")]
+    if estimate is None:
+        return [*line, ("memory unknown", "note")]
+    return [*line, *_verdict(estimate), (f" · {what_runs(result.run)}", "")]
+
+
+def header(run: Run, view: View) -> list[Line]:
+    """The launch, then what runs on what."""
+    lines: list[Line] = [[(run.id, "path")]]
+    if described := what_runs(run):
+        lines += wrapped([("  ", "")], described, view.width, 4)
+    if run.spec is not None:
+        lines += wrapped([("  ", "")], _batch(run.spec), view.width, 4)
+    return lines
+
+
+def what_runs(run: Run) -> str:
+    """``Llama-3-8B (8.0 B) · LoRA r=16 · weights bf16 · DDP · 8 × RTX 3090``; what is unknown is left out."""
+    hardware = run.hardware
+    facts = run.facts or (run.spec.facts if run.spec else None)
+    model = f"{facts.name} ({facts.parameters / 1e9:.1f} B)" if facts else _text(run.value("model"))
+    card = hardware.gpu.name if hardware.gpu else "GPU"
+    cards = f"{hardware.gpus} × {card}" if hardware.gpus else card if hardware.gpu else ""
+    nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
+    spec = run.spec
+    parts = [model, *(_method(spec) if spec else []), engine(spec) if spec else _stated_engine(run), f"{cards}{nodes}"]
+    return " · ".join(part for part in parts if part)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _method(spec: Spec) -> list[str]:
+    method = "full fine-tuning" if spec.method == "full" else f"LoRA r={spec.lora_rank}"
+    weights = f"weights {spec.quantization or spec.weights_dtype}"
+    mixed = "" if spec.mixed_precision == "no" else f", {spec.mixed_precision} mixed precision"
+    return [method, weights + mixed, spec.optimizer]
+
+
+def engine(spec: Spec) -> str:
+    """``ZeRO-2, optimizer offloaded to cpu``, ``DDP``, ``FSDP2 FULL_SHARD`` or ``one GPU``."""
+    if spec.engine == "deepspeed":
+        offloads = [
+            f"{what} offloaded to {device}"
+            for what, device in (("optimizer", spec.offload_optimizer), ("parameters", spec.offload_param))
+            if device != "none"
+        ]
+        return ", ".join([f"ZeRO-{spec.zero_stage}", *offloads])
+    if spec.engine == "fsdp":
+        fsdp = spec.fsdp
+        offload = ", offloaded to cpu" if fsdp and fsdp.cpu_offload else ""
+        return f"FSDP{fsdp.version if fsdp else ''} {fsdp.strategy if fsdp else ''}".strip() + offload
+    return "DDP" if spec.engine == "ddp" else "one process"
+
+
+def _stated_engine(run: Run) -> str:
+    stage = run.value("zero_stage")
+    return f"ZeRO-{stage}" if stage is not None else _text(run.value("engine"))
+
+
+def _batch(spec: Spec) -> str:
+    checkpointing = spec.gradient_checkpointing
+    stated = checkpointing if isinstance(checkpointing, str) else _said(checkpointing)
+    ranks = spec.data_parallel
+    effective = spec.micro_batch_size * spec.gradient_accumulation_steps * ranks
+    batch = (
+        f"batch {effective} = micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
+        f" × {ranks} {'rank' if ranks == 1 else 'ranks'}"
+    )
+    return f"{batch} · {spec.seq_len} tokens · gradient checkpointing {stated}"
+
+
+def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> list[Line]:
+    """Verdict, bar, legend and the range of one estimate."""
+    peak = estimate.peak_moment.components
+    lines: list[Line] = [[("  memory of one GPU: ", ""), *_verdict(estimate)]]
+    lines.append([("  ", ""), *bar(peak, estimate.capacity_bytes, scale)])
+    lines += _flowed(legend(peak), view.width, 2)
+    phase = PHASE_WORDS.get(estimate.peak_moment.phase, estimate.peak_moment.phase)
+    spread = f"likely {gib(estimate.peak.likely)}, from {gib(estimate.peak.low)} to {gib(estimate.peak.high)} GiB"
+    host = f"; {_host(estimate)}" if estimate.host.peak or estimate.host.nvme else ""
+    lines += wrapped([("  ", "")], f"{spread}; peak in {phase}{host}", view.width, 4)
+    return lines
+
+
+def _verdict(estimate: Estimate) -> Line:
+    style = VERDICT_STYLES[estimate.verdict]
+    likely, capacity = estimate.peak.likely, estimate.capacity_bytes
+    if capacity is None:
+        return [(f"{gib(likely)} GiB", "note"), (" (no card named: give `--gpu` for a verdict)", "")]
+    line: Line = [(f"{gib(likely)} of {gib(capacity)} GiB", style), (", ", "")]
+    if estimate.verdict is Verdict.DOES_NOT_FIT and likely > capacity:
+        return [*line, (f"does not fit: {gib(likely - capacity)} GiB too much", style)]
+    return [*line, (VERDICT_WORDS[estimate.verdict], style)]
+
+
+def _host(estimate: Estimate) -> str:
+    host = f"host memory {gib(estimate.host.peak)}"
+    capacity = estimate.host_capacity_bytes
+    of = f" of {gib(capacity)}" if capacity is not None else ""
+    nvme = f", {gib(estimate.host.nvme)} GiB on NVMe" if estimate.host.nvme else ""
+    return f"{host}{of} GiB a node{nvme}"
+
+
+def _flowed(entries: list[Line], width: int, indent: int) -> list[Line]:
+    """Entries next to each other, as many to a line as fit."""
+    lines: list[Line] = [[(" " * indent, ""), ("GiB: ", "dim")]] if entries else []
+    used = indent + len("GiB: ")
+    for entry in entries:
+        size = sum(cells(text) for text, _ in entry) + 2
+        if used + size > width:
+            lines.append([(" " * (indent + len("GiB: ")), "")])
+            used = indent + len("GiB: ")
+        lines[-1] += [*entry, ("  ", "")]
+        used += size
+    return lines
+
+
+def before_after(before: Estimate, after: Estimate, view: View) -> list[Line]:
+    """Two bars on one scale."""
+    peaks = before.peak_moment.components, after.peak_moment.components
+    scale = max(sum(peaks[0].values()), sum(peaks[1].values()), after.capacity_bytes or 0)
+    lines: list[Line] = []
+    for word, estimate, components in (("before", before, peaks[0]), ("after ", after, peaks[1])):
+        drawn = bar(components, estimate.capacity_bytes, scale)
+        style = VERDICT_STYLES[estimate.verdict]
+        lines.append([(f"  {word} ", ""), *drawn, (f" {gib(estimate.peak.likely)} GiB", style)])
+    return lines
+
+
+def plan_lines(result: RunResult, view: View) -> list[Line]:
+    """The plan of a run that does not fit: what does not suffice, the steps, before and after; or what is missing."""
+    plan, estimate = result.plan, result.estimate
+    rejected = plan.rejected if plan else result.rejected
+    lines: list[Line] = []
+    for tried in rejected:
+        peak = gib(tried.estimate.peak.likely)
+        words = VERDICT_WORDS[tried.estimate.verdict]
+        lines += wrapped([("  - ", "removed")], f"{tried.description}: {peak} GiB, {words}", view.width, 4)
+    if plan is None:
+        if lines or result.shortfall:
+            lines.insert(0, [("no change of the files makes it fit", "bad")])
+        if result.shortfall:
+            lines += wrapped([("  = ", "gutter"), ("missing: ", "note")], result.shortfall, view.width, 4)
+        return lines
+    after = plan.estimate
+    capacity = f" of {gib(after.capacity_bytes)}" if after.capacity_bytes is not None else ""
+    start = f"{gib(estimate.peak.likely)} → " if estimate else ""
+    lines.insert(
+        0, [("plan: ", "good"), (f"{start}{gib(after.peak.likely)}{capacity} GiB, ", ""), *_plan_verdict(after)]
+    )
+    for number, step in enumerate(plan.steps, 1):
+        change = f"{step.setting} {_said(step.before)} → {_said(step.after)} in {shown_path(step.path)}"
+        lines += wrapped([(f"  {number}. ", "added")], change, view.width, 5)
+    if estimate is not None:
+        lines += before_after(estimate, after, view)
+    lines += _costs(result, view)
+    return lines
+
+
+def _plan_verdict(estimate: Estimate) -> Line:
+    return [(VERDICT_WORDS[estimate.verdict], VERDICT_STYLES[estimate.verdict])]
+
+
+def _said(value: Any) -> str:
+    value = plain(value)
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)
+
+
+def _costs(result: RunResult, view: View) -> list[Line]:
+    plan = result.plan
+    assert plan is not None
+    lines: list[Line] = []
+    time = f"a step takes about {plan.relative_step_time:.1f} times as long"
+    if abs(plan.relative_step_time - 1) < 0.05:
+        time = "a step takes about as long as before"
+    if plan.estimate.host.peak:
+        time = f"{time}; {_host(plan.estimate)}"
+    lines += wrapped([("  = ", "gutter"), ("cost: ", "note")], time, view.width, 4)
+    match str(plan.applicability):
+        case "safe":
+            apply = "`lintfit check --fix` carries it out"
+        case "unsafe":
+            apply = "`lintfit check --fix --unsafe-fixes` carries it out (unsafe: it may change how the run trains)"
+        case _:
+            apply = "to be carried out by hand"
+    return [*lines, *wrapped([("  = ", "gutter"), ("help: ", "help")], apply, view.width, 4)]

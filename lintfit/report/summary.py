@@ -1,0 +1,69 @@
+"""The closing lines of a report and the counts in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lintfit.findings import Applicability, Finding, Severity
+from lintfit.report import View, fixable, shown_path
+from lintfit.results import CheckResult
+
+
+def summary_lines(result: CheckResult, view: View) -> list[str]:
+    """``Found 3 errors, 1 warning (2 info).`` and how many a flag would mend, or ``All checks passed.``"""
+    lines = [_found(result)]
+    ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
+    more = 0 if view.unsafe_fixes else sum(fixable(finding, True) for finding in result.findings) - ready
+    flags = "--fix --unsafe-fixes" if view.unsafe_fixes else "--fix"
+    if ready and more:
+        lines.append(f"[*] {ready} fixable with `{flags}` ({more} more with `--fix --unsafe-fixes`).")
+    elif ready:
+        lines.append(f"[*] {ready} fixable with `{flags}`.")
+    elif more:
+        lines.append(f"{more} fixable with `--fix --unsafe-fixes`.")
+    return lines
+
+
+def _found(result: CheckResult) -> str:
+    counts = Counter(finding.severity for finding in result.findings)
+    parts = [
+        plural(counts[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING) if counts[severity]
+    ]
+    infos = f"{counts[Severity.INFO]} info" if counts[Severity.INFO] else ""
+    fixed = f"Fixed {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
+    if parts:
+        return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
+    if result.errors:
+        return f"{fixed}{f'Found {infos}.' if infos else 'Nothing found in what could be read.'}"
+    return f"{fixed}All checks passed{f' ({infos})' if infos else ''}."
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def statistics_lines(findings: Sequence[Finding], view: View) -> list[str]:
+    """One line per rule, the most frequent first: count, code, ``[*]`` where all its findings are fixable, name."""
+    by_rule = Counter((finding.code, finding.rule) for finding in findings)
+    lines = []
+    for (code, rule), count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
+        mark = all(fixable(finding, view.unsafe_fixes) for finding in findings if finding.rule == rule)
+        lines.append(f"{count}\t{code}\t{'[*]' if mark else '[ ]'} {rule}")
+    return lines
+
+
+def fixed_lines(fixed: Sequence[Finding]) -> list[str]:
+    """``--show-fixes``: what was mended, by file and rule."""
+    by_file: dict[str, Counter[tuple[str, str, bool]]] = {}
+    for finding in fixed:
+        unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+        path = shown_path(finding.place.document.path)
+        by_file.setdefault(path, Counter())[(finding.rule, finding.code, unsafe)] += 1
+    lines = [f"Fixed {plural(len(fixed), 'finding')}:"]
+    for path, rules in sorted(by_file.items()):
+        lines.append(f"- {path}:")
+        for (rule, code, unsafe), count in sorted(rules.items()):
+            lines.append(f"    {count} × {rule} ({code}){' unsafe' if unsafe else ''}")
+    return lines

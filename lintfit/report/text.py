@@ -1,0 +1,143 @@
+"""The report for people: each run with its memory, its findings in code frames, and its plan; then the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from lintfit.documents.model import Document, Span
+from lintfit.findings import Applicability, Finding, Related, Severity
+from lintfit.memory.result import Verdict
+from lintfit.report import Line, View, fixable, shown_path
+from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width
+from lintfit.report.runs import plan_lines, run_lines, short_line
+from lintfit.report.styled import show, wrapped
+from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
+from lintfit.results import CheckResult, RunResult
+
+
+def render(result: CheckResult, view: View) -> str:
+    """The report as text, coloured where the view asks for it."""
+    lines = report_lines(result, view)
+    return show(lines, view)
+
+
+def report_lines(result: CheckResult, view: View) -> list[Line]:
+    """The whole report as styled lines."""
+    blocks: list[list[Line]] = []
+    if view.show_fixes and result.fixed:
+        blocks.append(_unstyled(fixed_lines(result.fixed)))
+    if view.statistics:
+        blocks.append(_unstyled(statistics_lines(result.findings, view)))
+    else:
+        blocks += _runs(result, view)
+        known = {run.run.id for run in result.runs}
+        blocks += _findings([finding for finding in result.findings if finding.run not in known], None, view)
+    blocks.append([*_unstyled(list(result.notes)), *_summary(result, view)])
+    return [line for block in blocks if block for line in [*block, []]][:-1]
+
+
+def _unstyled(lines: Sequence[str]) -> list[Line]:
+    return [[(line, "")] for line in lines]
+
+
+def _runs(result: CheckResult, view: View) -> list[list[Line]]:
+    blocks: list[list[Line]] = []
+    quiet: list[Line] = []
+    for run in result.runs:
+        own = [finding for finding in result.findings if finding.run == run.run.id]
+        if not own and run.plan is None and run.before is None and _at_ease(run, alone=len(result.runs) == 1):
+            if run.estimate is not None:
+                quiet.append(short_line(run, view))
+            continue
+        blocks.append(run_lines(run, view))
+        blocks += _findings(own, run, view)
+        blocks.append(plan_lines(run, view))
+    return [*blocks, quiet]
+
+
+def _at_ease(run: RunResult, alone: bool) -> bool:
+    """Whether there is no more to say of a run than a line: it fits, or nothing is known and nothing found."""
+    return run.estimate is None or (run.verdict is Verdict.FITS and not alone)
+
+
+def _findings(findings: Sequence[Finding], run: RunResult | None, view: View) -> list[list[Line]]:
+    by_path = sorted(findings, key=lambda finding: shown_path(finding.place.document.path))
+    blocks = []
+    for _, group in groupby(by_path, key=lambda finding: shown_path(finding.place.document.path)):
+        ordered = sorted(group, key=lambda finding: (finding.place.span, -finding.severity))
+        blocks += [finding_lines(finding, view, run) for finding in ordered]
+    return blocks
+
+
+def finding_lines(finding: Finding, view: View, run: RunResult | None = None) -> list[Line]:
+    """One finding: header, places in code frames, help, the fix as a small diff, and a note where it is unsafe."""
+    severity = str(finding.severity)
+    mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
+    head: Line = [(finding.rule, "rule"), (f" {finding.code} ", ""), (severity, severity), (f"{mark}: ", "help")]
+    lines = wrapped(head, finding.message, view.width, 4)
+    gutter = gutter_width(_places(finding))
+    lines += _frames(finding, gutter, view)
+    lines += _advice(finding, gutter, view, run)
+    return lines
+
+
+def _places(finding: Finding) -> list[tuple[Document, Span]]:
+    places = [(finding.place.document, finding.place.span)]
+    places += [(related.place.document, related.place.span) for related in finding.related]
+    edits = finding.fix.edits if finding.fix else ()
+    return [*places, *((edit.document, edit.edit.span) for edit in edits if edit.document is not None)]
+
+
+def _frames(finding: Finding, gutter: int, view: View) -> list[Line]:
+    document = finding.place.document
+    severity = str(finding.severity)
+    here = [related for related in finding.related if related.place.document is document]
+    labels = [Label(finding.place.span, "", severity, "^"), *map(_label, here)]
+    lines = [arrow(document, finding.place.span, gutter)]
+    if document.text:
+        lines += frame(document, labels, gutter, view.width)
+    others: dict[int, list[Related]] = {}
+    for related in finding.related:
+        if related.place.document is not document:
+            others.setdefault(id(related.place.document), []).append(related)
+    for group in others.values():
+        first = group[0].place
+        lines.append(arrow(first.document, first.span, gutter, ":::"))
+        lines += frame(first.document, [_label(related) for related in group], gutter, view.width, context=0)
+    return lines
+
+
+def _label(related: Related) -> Label:
+    return Label(related.place.span, related.message, "gutter", "-")
+
+
+def _advice(finding: Finding, gutter: int, view: View, run: RunResult | None) -> list[Line]:
+    lines: list[Line] = []
+    if finding.help:
+        lines += _equals("help", "help", finding.help, gutter, view)
+    fix = finding.fix
+    if fix is None:
+        return lines
+    if run is not None and run.plan is not None and fix is run.plan.fix:
+        return [*lines, *_equals("help", "help", "the plan below makes it fit", gutter, view)]
+    lines += _equals("help", "help", fix.message, gutter, view)
+    lines += diff_lines(fix.edits, gutter, view.width, finding.place.document)
+    if fix.applicability is Applicability.UNSAFE:
+        note = "this fix is unsafe: it may change how the run trains; `--fix --unsafe-fixes` applies it"
+        lines += _equals("note", "note", note, gutter, view)
+    elif fix.applicability is Applicability.DISPLAY and fix.edits:
+        lines += _equals("note", "note", "this change is only shown: check it and carry it out by hand", gutter, view)
+    return lines
+
+
+def _equals(word: str, style: str, text: str, gutter: int, view: View) -> list[Line]:
+    first: Line = [(" " * (gutter + 1) + "= ", "gutter"), (f"{word}: ", style)]
+    return wrapped(first, text, view.width, gutter + 3)
+
+
+def _summary(result: CheckResult, view: View) -> list[Line]:
+    lines = summary_lines(result, view)
+    worst = max((finding.severity for finding in result.findings), default=None)
+    style = "good" if worst in (None, Severity.INFO) and not result.errors else "note"
+    return [[(lines[0], style)], *_unstyled(lines[1:])]

@@ -1,0 +1,62 @@
+"""``lintfit estimate --spec``: JSON specs in, estimates out, one process for any number of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lintfit.errors import LintfitError
+from lintfit.memory.result import Estimate
+from lintfit.memory.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """One spec and its estimate, or the line that says why there is none."""
+
+    spec: Spec | None = None
+    estimate: Estimate | None = None
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The estimate of the contract, or ``{"error": …}``."""
+        return self.estimate.to_json() if self.estimate else {"error": self.error}
+
+
+def read_specs(source: str) -> tuple[list[object], bool]:
+    """The specs of a file (``-``: standard input) and whether they came as an array. Raises LintfitError."""
+    shown = "standard input" if source == "-" else source
+    try:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        content = json.loads(raw.decode("utf-8-sig"))
+    except OSError as error:
+        raise LintfitError(f"{shown}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LintfitError(f"{shown}: not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise LintfitError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        raise LintfitError(f"{shown}: not JSON that can be read: {error}") from None
+    if isinstance(content, list):
+        return content, True
+    if not isinstance(content, dict):
+        raise LintfitError(f"{shown}: a spec is a JSON object, or an array of them")
+    return [content], False
+
+
+def estimate_mapping(mapping: object) -> Estimated:
+    """The estimate of one spec in the words of the contract; never raises for a bad one."""
+    from lintfit.memory import estimate
+    from lintfit.memory.parse import spec_from_mapping
+
+    if not isinstance(mapping, Mapping):
+        return Estimated(error="a spec is a JSON object")
+    try:
+        spec = spec_from_mapping(mapping)
+        return Estimated(spec, estimate(spec))
+    except (LintfitError, ValueError) as error:
+        return Estimated(error=str(error))
