@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lintfit.config import Options, config_for
-from lintfit.documents.files import ReadError
+from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.run.discover import SUFFIXES, Found
@@ -83,10 +83,9 @@ class _Reader:
 
     def _read(self, path: Path) -> Document | None:
         try:
-            kind = self.workspace.kind(path)
-            if kind is None or not self._relevant(kind, self.workspace.text(path)):
-                return None
-            return self.workspace.read(path)
+            text = self.workspace.file(path).text
+            kind = kind_of(path, text)
+            return self.workspace.read(path) if kind is not None and self._relevant(kind, text) else None
         except ReadError as error:
             if path in self.found.named:
                 self.errors.append(str(error))
