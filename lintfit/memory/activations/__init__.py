@@ -1,0 +1,44 @@
+"""What the layers of a model keep in memory, by architecture family. See :mod:`.tape` for how it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+Family = Callable[[Layer, Var, int], Var]
+
+_MODULES = {
+    "gemma": "gemma",
+    "gemma2": "gemma",
+    "gemma3": "gemma",
+    "gemma3_text": "gemma",
+    "gpt2": "gpt2",
+    "gpt_bigcode": "gpt2",
+    "gpt_neox": "gpt_neox",
+    "opt": "opt",
+    "phi3": "phi3",
+    "mixtral": "moe",
+    "qwen2_moe": "moe",
+    "qwen3_moe": "moe",
+}
+
+
+def family(facts: ModelFacts) -> Family:
+    """The function that writes one layer of this model onto a tape.
+
+    Models without a module of their own take the nearest one: MoE, Llama's for gated MLPs, GPT-NeoX's otherwise.
+    """
+    name = _MODULES.get(facts.model_type)
+    if name is None:
+        name = "moe" if facts.moe else "llama" if facts.gated else "gpt_neox"
+    layer: Family = import_module(f"lintfit.memory.activations.{name}").layer
+    return layer
+
+
+def known(facts: ModelFacts) -> bool:
+    """Whether the layer follows the model's own code rather than the nearest family's."""
+    return facts.model_type in _MODULES or facts.model_type in {"llama", "mistral", "qwen2", "qwen3", "granite"}

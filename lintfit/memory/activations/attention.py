@@ -1,0 +1,141 @@
+"""What the attention kernels save and what their backward passes need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Query heads, key and value heads, elements of one head, and the layer's window (None: full attention)."""
+
+    queries: int
+    keys: int
+    dim: int
+    window: int | None = None
+    value_dim: int | None = None
+
+
+def attend(
+    t: Layer,
+    q: Var,
+    k: Var,
+    v: Var,
+    heads: Heads,
+    *,
+    softcap: bool = False,
+    dropout: float = 0.0,
+    head_major: bool = False,
+    half_softmax: bool = False,
+) -> Var:
+    """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
+
+    ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
+    kernel's output, which takes their layout, has to be copied before the projection.
+    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
+    """
+    recipe = t.recipe
+    drops = dropout > 0 and recipe.dropout
+    if recipe.attention == "eager":
+        return _eager(t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax)
+    if recipe.attention == "flash_attention_2":
+        return _flash(t, *(t.cast(x, 2) for x in (q, k, v)), heads, head_major=head_major)
+    if recipe.autocast:
+        q, k, v = (t.cast(x, 2) for x in (q, k, v))
+    masked = recipe.padded or (heads.window is not None and t.seq >= heads.window)
+    grouped = heads.keys < heads.queries
+    if masked:
+        if grouped:
+            k, v = (repeat(t, x, heads) for x in (k, v))
+        return _efficient(t, q, k, v, heads, mask=True, head_major=head_major)
+    if q.item == 2 and heads.dim <= 256:
+        return _flash(t, q, k, v, heads, head_major=head_major)
+    if grouped:
+        return _math(t, q, k, v, heads)
+    return _efficient(t, q, k, v, heads, mask=False, head_major=head_major)
+
+
+def repeat(t: Layer, x: Var, heads: Heads) -> Var:
+    """``repeat_kv``: a copy for every query head; the gradient is summed back."""
+    out = t.new(x.numel // heads.keys * heads.queries, x.item, x.grad)
+    return t.op(out, (x,))
+
+
+def _merge(t: Layer, out: Var, head_major: bool) -> Var:
+    return t.map(out) if head_major else out
+
+
+def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) -> Var:
+    """FlashAttention: saves q, k, v, the result and fp32 logsumexp [batch, heads, seq].
+
+    Backward scratch (``flash_api.cpp``): fp32 dq accumulator, softmax_d, and dk, dv for all heads under GQA.
+    """
+    grad = q.grad or k.grad or v.grad
+    out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
+    stats = t.new(heads.queries * t.tokens, 4, False)
+    scratch = q.numel * 4 + stats.numel * 4
+    if heads.keys < heads.queries:
+        scratch += 2 * q.numel * q.item
+    t.op(out, (q, k, v), (q, k, v, out, stats), temp=scratch)
+    return _merge(t, out, head_major)
+
+
+def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool, head_major: bool) -> Var:
+    """The memory-efficient kernel: q, k, v, result, logsumexp padded to 32, and the additive mask that it was given.
+
+    SDPA turns the boolean mask into an additive one [batch, 1, seq, seq] of the queries' dtype in every layer.
+    """
+    grad = q.grad or k.grad or v.grad
+    out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
+    stats = t.new(heads.queries * t.batch * (-(-t.seq // 32) * 32), 4, False)
+    saved = [q, k, v, out, stats]
+    if mask:
+        saved.append(t.new(t.batch * t.seq * t.seq, q.item, False))
+    t.op(out, (q, k, v), saved, temp=(q.numel * 4 if q.item == 2 else 0) + stats.numel * 4)
+    return _merge(t, out, head_major)
+
+
+def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads) -> Var:
+    """SDPA's reference path in fp32 with grouped heads: scaled copies of q and k, k and v for all heads, the scores."""
+    k, v = repeat(t, k, heads), repeat(t, v, heads)
+    q, k = t.map(q), t.map(k)
+    scores = t.new(heads.queries * t.tokens * t.seq, q.item)
+    t.op(scores, (q, k), (q, k))
+    scores = t.add(scores)
+    weights = t.new(scores.numel, scores.item)
+    t.op(weights, (scores,), (weights,))
+    out = t.new(q.numel, q.item)
+    t.op(out, (weights, v), (weights, v))
+    return t.map(out)
+
+
+def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, drops: bool, half_softmax: bool) -> Var:
+    """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v."""
+    if heads.keys < heads.queries:
+        k, v = repeat(t, k, heads), repeat(t, v, heads)
+    elif t.batch > 1 and v.storage.size > v.numel * v.item + 512:
+        v = t.map(v)
+    grad = q.grad or k.grad
+    if t.recipe.autocast:
+        q, k = t.cast(q, 2), t.cast(k, 2)
+    scores = t.op(t.new(heads.queries * t.tokens * t.seq, q.item, grad), (q, k), (q, k))
+    scores = t.map(scores)
+    if softcap:
+        scores = t.map(scores)
+        bounded = t.new(scores.numel, scores.item, grad)
+        scores = t.map(t.op(bounded, (scores,), (bounded,)))
+    full = scores if half_softmax and not t.recipe.autocast else t.cast(scores, 4)
+    weights = t.new(scores.numel, full.item, grad)
+    t.op(weights, (full,), (weights,))
+    weights = t.cast(weights, v.item)
+    if drops:
+        weights = t.dropout(weights)
+    if t.recipe.autocast:
+        weights, v = t.cast(weights, 2), t.cast(v, 2)
+    out = t.new(q.numel, v.item, grad or v.grad)
+    saved = [var for var, other in ((weights, v), (v, weights)) if other.grad]
+    t.op(out, (weights, v), saved)
+    return t.map(out)

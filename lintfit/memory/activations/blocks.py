@@ -1,0 +1,195 @@
+"""The parts that layers are made of: linear modules with their adapters, norms, rotary, activations, dropout."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import CAST, Tape, Var
+
+
+class Layer(Tape):
+    """A tape with the model's numbers and the recipe at hand. ``batch`` sequences of ``seq`` tokens."""
+
+    __slots__ = ("batch", "facts", "recipe", "seq", "tokens")
+
+    def __init__(self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> None:
+        super().__init__()
+        self.facts = facts
+        self.recipe = recipe
+        self.batch = batch
+        self.seq = seq
+        self.tokens = batch * seq
+
+    # -- linear ---------------------------------------------------------------------------------------------
+
+    def matmul(self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False) -> Var:
+        """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
+
+        Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
+        first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
+        """
+        size = rows * columns
+        if self.recipe.autocast:
+            x = self.cast(x, 2)
+        weight = None
+        gradient = size * item if trains else 0
+        made: tuple[int, ...] = ()
+        saved: list[Var] = [x] if trains else []
+        inputs: list[Var] = [x]
+        if self.recipe.autocast and item == 4:
+            weight = self.new(size, 2, trains, CAST)
+            if trains:
+                self.op(weight, (), (), weights=(gradient,))
+                inputs.append(weight)
+            if x.grad:
+                saved.append(weight)
+        elif trains:
+            made = (gradient,)
+        if trains and bias:
+            made = (*made, columns * item)
+        out_item = 2 if self.recipe.autocast else x.item
+        out = self.new(x.numel // rows * columns, out_item, x.grad or trains)
+        return self.op(out, inputs, saved, weights=made)
+
+    def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False) -> Var:
+        """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear)."""
+        recipe = self.recipe
+        lora = recipe.lora
+        trains = recipe.trains(module)
+        if recipe.quantized and module != "lm_head":
+            out = self._quantized(x, rows, columns)
+        else:
+            out = self.matmul(x, rows, columns, item=recipe.weights, trains=trains, bias=bias)
+        if lora is None or trains or not lora.on(module):
+            return out
+        y = self.cast(x, lora.item)
+        if lora.dropout:
+            y = self.dropout(y)
+        y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True)
+        y = self.matmul(y, lora.rank, columns, item=lora.item, trains=True)
+        y = self.map(y)
+        return self.cast(self.add(out, y), out.item)
+
+    def _quantized(self, x: Var, rows: int, columns: int) -> Var:
+        """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""
+        half = self.cast(x, 2)
+        out = self.new(x.numel // rows * columns, 2, x.grad)
+        self.op(out, (half,), temp=rows * columns * 2)
+        return self.cast(out, x.item)
+
+    # -- norms ----------------------------------------------------------------------------------------------
+
+    def rmsnorm(self, x: Var, width: int | None = None, module: str = "norm") -> Var:
+        """LlamaRMSNorm: in fp32, ``weight * (x * rsqrt(mean(x^2) + eps)).to(dtype)``; ``width`` elements a row."""
+        width = width or self.facts.hidden
+        rows = x.numel // width
+        trains = self.recipe.trains(module)
+        if self.recipe.liger:
+            return self._liger_norm(x, width, trains)
+        full = self.cast(x, 4)
+        normed = self._root_mean_square(full, rows)
+        half = self.cast(normed, x.item)
+        out = self.new(x.numel, x.item, x.grad or trains)
+        weights = (width * self.recipe.weights,) if trains else ()
+        temp = x.numel * x.item if trains else 0
+        return self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
+
+    def _root_mean_square(self, full: Var, rows: int) -> Var:
+        """``x * rsqrt(x.pow(2).mean(-1) + eps)`` in fp32: saves x once (for the power and the product) and rsqrt."""
+        squares = self.op(self.new(full.numel, 4, full.grad), (full,), (full,), temp=2 * full.numel * 4)
+        mean = self.op(self.new(rows, 4, full.grad), (squares,))
+        root = self.new(rows, 4, full.grad)
+        self.op(root, (mean,), (root,))
+        out = self.new(full.numel, 4, full.grad)
+        return self.op(out, (full, root), (full, root), temp=full.numel * 4)
+
+    def gemma_norm(self, x: Var, width: int | None = None) -> Var:
+        """Gemma's RMSNorm: ``(norm(x.float()) * (1 + weight.float())).type_as(x)``: the product stays in fp32."""
+        width = width or self.facts.hidden
+        trains = self.recipe.trains("norm")
+        full = self.cast(x, 4)
+        normed = self._root_mean_square(full, x.numel // width)
+        scale = self.new(width, 4, trains)
+        weights = (width * self.recipe.weights,) if trains else ()
+        out = self.new(x.numel, 4, x.grad or trains)
+        saved = (normed, scale) if trains else (scale,)
+        self.op(out, (normed,), saved, temp=x.numel * 4 if trains else 0, weights=weights)
+        return self.cast(out, x.item)
+
+    def _liger_norm(self, x: Var, width: int, trains: bool) -> Var:
+        """Liger's fused RMSNorm: saves its input and one fp32 scale a row; the gradient overwrites the incoming one."""
+        out = self.new(x.numel, x.item, x.grad or trains)
+        root = self.new(x.numel // width, 4, False)
+        weights = (width * self.recipe.weights,) if trains else ()
+        return self.op(out, (x,), (x, root), weights=weights)
+
+    def layernorm(self, x: Var, width: int | None = None) -> Var:
+        """torch's LayerNorm: saves input, mean and rstd. Under autocast it runs, and returns, fp32."""
+        width = width or self.facts.hidden
+        trains = self.recipe.trains("norm")
+        if self.recipe.autocast:
+            x = self.cast(x, 4)
+        rows = x.numel // width
+        mean, rstd = self.new(rows, 4, False), self.new(rows, 4, False)
+        out = self.new(x.numel, x.item, x.grad or trains)
+        weights = (width * self.recipe.weights,) * 2 if trains else ()
+        return self.op(out, (x,), (x, mean, rstd), weights=weights)
+
+    # -- elementwise ----------------------------------------------------------------------------------------
+
+    def mul(self, a: Var, b: Var) -> Var:
+        """A product of two tensors: each factor is saved for the other's gradient."""
+        out = self.new(a.numel, max(a.item, b.item), a.grad or b.grad, a.storage.kind)
+        saved = [var for var, other in ((a, b), (b, a)) if other.grad]
+        return self.op(out, (a, b), saved)
+
+    def dropout(self, x: Var) -> Var:
+        """``native_dropout`` on CUDA: saves a mask of one byte an element."""
+        mask = self.new(x.numel, 1, False)
+        return self.map(x, (mask,))
+
+    def residual_dropout(self, x: Var, rate: float) -> Var:
+        """Dropout with the config's rate; nothing at rate 0."""
+        return self.dropout(x) if rate > 0 and self.recipe.dropout else x
+
+    def activation(self, x: Var, name: str) -> Var:
+        """``ACT2FN[name]``: what its backward needs is the input, or the result (relu), or the parts of a formula."""
+        match name:
+            case "relu":
+                out = self.new(x.numel, x.item, x.grad)
+                return self.op(out, (x,), (out,))
+            case "relu2":
+                out = self.new(x.numel, x.item, x.grad)
+                self.op(out, (x,), (out,))
+                return self.map(out, (out,), temp=x.numel * x.item)
+            case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
+                cube = self.map(x, (x,), temp=2 * x.numel * x.item)
+                inner = self.map(self.add(x, self.map(cube)))
+                tanh = self.new(x.numel, x.item, x.grad)
+                self.op(tanh, (inner,), (tanh,))
+                return self.mul(self.map(x), self.add(tanh))
+            case "quick_gelu":
+                gate = self.new(x.numel, x.item, x.grad)
+                self.op(gate, (self.map(x),), (gate,))
+                return self.mul(x, gate)
+            case _:
+                return self.map(x, (x,))
+
+    # -- rotary ---------------------------------------------------------------------------------------------
+
+    def rotary(self, x: Var, share: float = 1.0, concatenated: bool = False) -> Var:
+        """``x * cos + rotate_half(x) * sin`` on ``share`` of each head; keeps only the (shared) cos and sin.
+
+        ``concatenated``: the rotated and the passed part are joined by a ``torch.cat``.
+        """
+        rotated = int(x.numel * share)
+        item = x.item
+        turned = self.new(rotated, item, x.grad)
+        self.op(turned, (x,), temp=int(1.5 * rotated * item))
+        sine = self.map(turned)
+        cosine = self.op(self.new(rotated, item, x.grad), (x,))
+        out = self.add(cosine, sine)
+        if not concatenated:
+            return out
+        joined = self.new(x.numel, item, x.grad)
+        return self.op(joined, (out,))

@@ -1,0 +1,28 @@
+"""GPT-2 and GPTBigCode: LayerNorm, learned positions, fused qkv, dropout, tanh gelu (``modeling_gpt2.py``)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One block. The dropouts are GPT-2's 0.1 unless the config says otherwise."""
+    facts = t.facts
+    h, i = facts.hidden, facts.intermediate
+    rate = _rate(t, "resid_pdrop")
+    wide, narrow = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
+    qkv = t.linear("c_attn", t.layernorm(x), h, wide + 2 * narrow)
+    q, k, v = t.split(qkv, (wide * t.tokens, narrow * t.tokens, narrow * t.tokens))
+    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
+    out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=facts.model_type == "gpt2")
+    x = t.add(t.residual_dropout(t.linear("c_proj", out, wide, h), rate), x)
+    y = t.linear("c_fc", t.layernorm(x), h, i)
+    y = t.activation(y, facts.activation)
+    return t.add(x, t.residual_dropout(t.linear("c_proj", y, i, h), rate))
+
+
+def _rate(t: Layer, key: str) -> float:
+    value = t.facts.config.get(key)
+    return 0.1 if value is None else float(value)

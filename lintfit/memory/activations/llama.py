@@ -1,0 +1,71 @@
+"""The Llama family: RMSNorm, rotary attention, gated MLP (transformers ``modeling_llama.py`` and its copies).
+
+Also Mistral, Qwen2, Qwen3 (norms on q and k), Granite (scaled residuals), and what has the same shape.
+"""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2", "hunyuan_v1_dense"})
+SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
+
+
+def heads(facts: ModelFacts, index: int = 0) -> Heads:
+    """The layer's heads and window. ``layer_types`` decides where a config has it, else ``use_sliding_window``."""
+    window = facts.sliding_window
+    config = facts.config
+    types = config.get("layer_types")
+    if isinstance(types, list) and index < len(types):
+        window = window if types[index] == "sliding_attention" else None
+    elif config.get("use_sliding_window") is False:
+        window = None
+    elif facts.model_type in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe") and not config.get("use_sliding_window"):
+        window = None
+    return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
+
+
+def attention(t: Layer, x: Var, index: int) -> Var:
+    """Self-attention of one layer, from the normalised input to the output projection."""
+    facts = t.facts
+    h = facts.hidden
+    shape = heads(facts, index)
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    q = t.linear("q_proj", x, h, wide)
+    k = t.linear("k_proj", x, h, narrow)
+    v = t.linear("v_proj", x, h, narrow)
+    if facts.model_type in HEAD_NORMS:
+        q = t.rmsnorm(q, shape.dim)
+        k = t.rmsnorm(k, shape.dim)
+    q, k = t.rotary(q), t.rotary(k)
+    out = attend(t, q, k, v, shape, dropout=float(facts.config.get("attention_dropout") or 0.0))
+    return t.linear("o_proj", out, wide, h)
+
+
+def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
+    """``down(act(gate(x)) * up(x))``. Liger's fused SwiGLU recomputes the activation: it keeps gate and up only."""
+    h = t.facts.hidden
+    i = width or t.facts.intermediate
+    gate = t.linear("gate_proj", x, h, i)
+    up = t.linear("up_proj", x, h, i)
+    if t.recipe.liger:
+        product = t.op(t.new(gate.numel, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
+    else:
+        product = t.mul(t.activation(gate, t.facts.activation), up)
+    return t.linear("down_proj", product, i, h)
+
+
+def residual(t: Layer, x: Var, branch: Var) -> Var:
+    """``x + branch``, the branch scaled first where the family does so."""
+    if t.facts.model_type in SCALED_RESIDUALS:
+        branch = t.map(branch)
+    return t.add(x, branch)
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer."""
+    x = residual(t, x, attention(t, t.rmsnorm(x), index))
+    return residual(t, x, mlp(t, t.rmsnorm(x)))

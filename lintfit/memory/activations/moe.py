@@ -1,0 +1,86 @@
+"""Mixture-of-experts layers: Llama's attention, a router, and grouped expert matrices (transformers ``integrations/moe.py``)."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import MoE
+from lintfit.memory.activations import llama
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import CAST, Var
+
+INDEX = 8
+"""Bytes of an int64 index."""
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer; layers without experts have the dense MLP."""
+    facts = t.facts
+    x = t.add(x, llama.attention(t, t.rmsnorm(x), index))
+    y = t.rmsnorm(x)
+    if facts.moe is None or not has_experts(t, index):
+        return t.add(x, llama.mlp(t, y))
+    out = experts(t, y, facts.moe)
+    if facts.moe.shared_intermediate:
+        shared = llama.mlp(t, y, facts.moe.shared_intermediate)
+        if facts.model_type == "qwen2_moe":
+            gate = t.activation(t.linear("shared_expert_gate", y, facts.hidden, 1), "sigmoid")
+            shared = t.mul(shared, gate)
+        out = t.add(out, shared)
+    return t.add(x, out)
+
+
+def has_experts(t: Layer, index: int) -> bool:
+    """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
+    config = t.facts.config
+    dense = int(config.get("first_k_dense_replace") or 0)
+    step = int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1)
+    only = config.get("mlp_only_layers")
+    if isinstance(only, list) and index in only:
+        return False
+    return index >= dense and (index + 1) % step == 0
+
+
+def experts(t: Layer, x: Var, moe: MoE) -> Var:
+    """Router and routed experts over ``top_k`` copies of every token.
+
+    The router's softmax runs in fp32; every token is gathered once for each of its experts, and the experts'
+    results are weighted in fp32. Totals do not depend on the routing: the grouped product has static shapes.
+    """
+    h, i = t.facts.hidden, moe.intermediate
+    rows = t.tokens * moe.top_k
+    scores = t.cast(t.linear("gate", x, h, moe.experts), 4)
+    weights = t.new(scores.numel, 4, scores.grad)
+    t.op(weights, (scores,), (weights,))
+    chosen = t.op(t.new(rows, 4, weights.grad), (weights,), (t.new(rows, INDEX, False),))
+    normed = t.mul(chosen, t.new(t.tokens, 4, True)) if chosen.grad else chosen
+    ordered = t.op(t.new(rows, 4, normed.grad), (normed,), (t.new(rows, INDEX, False),))
+    gathered = t.op(t.new(rows * h, x.item, x.grad), (x,), (t.new(rows, INDEX, False),), temp=t.tokens * h * x.item)
+    both = grouped(t, "gate_up_proj", gathered, moe.experts, h, 2 * i)
+    gate, up = t.split(both, (rows * i, rows * i))
+    product = t.mul(t.activation(gate, t.facts.activation), up)
+    out = grouped(t, "down_proj", product, moe.experts, i, h)
+    weighted = t.new(out.numel, 4, out.grad or ordered.grad)
+    t.op(weighted, (out, ordered), (out, ordered), temp=out.numel * 4)
+    weighted = t.map(weighted, (t.new(rows, INDEX, False),))
+    total = t.op(t.new(t.tokens * h, 4, weighted.grad), (weighted,))
+    return t.cast(total, x.item)
+
+
+def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
+    """All experts' matrices as one grouped product; with adapters PEFT forms ``W + BA`` for all experts first."""
+    recipe = t.recipe
+    lora = recipe.lora
+    size = count * rows * columns
+    trains = not recipe.frozen
+    out = t.new(x.numel // rows * columns, 2 if recipe.autocast else x.item, True)
+    if lora is not None and lora.targets is None:
+        rank = lora.rank * count
+        half = recipe.weights
+        factors = t.new((rows + columns) * rank, half)
+        t.op(factors, (), weights=((rows + columns) * rank * lora.item,))
+        merged = t.new(size, half, True, CAST)
+        t.op(merged, (factors,), (factors,))
+        return t.op(out, (x, merged), (x, merged))
+    if recipe.autocast:
+        x = t.cast(x, 2)
+    made = (size * recipe.weights,) if trains else ()
+    return t.op(out, (x,) if x.grad else (), (x,) if trains else (), weights=made)

@@ -1,0 +1,29 @@
+"""OPT: LayerNorm, learned positions, relu MLP, dropout (``modeling_opt.py``)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One layer, norms before the blocks (350m: after). The queries are scaled before the kernel."""
+    facts = t.facts
+    h, i = facts.hidden, facts.intermediate
+    rate = facts.config.get("dropout")
+    rate = 0.1 if rate is None else float(rate)
+    before = bool(facts.config.get("do_layer_norm_before", True))
+    y = t.layernorm(x) if before else x
+    q = t.map(t.linear("q_proj", y, h, h))
+    k = t.linear("k_proj", y, h, h)
+    v = t.linear("v_proj", y, h, h)
+    attention_rate = float(facts.config.get("attention_dropout") or 0.0)
+    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim), dropout=attention_rate)
+    x = t.add(x, t.residual_dropout(t.linear("out_proj", out, h, h), rate))
+    if not before:
+        x = t.layernorm(x)
+    y = t.linear("fc1", t.layernorm(x) if before else x, h, i)
+    y = t.activation(y, facts.activation)
+    x = t.add(x, t.residual_dropout(t.linear("fc2", y, i, h), rate))
+    return x if before else t.layernorm(x)

@@ -1,0 +1,27 @@
+"""Phi-3: the Llama layer with q, k, v in one projection and gate, up in another (``modeling_phi3.py``)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.llama import heads
+from lintfit.memory.activations.tape import Var
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer. v stays a view of the fused projection; the rotated q and k come out of a ``torch.cat``."""
+    facts = t.facts
+    h, i = facts.hidden, facts.intermediate
+    shape = heads(facts, index)
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    qkv = t.linear("qkv_proj", t.rmsnorm(x), h, wide + 2 * narrow)
+    q, k, v = t.split(qkv, (wide * t.tokens, narrow * t.tokens, narrow * t.tokens))
+    share = float(facts.config.get("partial_rotary_factor") or 1.0)
+    q, k = t.rotary(q, share, concatenated=True), t.rotary(k, share, concatenated=True)
+    out = attend(t, q, k, v, shape, head_major=True)
+    rate = float(facts.config.get("resid_pdrop") or 0.0)
+    x = t.add(x, t.residual_dropout(t.linear("o_proj", out, wide, h), rate))
+    both = t.linear("gate_up_proj", t.rmsnorm(x), h, 2 * i)
+    gate, up = t.split(both, (i * t.tokens, i * t.tokens))
+    product = t.mul(up, t.activation(gate, facts.activation))
+    return t.add(x, t.residual_dropout(t.linear("down_proj", product, i, h), rate))

@@ -1,0 +1,67 @@
+"""One layer, counted: what it saves, and the worst point of its backward pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import family
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import Live, backward, rounded
+
+
+class Profile(NamedTuple):
+    """One layer of one rank, in bytes.
+
+    ``input``: its input, which checkpointing keeps instead of ``saved``. ``saved``: what autograd keeps without
+    checkpointing (the input where an operation saves it). ``peak``: the worst point of its backward pass, with
+    everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
+    gradients. ``output``: its output.
+    """
+
+    input: int
+    saved: Live
+    peak: Live
+    weights: int
+    output: int
+
+
+_PROFILES: dict[tuple[object, ...], tuple[ModelFacts, Profile]] = {}
+_LARGEST = 4096
+
+
+def profile(
+    facts: ModelFacts,
+    recipe: Recipe,
+    batch: int,
+    seq: int,
+    index: int,
+    *,
+    stream: int,
+    flows: bool = True,
+    checkpointed: bool = False,
+    reentrant: bool = False,
+    kept: float = 1.0,
+) -> Profile:
+    """The profile of layer ``index`` for ``batch`` sequences of ``seq`` tokens.
+
+    ``stream``: bytes of an element of the residual stream. ``flows``: whether its input needs a gradient (not in
+    the first layer behind frozen embeddings). ``kept``: see :func:`.tape.backward`.
+    """
+    key = (id(facts), recipe, batch, seq, index, stream, flows, checkpointed, reentrant, kept)
+    hit = _PROFILES.get(key)
+    if hit is not None and hit[0] is facts:
+        return hit[1]
+    t = Layer(facts, recipe, batch, seq)
+    x = t.new(t.tokens * facts.hidden, stream, flows)
+    x.storage.external = checkpointed
+    out = family(facts)(t, x, index)
+    size = rounded(x.numel * x.item)
+    output = rounded(out.numel * out.item)
+    peak, _ = backward(t, out, kept=kept, extra=output if checkpointed and reentrant else 0)
+    result = Profile(size, t.saved(), peak, t.weights(), output)
+    if len(_PROFILES) >= _LARGEST:
+        _PROFILES.clear()
+    _PROFILES[key] = (facts, result)
+    return result

@@ -1,0 +1,115 @@
+"""How a layer is run: the dtypes, the attention kernel, the adapters. What decides what autograd saves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+
+Attention = Literal["eager", "sdpa", "flash_attention_2"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lora:
+    """Adapters: their rank, which modules they sit on, the bytes of one adapter weight, dropout on or off."""
+
+    rank: int
+    targets: tuple[str, ...] | None
+    """Module names, None for all linear modules but the head."""
+    item: int
+    dropout: bool
+    dora: bool = False
+
+    def on(self, module: str) -> bool:
+        """Whether the module of this name (its last part, ``q_proj``) is adapted, as PEFT matches suffixes."""
+        if self.targets is None:
+            return module != "lm_head"
+        return any(target == module or target.endswith("." + module) for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What decides the saved tensors of a layer, apart from the architecture and the batch.
+
+    ``weights`` is the bytes of a weight as the layers see it: what the engine computes with, not what it keeps
+    (DeepSpeed bf16 and FSDP's mixed precision compute on half-precision weights). ``autocast``: whether a
+    half-precision autocast surrounds the forward pass. ``frozen``: the base weights have no gradient.
+    ``quantized``: the linear layers' weights are dequantised for each use.
+    """
+
+    weights: int
+    autocast: bool
+    attention: Attention = "sdpa"
+    padded: bool = False
+    frozen: bool = False
+    quantized: bool = False
+    lora: Lora | None = None
+    trained_modules: tuple[str, ...] = ()
+    liger: bool = False
+    dropout: bool = True
+    transformers: tuple[int, int] = (5, 23)
+    tensor_parallel: int = 1
+
+    def trains(self, module: str) -> bool:
+        """Whether the weights of the module itself have a gradient."""
+        return not self.frozen or module in self.trained_modules
+
+
+def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
+    """``(major, minor)`` of a version string; the newest known where absent or not a version."""
+    if not text:
+        return newest
+    parts = text.split(".")
+    try:
+        return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+    except ValueError:
+        return newest
+
+
+NEWEST_TRANSFORMERS = (5, 23)
+
+
+def of(spec: Spec) -> Recipe:
+    """The recipe of a run.
+
+    DeepSpeed casts the whole model to its half-precision type and runs no autocast; FSDP with mixed precision
+    computes on half-precision unsharded weights inside the trainer's autocast (``reference``: accelerate
+    ``fsdp_utils.py``, DeepSpeed ``engine.py``). Elsewhere the weights are as loaded.
+    """
+    half = spec.mixed_precision != "no"
+    weights = DTYPE_BYTES[spec.weights_dtype]
+    autocast = half
+    if spec.engine == "deepspeed":
+        if half:
+            weights = 2
+        autocast = half and bool(_section(spec, "torch_autocast").get("enabled"))
+        if autocast:
+            weights = 4
+    elif spec.engine == "fsdp" and half:
+        weights = 2
+    lora = None
+    if spec.method == "lora":
+        targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
+        item = DTYPE_BYTES[spec.lora_dtype]
+        if spec.engine == "deepspeed" and half:
+            item = 2
+        lora = Lora(spec.lora_rank, targets, item, spec.lora_dropout > 0, spec.use_dora)
+    return Recipe(
+        weights=weights,
+        autocast=autocast,
+        attention=spec.attention,
+        padded=spec.padded_batches,
+        frozen=spec.method == "lora",
+        quantized=spec.quantization is not None,
+        lora=lora,
+        trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
+        liger=spec.loss == "liger",
+        transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
+        tensor_parallel=spec.tensor_parallel,
+    )
+
+
+def _section(spec: Spec, name: str) -> dict[str, object]:
+    value = spec.deepspeed_config.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,260 @@
+"""A tape of what autograd saves: the operations of one layer with sizes in place of values.
+
+A family's layer is written against :class:`Tape` the way transformers writes it against torch. Each operation
+notes what its backward formula keeps (torch's ``derivatives.yaml``), and :func:`backward` replays the tape in
+reverse as the autograd engine does: newest node first, a gradient freed when its node has run, gradients of a
+tensor used twice added in place, saved tensors released node by node. All sizes are bytes of one rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+BLOCK = 512
+"""The caching allocator's smallest block (``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp)."""
+
+ACTIVATION, LOGITS, CAST = range(3)
+
+
+def rounded(size: int) -> int:
+    """Bytes that the caching allocator hands out for ``size`` bytes."""
+    return -(-size // BLOCK) * BLOCK
+
+
+class Storage:
+    """One allocation. ``external`` storages are counted by somebody else (a checkpointed layer's input)."""
+
+    __slots__ = ("external", "kind", "size")
+
+    def __init__(self, size: int, kind: int = ACTIVATION) -> None:
+        self.size = rounded(size)
+        self.kind = kind
+        self.external = False
+
+
+class Var:
+    """A tensor of ``numel`` elements of ``item`` bytes in a storage, and whether a gradient flows through it."""
+
+    __slots__ = ("grad", "item", "numel", "storage")
+
+    def __init__(self, numel: int, item: int, storage: Storage, grad: bool) -> None:
+        self.numel = numel
+        self.item = item
+        self.storage = storage
+        self.grad = grad
+
+
+class Node:
+    """One backward function: gradients of ``outs`` come in, those of ``inputs`` and ``weights`` go out.
+
+    ``temp``: bytes that live only while the node runs. ``same``: the incoming gradient is passed on as it is
+    (addition, views). ``weights``: bytes of each parameter gradient it makes.
+    """
+
+    __slots__ = ("inputs", "outs", "same", "saved", "temp", "weights")
+
+    def __init__(
+        self,
+        outs: tuple[Var, ...],
+        inputs: tuple[Var, ...],
+        saved: tuple[Storage, ...],
+        temp: int,
+        same: bool,
+        weights: tuple[int, ...],
+    ) -> None:
+        self.outs = outs
+        self.inputs = inputs
+        self.saved = saved
+        self.temp = temp
+        self.same = same
+        self.weights = weights
+
+
+class Live(NamedTuple):
+    """Bytes alive at one point of a backward pass, by what they are."""
+
+    activations: int = 0
+    logits: int = 0
+    casts: int = 0
+    temporaries: int = 0
+    gradients: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.activations + self.logits + self.casts + self.temporaries + self.gradients
+
+
+class Tape:
+    """Records operations. ``nodes`` are in the order of the forward pass."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def new(self, numel: int, item: int, grad: bool = True, kind: int = ACTIVATION) -> Var:
+        """A tensor in a storage of its own."""
+        return Var(numel, item, Storage(numel * item, kind), grad)
+
+    def op(
+        self,
+        out: Var,
+        inputs: Iterable[Var],
+        saved: Iterable[Var] = (),
+        *,
+        temp: int = 0,
+        weights: tuple[int, ...] = (),
+    ) -> Var:
+        """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
+        flowing = tuple(var for var in inputs if var.grad)
+        if not flowing and not weights:
+            out.grad = False
+            return out
+        self.nodes.append(Node((out,), flowing, tuple(var.storage for var in saved), temp, False, weights))
+        return out
+
+    def add(self, *terms: Var) -> Var:
+        """The sum of same-shaped tensors: saves nothing, hands its gradient to every term."""
+        item = max(term.item for term in terms)
+        out = self.new(terms[0].numel, item, any(term.grad for term in terms), terms[0].storage.kind)
+        flowing = tuple(term for term in terms if term.grad)
+        if flowing:
+            self.nodes.append(Node((out,), flowing, (), 0, all(term.item == item for term in flowing), ()))
+        return out
+
+    def map(self, x: Var, saved: Iterable[Var] = (), item: int | None = None, temp: int = 0) -> Var:
+        """An elementwise operation of one input: a new tensor, and on the way back a new gradient."""
+        out = self.new(x.numel, item or x.item, x.grad, x.storage.kind)
+        return self.op(out, (x,), saved, temp=temp)
+
+    def cast(self, x: Var, item: int) -> Var:
+        """``x.to(dtype)``: the same tensor where it has the dtype already, else a copy; saves nothing."""
+        return x if x.item == item else self.map(x, item=item)
+
+    def split(self, x: Var, numels: Sequence[int]) -> list[Var]:
+        """Views into ``x``; on the way back one buffer of the size of ``x`` is put together from their gradients."""
+        parts = [Var(numel, x.item, x.storage, x.grad) for numel in numels]
+        if x.grad:
+            self.nodes.append(Node(tuple(parts), (x,), (), 0, False, ()))
+        return parts
+
+    def saved(self) -> Live:
+        """What the recorded nodes keep alive until the backward pass, each storage once."""
+        sizes = [0, 0, 0]
+        seen: set[int] = set()
+        for node in self.nodes:
+            for storage in node.saved:
+                if not storage.external and id(storage) not in seen:
+                    seen.add(id(storage))
+                    sizes[storage.kind] += storage.size
+        return Live(sizes[ACTIVATION], sizes[LOGITS], sizes[CAST])
+
+    def weights(self) -> int:
+        """Bytes of all parameter gradients that the recorded nodes make."""
+        return sum(size for node in self.nodes for size in node.weights)
+
+
+class _Gradient:
+    __slots__ = ("kind", "refs", "size")
+
+    def __init__(self, size: int, kind: int) -> None:
+        self.size = size
+        self.refs = 0
+        self.kind = kind
+
+
+def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0) -> tuple[Live, Live]:
+    """Replay ``tape`` backwards from the gradient of ``out``: the point with the most bytes, and what is left.
+
+    ``kept`` is the share of each parameter gradient that stays on this rank as a gradient of its own: 1 for a
+    plain step, 0 where it is added to an earlier micro-batch's, 1/ranks where it is reduced and sharded.
+    ``extra`` bytes (a recomputed layer's output, say) are alive throughout.
+    """
+    users: dict[int, int] = {}
+    live = [0, 0, 0]
+    for node in tape.nodes:
+        for storage in node.saved:
+            if storage.external:
+                continue
+            key = id(storage)
+            if key not in users:
+                users[key] = 0
+                live[storage.kind] += storage.size
+            users[key] += 1
+    temporaries = extra
+    logits = 0
+    gradients = 0.0
+    peak = Live(live[0], live[1], live[2], temporaries, 0)
+    peak_total = peak.total
+
+    first = _Gradient(rounded(out.numel * out.item), out.storage.kind)
+    first.refs = 1
+    if first.kind == LOGITS:
+        logits += first.size
+    else:
+        temporaries += first.size
+    pending: dict[int, _Gradient] = {id(out): first}
+
+    for node in reversed(tape.nodes):
+        incoming = [pending.pop(id(var)) for var in node.outs if id(var) in pending]
+        for gradient in incoming:
+            gradient.refs -= 1
+        fresh = 0
+        fresh_logits = 0
+        outgoing: list[tuple[Var, _Gradient]] = []
+        if incoming:
+            for var in node.inputs:
+                if node.same:
+                    gradient = incoming[0]
+                else:
+                    gradient = _Gradient(rounded(var.numel * var.item), var.storage.kind)
+                    if gradient.kind == LOGITS:
+                        fresh_logits += gradient.size
+                    else:
+                        fresh += gradient.size
+                outgoing.append((var, gradient))
+        made = sum(node.weights)
+        temporaries += fresh
+        logits += fresh_logits
+        total = live[0] + live[1] + live[2] + temporaries + logits + node.temp + made + gradients
+        if total > peak_total:
+            peak_total = int(total)
+            peak = Live(
+                live[0],
+                live[1] + logits,
+                live[2],
+                temporaries + node.temp + made - int(made * kept),
+                int(gradients + made * kept),
+            )
+        gradients += made * kept
+        for storage in node.saved:
+            if storage.external:
+                continue
+            key = id(storage)
+            users[key] -= 1
+            if not users[key]:
+                live[storage.kind] -= storage.size
+        for var, gradient in outgoing:
+            held = pending.get(id(var))
+            if held is not None and held.refs > 1 and not node.same:
+                # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
+                held.refs -= 1
+                gradient.refs += 1
+                pending[id(var)] = gradient
+            elif held is not None:
+                if gradient.refs == 0 and not node.same:
+                    if gradient.kind == LOGITS:
+                        logits -= gradient.size
+                    else:
+                        temporaries -= gradient.size
+            else:
+                gradient.refs += 1
+                pending[id(var)] = gradient
+        for gradient in incoming:
+            if gradient.refs == 0:
+                if gradient.kind == LOGITS:
+                    logits -= gradient.size
+                else:
+                    temporaries -= gradient.size
+    return peak, Live(live[0], live[1] + logits, live[2], temporaries - extra, int(gradients))

@@ -1,0 +1,29 @@
+"""Autocast's cache of half-precision weights.
+
+``torch.autocast`` keeps a half-precision copy of every trained fp32 weight that a matmul has used until the
+outermost context exits, which is the end of the forward pass (torch ``aten/src/ATen/autocast_mode.cpp``:
+``cached_cast``). Copies that the graph has saved live on until their layer's backward; those are on the tapes.
+"""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.parameters import Inventory, rounded
+
+
+def cached_copies(recipe: Recipe, held: Inventory) -> int:
+    """Bytes of the copies that the cache holds at the end of the forward pass.
+
+    Only weights that need a gradient are cached. A tied embedding is cast as the head.
+    """
+    if not recipe.autocast:
+        return 0
+    tied = not any(weight.role == "lm_head" for weight in held.weights)
+    return sum(
+        rounded(weight.numel * 2) * weight.copies
+        for weight in held.weights
+        if weight.trainable
+        and weight.dtype == "fp32"
+        and weight.role not in ("norm", "bias", "conv")
+        and (weight.role != "embedding" or (tied and len(weight.shape) == 2))
+    )

@@ -1,0 +1,129 @@
+"""The head and the loss: what [tokens, vocabulary] costs, by the way the loss is computed and by transformers version.
+
+Sources: transformers ``loss/loss_utils.py:ForCausalLMLoss`` (5.x pads the labels; up to 4.48 the fp32 logits are
+sliced and copied), ``modeling_llama.py`` of 4.45 (``logits = logits.float()`` in the model), accelerate's
+``convert_outputs_to_fp32``, TRL ``kernels/chunked_logprob.py``, Liger ``ops/fused_linear_cross_entropy.py``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.gemma import SANDWICH
+from lintfit.memory.activations.tape import LOGITS, Live, Tape, Var, backward, rounded
+
+PADDED_LABELS = (4, 49)
+"""The first transformers version whose loss pads the labels instead of copying the shifted logits."""
+
+UPCAST_IN_MODEL = (4, 46)
+"""Below this version the models themselves upcast their logits, and the half-precision ones are dropped."""
+
+TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
+"""TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
+
+
+class Head(NamedTuple):
+    """The final norm, the head and the loss of one micro-batch, in bytes.
+
+    ``saved``: what they keep at the end of the forward pass. ``forward``: what lives beside that at the worst
+    point of the forward pass. ``loss``: the worst point of the loss's backward, before the first parameter
+    gradient. ``head``: the worst point of the head's own backward, with ``weights`` being its gradients.
+    """
+
+    saved: Live
+    forward: Live
+    loss: Live
+    head: Live
+    weights: int
+
+
+def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
+    """The head of a causal language model on ``t.tokens`` tokens; ``stream``: bytes of a residual element."""
+    facts, recipe = t.facts, t.recipe
+    h, vocab = facts.hidden, -(-facts.vocab // recipe.tensor_parallel)
+    x = t.new(t.tokens * h, stream)
+    x.storage.external = False
+    if facts.norm == "layernorm":
+        y = t.layernorm(x)
+    elif facts.model_type in SANDWICH or facts.model_type == "gemma":
+        y = t.gemma_norm(x)
+    else:
+        y = t.rmsnorm(x)
+    if loss_path == "chunked":
+        return _fused(t, y, vocab, *_trl(t, y, vocab), kept)
+    if loss_path == "liger":
+        return _fused(t, y, vocab, *_liger(t, y, vocab), kept)
+    logits = t.linear("lm_head", y, h, vocab)
+    logits.storage.kind = LOGITS
+    after = Tape()
+    out, transient = _loss(after, logits, recipe.transformers, _softcapped(t))
+    saved_head, saved_loss = t.saved(), after.saved()
+    hidden = 0 if any(y.storage in node.saved for node in t.nodes) else y.storage.size
+    saved = Live(*(a + b for a, b in zip(saved_head, saved_loss, strict=True)))
+    worst, _ = backward(after, out)
+    loss = Live(*(a + b for a, b in zip(saved_head, worst, strict=True)))
+    back, _ = backward(t, logits, kept=kept)
+    if recipe.autocast:
+        transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
+    return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
+
+
+def _softcapped(t: Layer) -> bool:
+    return t.facts.model_type == "gemma2" and t.facts.config.get("final_logit_softcapping", 30.0) is not None
+
+
+def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool) -> tuple[Var, int]:
+    """The loss on a tape of its own: its result, and the bytes of unsaved logits alive at its worst forward point."""
+    if softcap:
+        scaled = t.map(logits)
+        bounded = t.new(logits.numel, logits.item, True, LOGITS)
+        logits = t.map(t.op(bounded, (scaled,), (bounded,)))
+    full = t.cast(logits, 4)
+    alive = [logits] if full is logits else [logits, full]
+    if version < UPCAST_IN_MODEL:
+        alive = [full]
+    if version < PADDED_LABELS:
+        full = t.map(full)
+        alive.append(full)
+    log = t.new(logits.numel, 4, True, LOGITS)
+    t.op(log, (full,), (log,))
+    out = t.op(t.new(1, 4), (log,))
+    return out, sum(var.storage.size for var in alive)
+
+
+def _fused(t: Layer, y: Var, vocab: int, forward: int, backward_temp: int, weight: int, kept: float) -> Head:
+    """A loss that never holds all logits, as one node behind the final norm."""
+    out = t.new(1, 4)
+    t.op(out, (y,), (y,), temp=backward_temp, weights=(weight,) if weight else ())
+    saved = t.saved()
+    peak, _ = backward(t, out, kept=kept)
+    return Head(saved, Live(0, forward, 0, 0, 0), saved, peak, t.weights())
+
+
+def _trl(t: Layer, y: Var, vocab: int) -> tuple[int, int, int]:
+    """TRL's chunked loss: one tile of logits, and in the backward fp32 gradients of the states and the head."""
+    recipe = t.recipe
+    trains = recipe.trains("lm_head")
+    item = 2 if recipe.autocast else y.item
+    tile = min(t.tokens, TRL_TOKENS) * min(vocab, TRL_VOCABULARY) * item
+    full_gradients = y.numel * 4 + (t.facts.hidden * vocab * 4 if trains else 0)
+    weight = t.facts.hidden * vocab * recipe.weights if trains else 0
+    return tile, tile + full_gradients, weight
+
+
+def _liger(t: Layer, y: Var, vocab: int) -> tuple[int, int, int]:
+    """Liger's fused linear cross-entropy: gradients are made in the forward, chunk by chunk, and only scaled later.
+
+    The chunk is ``next_power_of_2(ceil(tokens / ceil(vocab / hidden)))`` tokens; its logits are held in the
+    head's dtype and once more in fp32 while they become their own gradient.
+    """
+    h = t.facts.hidden
+    trains = t.recipe.trains("lm_head")
+    item = 2 if t.recipe.autocast else y.item
+    parts = -(-vocab // h)
+    chunk = 1 << max(0, (-(-t.tokens // parts) - 1).bit_length())
+    chunk = min(chunk, t.tokens)
+    weight = h * vocab * t.recipe.weights if trains else 0
+    forward = chunk * vocab * (item + 4 if item == 2 else 4) + y.numel * y.item + 2 * weight
+    return forward, weight, weight
