@@ -14,7 +14,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LATEST = "1.15.0"
+AFTER = "1.16"
+"""The first release that these tables do not cover."""
 
 _BASE = "compute_environment distributed_type mixed_precision use_cpu debug num_machines gpu_ids enable_cpu_affinity"
 

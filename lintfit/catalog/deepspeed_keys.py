@@ -15,8 +15,8 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LATEST = "0.19.8"
-"""The release that the tables were read from."""
+AFTER = "0.19.9"
+"""The first release that these tables do not cover."""
 
 TOP_LEVEL: frozenset[str] = _names("""
     train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps managed_gradient_accumulation

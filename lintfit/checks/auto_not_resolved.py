@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.catalog.deepspeed_keys import AUTO_ACCELERATE, AUTO_TRAINER, SECTIONS
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import Reader, reader_of, version
+from lintfit.checks.readers import Reader, older, reader_of
 from lintfit.checks.trees import data_of, dotted, entries, without
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings import Applicability, Severity
@@ -26,7 +26,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     for path, entry in entries(root):
         if entry.value.value == "auto":
             report = (
-                _raw(document, path, entry, version(context.runs, "deepspeed"))
+                _raw(document, path, entry, older(context.runs, "deepspeed", "0.17.1"))
                 if reader == "deepspeed"
                 else _hugging_face(document, path, entry, reader)
             )
@@ -47,9 +47,7 @@ def _hugging_face(document: DataDocument, path: tuple[str, ...], entry: Entry, r
     )
 
 
-def _raw(
-    document: DataDocument, path: tuple[str, ...], entry: Entry, installed: tuple[int, ...] | None
-) -> Report | None:
+def _raw(document: DataDocument, path: tuple[str, ...], entry: Entry, before_0_17_1: bool | None) -> Report | None:
     key = dotted(path)
     place = Place(document, entry.value.span)
     if path[0] in _AUTO_IS_A_VALUE or "zenflow" in path:
@@ -61,7 +59,7 @@ def _raw(
             help="write the number that the script uses",
         )
     if key in ("fp16.enabled", "bf16.enabled"):
-        return _raw_precision(place, key, installed)
+        return _raw_precision(place, key, before_0_17_1)
     if path[:-1] in SECTIONS:
         return Report(
             place,
@@ -76,8 +74,8 @@ def _raw(
     )
 
 
-def _raw_precision(place: Place, key: str, installed: tuple[int, ...] | None) -> Report:
+def _raw_precision(place: Place, key: str, before_0_17_1: bool | None) -> Report:
     message = f'deepspeed.initialize does not fill "auto": "{key}" is off, and the run trains in fp32'
-    if installed is not None and installed < (0, 17, 1):
+    if before_0_17_1:
         message = f'"{key}": "auto" is taken for true before DeepSpeed 0.17.1 and for false from then on'
     return Report(place, message, help="write true or false")

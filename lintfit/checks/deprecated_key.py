@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lintfit.catalog.deepspeed_keys import DEPRECATED_ZERO, REMOVED_TOP_LEVEL, REMOVED_ZERO
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import version
+from lintfit.checks.readers import older
 from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
-from lintfit.checks.versions import numbers
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.run.model import Run
 from lintfit.settings import Place
 
 _ZERO = "zero_optimization"
@@ -22,7 +22,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None:
         return
     document, root = found
-    yield from _removed(document, root, version(context.runs, "deepspeed"))
+    yield from _removed(document, root, context.runs)
     section = root.entry(_ZERO)
     if section is not None and isinstance(section.value.value, bool):
         yield _boolean(document, section)
@@ -35,19 +35,22 @@ def check_file(context: FileContext) -> Iterator[Report]:
         yield _alias(document, root, alias)
 
 
-def _removed(document: DataDocument, root: Node, installed: tuple[int, ...] | None) -> Iterator[Report]:
+def _removed(document: DataDocument, root: Node, runs: Sequence[Run]) -> Iterator[Report]:
     for parent, table in (((), REMOVED_TOP_LEVEL), ((_ZERO,), REMOVED_ZERO)):
         node = root.get(*parent)
         for entry in node.entries if node is not None else ():
             since = table.get(entry.key)
-            if since is None or (installed is not None and installed < numbers(since)):
+            if since is None:
+                continue
+            spared = older(runs, "deepspeed", since)
+            if spared:
                 continue
             path = (*parent, entry.key)
             yield Report(
                 Place(document, entry.key_span),
                 f'"{dotted(path)}" was removed: DeepSpeed {since} and later stop with DeepSpeedConfigError '
                 "as soon as the key is there",
-                severity=Severity.ERROR if installed is not None else Severity.WARNING,
+                severity=Severity.WARNING if spared is None else Severity.ERROR,
                 fix=without(document, "delete it: it is switched off", Applicability.SAFE, path)
                 if _is_off(entry.value)
                 else None,

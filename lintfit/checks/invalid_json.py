@@ -11,13 +11,15 @@ from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings import Place
 
+_SURE = ("zero_optimi", "train_micro_batch_size_per_gpu")
+_NAME = re.compile(r"(?i)deepspeed|(?:^|_)(?:ds|zero[0-3]?)(?:_|$)")
 _TEMPLATE_NAME = re.compile(r"template", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{|\{%|<[A-Z_]{3,}>|[:\[,]\s*\$?\{?[A-Z][A-Z0-9_]{2,}\}?\s*[,}\]\n]")
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
-    if document.kind is not Kind.JSON or _is_template(document):
+    if document.kind is not Kind.JSON or _is_template(document) or not (context.source or _is_meant(context)):
         return
     for problem in document.problems:
         if problem.code == "syntax-error":
@@ -58,6 +60,16 @@ def _strict(document: Document, problems: list[Problem]) -> Fix | None:
         "rewrite as strict JSON with the same values",
         Applicability.SAFE,
         tuple(FileEdit(document.path, edit, document) for edit in edits),
+    )
+
+
+def _is_meant(context: FileContext) -> bool:
+    """Whether a file that could not be read was to be a DeepSpeed config."""
+    text = context.document.text
+    return (
+        bool(context.runs)
+        or any(word in text for word in _SURE)
+        or _NAME.search(context.document.path.stem) is not None
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from lintfit.checks.versions import numbers
+from lintfit.findings import Severity
 from lintfit.run.model import Run
+from lintfit.run.versions import before
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
@@ -29,6 +30,12 @@ def _reader(run: Run) -> Reader | None:
     return "deepspeed" if facts.initialize is not None and facts.initialize.name == "initialize" else None
 
 
-def version(runs: Iterable[Run], library: str) -> tuple[int, ...] | None:
-    """The lowest version of a library that these runs state, as numbers; None where none states one."""
-    return min((numbers(run.versions[library]) for run in runs if library in run.versions), default=None)
+def older(runs: Iterable[Run], library: str, bound: str) -> bool | None:
+    """Whether a library is older than a version in all of these runs; None where that is not known or differs."""
+    answers = {before(run.versions.get(library), bound) for run in runs}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def milder(severity: Severity) -> Severity:
+    """One step down: what a finding is worth where the version that would settle it is not known."""
+    return Severity(max(severity - 1, Severity.INFO))

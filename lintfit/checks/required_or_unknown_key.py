@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lintfit.catalog.accelerate_keys import (
+    AFTER,
     CLUSTER,
     DISTRIBUTED_TYPES,
-    LATEST,
     NOT_EXPORTED,
     PREFIXES,
     REMOVED,
@@ -15,12 +15,12 @@ from lintfit.catalog.accelerate_keys import (
     SECTIONS,
 )
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import reader_of, version
+from lintfit.checks.readers import older, reader_of
 from lintfit.checks.spelling import is_typo, nearest
 from lintfit.checks.trees import assigned, data_of, renamed, without
-from lintfit.checks.versions import numbers
 from lintfit.documents.model import DataDocument, Entry, Node, Span
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.run.model import Run
 from lintfit.settings import Place
 
 
@@ -28,9 +28,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
     found = data_of(context, "accelerate")
     if found is not None:
         document, root = found
-        installed = version(context.runs, "accelerate")
         yield from _distributed_type(document, root)
-        yield from _unknown(document, root, installed)
+        yield from _unknown(document, root, context.runs)
         for section in SECTIONS:
             yield from _ignored(document, root, section)
     found = data_of(context, "deepspeed")
@@ -76,7 +75,7 @@ def _is_sagemaker(root: Node) -> bool:
     return environment is not None and environment.value == "AMAZON_SAGEMAKER"
 
 
-def _unknown(document: DataDocument, root: Node, installed: tuple[int, ...] | None) -> Iterator[Report]:
+def _unknown(document: DataDocument, root: Node, runs: Sequence[Run]) -> Iterator[Report]:
     known = SAGEMAKER if _is_sagemaker(root) else CLUSTER
     for entry in root.entries:
         if entry.key in known:
@@ -84,21 +83,22 @@ def _unknown(document: DataDocument, root: Node, installed: tuple[int, ...] | No
         place = Place(document, entry.key_span)
         since = REMOVED.get(entry.key)
         if since is not None:
-            if installed is None or installed >= numbers(since):
+            spared = older(runs, "accelerate", since)
+            if not spared:
                 yield Report(
                     place,
                     f'"{entry.key}" was removed: accelerate {since} and later stop with ValueError "had unknown keys"',
-                    severity=Severity.ERROR if installed else Severity.WARNING,
+                    severity=Severity.WARNING if spared is None else Severity.ERROR,
                     fix=without(document, "delete it", Applicability.UNSAFE, (entry.key,)),
                 )
             continue
         near = nearest(entry.key, known)
-        certain = bool(near) if installed is None else installed <= numbers(LATEST)
+        covered = older(runs, "accelerate", AFTER)
         yield Report(
             place,
             f'"{entry.key}" is not a key of an Accelerate config: accelerate stops with ValueError "had unknown keys"'
             + (f'; did you mean "{near}"?' if near else ""),
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            severity=Severity.ERROR if covered or (covered is None and near) else Severity.WARNING,
             fix=_rename(document, root, entry, near),
             help="" if near else "delete it, or upgrade accelerate if a newer one knows it",
         )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lintfit.catalog.deepspeed_keys import FORBIDS_SINCE, LATEST, REMOVED_ZERO, SECTIONS, TOP_LEVEL
+from lintfit.catalog.deepspeed_keys import AFTER, FORBIDS_SINCE, REMOVED_ZERO, SECTIONS, TOP_LEVEL
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import version
+from lintfit.checks.readers import milder, older
 from lintfit.checks.spelling import is_typo, nearest
 from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
-from lintfit.checks.versions import lower, numbers
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.run.model import Run
 from lintfit.settings import Place
 from lintfit.sources.detect import is_megatron
 
@@ -29,27 +29,26 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None or is_megatron(entry.key for entry in found[1].entries):
         return
     document, root = found
-    installed = version(context.runs, "deepspeed")
     for path, known in SECTIONS.items():
         section = root.get(*path)
         for entry in section.entries if section is not None else ():
             if entry.key not in known and not (path == ("zero_optimization",) and entry.key in REMOVED_ZERO):
-                report = _report(document, root, path, entry, installed)
+                report = _report(document, root, path, entry, context.runs)
                 if report is not None:
                     yield report
 
 
 def _report(
-    document: DataDocument, root: Node, path: tuple[str, ...], entry: Entry, installed: tuple[int, ...] | None
+    document: DataDocument, root: Node, path: tuple[str, ...], entry: Entry, runs: Sequence[Run]
 ) -> Report | None:
     since = FORBIDS_SINCE.get(path)
-    if since and installed and installed < numbers(since):
+    if since and older(runs, "deepspeed", since):
         return None
     near = nearest(entry.key, SECTIONS[path])
     never = entry.key in _NEVER_DID_ANYTHING.get(path, ())
-    certain = bool(near or never or entry.key in TOP_LEVEL) and not since
-    settled = installed <= numbers(LATEST) if installed else certain
-    severity = Severity.ERROR if settled else lower(Severity.ERROR)
+    plain = bool(near or never or entry.key in TOP_LEVEL) and not since
+    covered = older(runs, "deepspeed", AFTER)
+    severity = Severity.ERROR if covered or (covered is None and plain) else milder(Severity.ERROR)
     gate = f" {since} and later" if since else ""
     hint = f'; did you mean "{near}"?' if near and not never else ""
     return Report(
