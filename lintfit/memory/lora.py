@@ -1,0 +1,128 @@
+"""LoRA and DoRA adapters, and the modules that PEFT trains whole beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from lintfit.catalog.facts import Tensor
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.weights import Weight, adapter_dtype, local_tensors, model_dtype
+
+FALLBACK_TARGETS = ("q_proj", "v_proj")
+"""PEFT's choice for the Llama family (``TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING``)."""
+
+
+def module_name(tensor: Tensor) -> str:
+    """The dotted name of the module that a parameter belongs to."""
+    return tensor.name.rpartition(".")[0]
+
+
+def _named(module: str, names: tuple[str, ...]) -> bool:
+    return any(module == name or module.endswith(f".{name}") for name in names)
+
+
+def adapts(tensor: Tensor, targets: tuple[str, ...] | str) -> bool:
+    """Whether PEFT puts an adapter on this tensor's module.
+
+    ``all-linear`` takes every linear layer but the output layer (peft ``_maybe_include_all_linear_layers``);
+    names match whole or after a dot (``check_target_module_exists``). Experts fused into one three-dimensional
+    parameter are no linear layers.
+    """
+    if not tensor.name.endswith(".weight") or len(tensor.shape) != 2:
+        return False
+    if targets == "all-linear":
+        return tensor.role in ("linear", "expert", "router")
+    return _named(module_name(tensor), tuple(targets))
+
+
+def targets_of(spec: Spec) -> tuple[str, ...] | str:
+    """The adapted modules: as stated, else PEFT's table by model type."""
+    return spec.lora_targets if spec.lora_targets is not None else default_targets(spec.facts.model_type)
+
+
+def default_targets(model_type: str) -> tuple[str, ...]:
+    """PEFT's own choice of modules for a model type; the query and value projections where it has none."""
+    try:
+        from lintfit.catalog.defaults import lora_targets
+    except ImportError:
+        return FALLBACK_TARGETS
+    return lora_targets(model_type) or FALLBACK_TARGETS
+
+
+def adapters(spec: Spec) -> Iterator[Weight]:
+    """LoRA's A (rank x in) and B (out x rank) of every adapted module; DoRA's magnitude vector (out)."""
+    targets = targets_of(spec)
+    for tensor, per_layer in local_tensors(spec):
+        for name, shape in _shapes(spec, tensor, targets):
+            yield _trained(spec, f"{module_name(tensor)}.{name}", shape, tensor, per_layer)
+
+
+def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:
+    rank = spec.lora_rank
+    if tensor.role == "expert" and len(tensor.shape) == 3:
+        return _expert_shapes(tensor, targets, rank, spec.facts.model_type)
+    if not adapts(tensor, targets):
+        return []
+    rows, columns = tensor.shape
+    shapes: list[tuple[str, tuple[int, ...]]] = [("lora_A", (rank, columns)), ("lora_B", (rows, rank))]
+    if spec.use_dora:
+        shapes.append(("lora_magnitude_vector", (rows,)))
+    return shapes
+
+
+def _expert_shapes(
+    tensor: Tensor, targets: tuple[str, ...] | str, rank: int, model_type: str
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Adapters of all experts of a layer, fused into one parameter.
+
+    PEFT maps the old names of the experts' projections onto transformers 5's fused parameters; gate and up share
+    one and get twice the rank (peft ``transformers_weight_conversion.py``, ``_MOE_FUSED_TARGETS``).
+    """
+    parameter = tensor.name.rpartition(".")[2]
+    gate_up, down = (("w1", "w3"), ("w2",)) if model_type == "mixtral" else (("gate_proj", "up_proj"), ("down_proj",))
+    old = gate_up if parameter == "gate_up_proj" else down
+    hits = len(old) if targets == "all-linear" else sum(name in targets for name in old)
+    if not hits:
+        return []
+    experts, rows, columns = tensor.shape
+    width = experts * rank * hits
+    return [(f"{parameter}.lora_A", (width, columns)), (f"{parameter}.lora_B", (rows, width))]
+
+
+def _trained(spec: Spec, name: str, shape: tuple[int, ...], tensor: Tensor, per_layer: float) -> Weight:
+    dtype = adapter_dtype(spec)
+    return Weight(
+        name=name,
+        shape=shape,
+        copies=tensor.copies,
+        dtype=dtype,
+        trainable=True,
+        storage=math.prod(shape) * DTYPE_BYTES[dtype],
+        role="adapter",
+        where=tensor.where,
+        per_layer=per_layer,
+    )
+
+
+def saved_modules(spec: Spec) -> Iterator[Weight]:
+    """The trainable copies that PEFT makes of ``modules_to_save``; the frozen originals stay.
+
+    A tied ``lm_head`` is copied, too (``ModulesToSaveWrapper`` deep-copies the module).
+    """
+    dtype = model_dtype(spec)
+    for tensor, per_layer in local_tensors(spec):
+        module = module_name(tensor)
+        tied_head = spec.facts.tied and tensor.role == "embedding" and "lm_head" in spec.lora_modules_to_save
+        for copy in range(_named(module, spec.lora_modules_to_save) + tied_head):
+            yield Weight(
+                name=f"{module}.modules_to_save{'.tied' * copy}",
+                shape=tensor.shape,
+                copies=tensor.copies,
+                dtype=dtype,
+                trainable=True,
+                storage=tensor.numel * DTYPE_BYTES[dtype],
+                role=tensor.role,
+                where=tensor.where,
+                per_layer=per_layer,
+            )

@@ -1,0 +1,176 @@
+"""Parameter tensors as a rank holds them before any data-parallel sharding: shape, dtype, bytes.
+
+Everything follows from ``ModelFacts.tensors``: totals, quantised bytes, units of FSDP. Sizes are bytes of torch's
+caching allocator, which hands out blocks of 512 bytes (``kMinBlockSize``, c10/cuda/CUDACachingAllocator.h).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+
+BLOCK = 512
+"""Bytes: torch's allocator rounds every block up to a multiple of this."""
+
+
+def rounded(size: int) -> int:
+    """Bytes that torch's CUDA allocator counts for a tensor of ``size`` bytes."""
+    return -(-size // BLOCK) * BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One kind of parameter tensor on this rank (after tensor, pipeline and expert parallelism).
+
+    ``shape`` is in elements; ``storage`` is the bytes of one copy as it lies in memory (less than
+    ``numel * itemsize`` where it is quantised).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    copies: int
+    dtype: Dtype
+    trainable: bool
+    storage: int
+    role: str
+    where: str
+    per_layer: float = 0.0
+    """Copies in one (the largest) decoder layer; 0 outside the layers."""
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def total(self) -> int:
+        return self.numel * self.copies
+
+    @property
+    def quantised(self) -> bool:
+        return self.storage < self.numel * DTYPE_BYTES[self.dtype]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all copies as separate tensors."""
+        return rounded(self.storage) * self.copies
+
+    @property
+    def decays(self) -> bool:
+        """Whether HF's Trainer puts it into the group with weight decay (all but norms and biases)."""
+        return self.role not in ("norm", "bias")
+
+    def cast(self, dtype: Dtype) -> Weight:
+        """The same weight in another dtype; quantised storage is left as it is."""
+        if self.quantised:
+            return self
+        return replace(self, dtype=dtype, storage=self.numel * DTYPE_BYTES[dtype])
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All parameter tensors of one rank. Element counts and byte totals are sums over copies."""
+
+    weights: tuple[Weight, ...]
+    trainable: int
+    frozen: int
+    trainable_bytes: int
+    frozen_bytes: int
+    decayed: int
+    """Trainable elements with weight decay: the larger of the optimizer's two parameter groups."""
+    largest_trainable: int
+    """Elements of the largest trainable tensor."""
+    largest: int
+    """Elements of the largest tensor."""
+
+    @classmethod
+    def of(cls, weights: tuple[Weight, ...]) -> Inventory:
+        trainable = [weight for weight in weights if weight.trainable]
+        frozen = [weight for weight in weights if not weight.trainable]
+        return cls(
+            weights=weights,
+            trainable=sum(weight.total for weight in trainable),
+            frozen=sum(weight.total for weight in frozen),
+            trainable_bytes=sum(weight.bytes for weight in trainable),
+            frozen_bytes=sum(weight.bytes for weight in frozen),
+            decayed=sum(weight.total for weight in trainable if weight.decays),
+            largest_trainable=max((weight.numel for weight in trainable), default=0),
+            largest=max((weight.numel for weight in weights), default=0),
+        )
+
+    @property
+    def trainables(self) -> tuple[Weight, ...]:
+        return tuple(weight for weight in self.weights if weight.trainable)
+
+    @property
+    def bytes(self) -> int:
+        return self.trainable_bytes + self.frozen_bytes
+
+    def cast(self, dtype: Dtype) -> Inventory:
+        """All unquantised tensors in one dtype, as ``model.bfloat16()`` makes them."""
+        return Inventory.of(tuple(weight.cast(dtype) for weight in self.weights))
+
+
+def loaded_dtype(spec: Spec) -> Dtype:
+    """dtype of the copy that a rank holds right after loading, before the engine casts it."""
+    return spec.full_load_dtype or spec.weights_dtype
+
+
+def model_dtype(spec: Spec) -> Dtype:
+    """dtype of the module's parameters in training.
+
+    DeepSpeed casts the module to the enabled precision (``engine.py:_configure_distributed_model``). Where none
+    is enabled, ``zero.Init`` makes fp32 whatever ``from_pretrained`` asks for
+    (``partition_parameters.py:Init._set_dtype``) and the other stages keep the dtype as loaded.
+    """
+    if spec.engine != "deepspeed":
+        return spec.weights_dtype
+    if spec.mixed_precision != "no":
+        return spec.mixed_precision
+    return "fp32" if spec.zero_stage == 3 and spec.zero3_init else spec.weights_dtype
+
+
+def adapter_dtype(spec: Spec) -> Dtype:
+    """dtype of LoRA weights: DeepSpeed's cast of the module takes the adapters along."""
+    return spec.mixed_precision if spec.engine == "deepspeed" and spec.mixed_precision != "no" else spec.lora_dtype
+
+
+def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
+    """The model's own tensors as this rank holds them, each with its copies in one decoder layer.
+
+    Tensor parallelism splits every linear, embedding and expert matrix over its ranks and replicates norms
+    (Megatron-LM, arXiv 1909.08053); expert parallelism splits the experts; pipeline parallelism splits the
+    layers, and the stage with the most is the one that also holds the larger of embedding and head.
+    """
+    facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
+    dropped = _not_on_largest_stage(facts) if pipeline > 1 else ()
+    for kind in facts.tensors:
+        if kind.where in dropped:
+            continue
+        shape, copies = kind.shape, kind.copies
+        if kind.role == "expert" and spec.expert_parallel > 1:
+            if len(shape) == 3:
+                shape = (-(-shape[0] // spec.expert_parallel), *shape[1:])
+            else:
+                copies = -(-copies // spec.expert_parallel)
+        if tensor > 1 and kind.role in ("linear", "embedding", "lm_head", "expert"):
+            shape = _split(shape, tensor)
+        layers = facts.moe.layers if facts.moe and kind.role in ("expert", "router") else facts.layers
+        per_layer = copies / max(1, layers) if kind.where == "layer" else 0.0
+        if kind.where == "layer":
+            copies = -(-copies // pipeline)
+        yield replace(kind, shape=shape, copies=copies), per_layer
+
+
+def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:
+    first = sum(kind.total for kind in facts.tensors if kind.where == "embedding")
+    last = sum(kind.total for kind in facts.tensors if kind.where in ("head", "final"))
+    return ("head", "final") if first >= last else ("embedding",)
+
+
+def _split(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
+    axis = max(0, len(shape) - 2)
+    return (*shape[:axis], -(-shape[axis] // parts), *shape[axis + 1 :])
