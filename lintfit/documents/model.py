@@ -79,7 +79,7 @@ class FileText:
     """How the bytes of a file became text, so that the text can become the same bytes again."""
 
     path: Path
-    text: str
+    text: str = field(repr=False)
     encoding: str = "utf-8"
     bom: bytes = b""
     mode: int | None = None
@@ -191,6 +191,6 @@ class Document:
 class DataDocument(Document):
     """A JSON or YAML document. ``root`` is None where the text could not be read at all."""
 
-    root: Node | None = None
+    root: Node | None = field(default=None, repr=False)
     strict: bool = True
     """JSON only: whether ``json.load`` would read it, too (HJSON's comments, bare words … are not strict)."""

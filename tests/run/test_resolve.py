@@ -1,0 +1,139 @@
+"""Precedence: the matrix of what DeepSpeed's JSON, the trainer's arguments and Accelerate's YAML come to together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lintfit.config import Options
+from lintfit.documents.json_reader import read_json
+from lintfit.documents.model import FileText
+from lintfit.documents.yaml_reader import read_yaml
+from lintfit.run.resolve import Sources, first, resolve
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.sources.accelerate import read_accelerate
+from lintfit.sources.deepspeed import read_deepspeed
+
+BATCH = {"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}
+
+
+def _settings(values: Mapping[str, Any], kind: str = "file") -> dict[str, Setting]:
+    return {name: Setting(name, value, Provenance(kind, "test")) for name, value in values.items()}  # type: ignore[arg-type]
+
+
+def _trainer(defaults: Mapping[str, Any] = {}, **stated: Any) -> Any:
+    """A script that hands TrainingArguments to a Trainer."""
+    library = {"bf16": False, "fp16": False, "micro_batch_size": 8, "gradient_accumulation_steps": 1, **defaults}
+    settings = _settings(library, "default") | _settings(stated)
+    return SimpleNamespace(settings=settings, facts=SimpleNamespace(training_arguments=object()))
+
+
+def _loop(**stated: Any) -> Any:
+    """A hand-written loop around Accelerator()."""
+    return SimpleNamespace(settings=_settings(stated), facts=SimpleNamespace(training_arguments=None))
+
+
+def _deepspeed(**config: Any) -> Any:
+    return read_deepspeed(read_json(FileText(Path("ds.json"), json.dumps(config))))
+
+
+def _accelerate(text: str) -> Any:
+    return read_accelerate(read_yaml(FileText(Path("acc.yaml"), text)))
+
+
+def _value(name: str, **sources: Any) -> Any:
+    setting = resolve(Sources(Options(), **sources)).get(name)
+    return setting.value if setting is not None else None
+
+
+YAML = "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_processes: 4\ndeepspeed_config:\n  zero_stage: 3\n"
+
+
+@pytest.mark.parametrize(
+    ("sources", "precision"),
+    [
+        ({"script": _trainer(), "deepspeed": _deepspeed(bf16={"enabled": "auto"}, **BATCH)}, "no"),
+        ({"script": _trainer(bf16=True), "deepspeed": _deepspeed(bf16={"enabled": "auto"}, **BATCH)}, "bf16"),
+        ({"script": _trainer(bf16=True), "deepspeed": _deepspeed(**BATCH)}, "bf16"),
+        ({"script": _trainer(bf16=True), "deepspeed": _deepspeed(bf16={"enabled": False}, **BATCH)}, "no"),
+        ({"script": _trainer(), "deepspeed": _deepspeed(fp16={"enabled": True}, **BATCH)}, "fp16"),
+        ({"script": _trainer(bf16=True), "accelerate": _accelerate(YAML.replace("bf16", "'no'"))}, "bf16"),
+        ({"script": _trainer(), "accelerate": _accelerate(YAML)}, "bf16"),
+        ({"script": _trainer(bf16=UNKNOWN)}, UNKNOWN),
+        ({"script": _trainer()}, "no"),
+        ({"script": _loop(mixed_precision="fp16"), "accelerate": _accelerate(YAML)}, "fp16"),
+        ({"script": _loop(), "accelerate": _accelerate(YAML)}, "bf16"),
+        ({"deepspeed": _deepspeed(bf16={"enabled": "auto"}, train_micro_batch_size_per_gpu=1)}, "no"),
+    ],
+)
+def test_precision(sources: dict[str, Any], precision: Any) -> None:
+    assert _value("mixed_precision", **sources) == precision
+
+
+def test_environment_does_not_fill_auto_of_a_deepspeed_file() -> None:
+    yaml = _accelerate("distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config:\n  zero3_init_flag: true\n")
+    deepspeed = _deepspeed(bf16={"enabled": "auto"}, **BATCH)
+    assert _value("mixed_precision", script=_trainer(), accelerate=yaml, deepspeed=deepspeed) == "no"
+
+
+@pytest.mark.parametrize(
+    ("sources", "stage"),
+    [
+        ({"deepspeed": _deepspeed(zero_optimization={"stage": 2})}, 2),
+        ({"deepspeed": _deepspeed(train_batch_size=8)}, 0),
+        ({"accelerate": _accelerate(YAML)}, 3),
+        ({"accelerate": _accelerate("distributed_type: DEEPSPEED\n")}, 2),
+        ({"accelerate": _accelerate(YAML), "deepspeed": _deepspeed(zero_optimization={"stage": 1})}, 1),
+        ({"script": _trainer(deepspeed="missing.json")}, None),
+        ({"script": _trainer()}, None),
+    ],
+)
+def test_zero_stage(sources: dict[str, Any], stage: int | None) -> None:
+    assert _value("zero_stage", **sources) == stage
+
+
+def test_micro_batch_is_the_trainers_and_remembers_the_json() -> None:
+    deepspeed = _deepspeed(train_micro_batch_size_per_gpu=1)
+    setting = resolve(Sources(Options(), script=_trainer(), deepspeed=deepspeed))["micro_batch_size"]
+    assert setting.value == 8
+    assert [beaten.value for beaten in setting.overrode] == [1]
+
+
+def test_a_loop_accumulates_what_the_json_says_or_once() -> None:
+    script = _loop(gradient_accumulation_steps=4, micro_batch_size=2)
+    assert _value("gradient_accumulation_steps", script=script, deepspeed=_deepspeed(gradient_accumulation_steps=8)) == 8
+    assert _value("gradient_accumulation_steps", script=script, deepspeed=_deepspeed(zero_optimization={})) == 1
+
+
+def test_deepspeed_works_out_accumulation_from_the_other_two() -> None:
+    deepspeed = _deepspeed(train_batch_size=64, train_micro_batch_size_per_gpu=2)
+    options = Options(gpus=8, origins={"gpus": "--gpus"})
+    assert resolve(Sources(options, deepspeed=deepspeed))["gradient_accumulation_steps"].value == 4
+
+
+def test_an_offloaded_optimizer_is_cpu_adam() -> None:
+    deepspeed = _deepspeed(zero_optimization={"stage": 2, "offload_optimizer": {"device": "cpu"}})
+    setting = resolve(Sources(Options(), script=_trainer(optimizer="adamw_8bit"), deepspeed=deepspeed))["optimizer"]
+    assert setting.value == "deepspeed_cpu_adam"
+    assert [beaten.value for beaten in setting.overrode] == ["adamw_8bit"]
+
+
+def test_flags_beat_files_and_files_beat_lintfits_config() -> None:
+    script = _trainer(model="from-script")
+    flag = Options(model="from-flag", origins={"model": "--model"})
+    config = Options(model="from-config", origins={"model": "model in lintfit.toml"})
+    assert resolve(Sources(flag, script=script))["model"].value == "from-flag"
+    assert resolve(Sources(config, script=script))["model"].value == "from-script"
+    assert resolve(Sources(config))["model"].value == "from-config"
+
+
+def test_auto_says_nothing_and_unknown_wins() -> None:
+    auto, unknown, stated = (Setting("x", value, Provenance("file")) for value in (AUTO, UNKNOWN, 1))
+    assert first("x", auto, stated).value == 1  # type: ignore[union-attr]
+    assert first("x", unknown, stated).value is UNKNOWN  # type: ignore[union-attr]
+    assert first("x", auto, None) is None
