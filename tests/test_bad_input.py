@@ -1,0 +1,123 @@
+"""Bad input gets one clear line with its place; the other files are still checked; nothing is written; no traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import Outcome, lintfit
+
+GOOD = b'{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}\n'
+RULE_OF_GOOD = "key-inactive-at-stage"
+
+
+def _check(folder: Path, *names: str) -> Outcome:
+    (folder / "good.json").write_bytes(GOOD)
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file() and os.access(path, os.R_OK)}
+    outcome = lintfit("check", "--output-format", "concise", "--isolated", "--fix", "--diff", *names, "good.json", cwd=folder)
+    assert "Traceback" not in outcome.out + outcome.err
+    assert RULE_OF_GOOD in outcome.out or "offload_param" in outcome.out, "the other file is still checked"
+    after = {path: path.read_bytes() for path in folder.iterdir() if path.is_file() and os.access(path, os.R_OK)}
+    assert after == before
+    return outcome
+
+
+def _lines_about(outcome: Outcome, name: str) -> list[str]:
+    lines = (outcome.out + outcome.err).splitlines()
+    return [line for line in lines if name in line and not line.startswith(("---", "+++"))]
+
+
+UNREADABLE = {
+    "binary": b"\x7fELF\x00\x01\x02\x00zero_optimization\x00",
+    "latin1": b'{"zero_optimization": {"stage": 2}, "note": "caf\xe9"}',
+    "huge": b'{"zero_optimization": [' + b"1," * (5 * 2**20 // 2) + b"1]}",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_unreadable_json(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.json").write_bytes(UNREADABLE[name])
+    outcome = _check(tmp_path, f"{name}.json")
+    assert outcome.status == 2
+    (line,) = _lines_about(outcome, f"{name}.json")
+    assert line.startswith((f"{name}.json:", f"lintfit: {name}.json", f"error: {name}.json"))
+
+
+BROKEN = {
+    "empty": b"",
+    "deep": b'{"zero_optimization": ' + b"[" * 100_000,
+    "unclosed": b'{"zero_optimization": {"stage": 2,\n "x": [1, 2',
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_json(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.json").write_bytes(BROKEN[name])
+    outcome = _check(tmp_path, f"{name}.json")
+    assert outcome.status == 1
+    (line,) = _lines_about(outcome, f"{name}.json")
+    assert "invalid-json" in line
+    assert line.startswith(f"{name}.json:")
+
+
+@pytest.mark.parametrize("change", [b"\xef\xbb\xbf", b"\r\n"])
+def test_bom_and_crlf_are_read_and_kept(change: bytes, tmp_path: Path) -> None:
+    text = change + GOOD if change != b"\r\n" else GOOD.replace(b", ", b",\r\n").replace(b"\n", b"\r\n")
+    (tmp_path / "odd.json").write_bytes(text)
+    outcome = lintfit("check", "--isolated", "--fix", "--output-format", "concise", "odd.json", cwd=tmp_path)
+    assert outcome.status == 0, outcome.out + outcome.err
+    fixed = (tmp_path / "odd.json").read_bytes()
+    assert b"offload_param" not in fixed
+    assert fixed.startswith(b"\xef\xbb\xbf") == text.startswith(b"\xef\xbb\xbf") or b"\xef" not in fixed
+    assert (b"\r\n" in fixed) == (b"\r\n" in text)
+
+
+def test_a_folder_named_like_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x.json").mkdir()
+    outcome = _check(tmp_path, "x.json")
+    assert outcome.status == 2
+    assert len(_lines_about(outcome, "x.json")) == 1
+
+
+def test_a_symlink_loop(tmp_path: Path) -> None:
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    outcome = _check(tmp_path, "loop.json")
+    assert outcome.status == 2
+    assert len(_lines_about(outcome, "loop.json")) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_no_permission(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_bytes(GOOD)
+    (tmp_path / "secret.json").chmod(0)
+    outcome = _check(tmp_path, "secret.json")
+    assert outcome.status == 2
+    assert "permission" in _lines_about(outcome, "secret.json")[0]
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    outcome = _check(tmp_path, "nowhere.json")
+    assert outcome.status == 2
+    (line,) = _lines_about(outcome, "nowhere.json")
+    assert "no such file" in line
+
+
+def test_a_syntax_error_in_the_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
+    outcome = _check(tmp_path, "train.py")
+    assert outcome.status == 2
+    (line,) = _lines_about(outcome, "train.py")
+    assert "syntax error" in line
+
+
+def test_files_of_other_tools_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "x", "dependencies": {}}')
+    (tmp_path / "tsconfig.json").write_text('{\n  // comments\n  "compilerOptions": {"strict": true,},\n}')
+    (tmp_path / "docker-compose.yml").write_text("services:\n  web:\n    image: x\n")
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 8}')
+    outcome = lintfit("check", ".", "--isolated", cwd=tmp_path)
+    assert (outcome.status, outcome.err) == (0, "")
+    named = lintfit("check", "package.json", "tsconfig.json", "docker-compose.yml", "--isolated", cwd=tmp_path)
+    assert (named.status, named.err) == (0, "")
