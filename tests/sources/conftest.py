@@ -7,4 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
+from lintfit.documents.yaml_reader import read_yaml
+
+Read = Callable[[str], DataDocument]
+
+
+@pytest.fixture
+def json_document() -> Read:
+    return lambda text: read_json(FileText(Path("ds.json"), text))
+
+
+@pytest.fixture
+def yaml_document() -> Read:
+    return lambda text: read_yaml(FileText(Path("accelerate.yaml"), text))
