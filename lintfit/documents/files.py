@@ -118,11 +118,8 @@ def _reason(error: OSError) -> str:
 
 
 def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes]:
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            break
-    else:
-        bom, encoding = b"", "utf-8"
+    bom, encoding = next((found for found in _BOMS if data.startswith(found[0])), (b"", "utf-8"))
+    if not bom:
         if b"\0" in data:
             raise ReadError(path, "is binary, not text")
         if kind is Kind.PYTHON:
@@ -233,7 +230,7 @@ def _unchanged(file: FileText, path: Path) -> bytes:
 def _prepare(target: _Target) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{target.path.name[:40]}.", suffix=".tmp", dir=target.path.parent)
     target.temporary = Path(name)
-    with open(descriptor, "wb") as stream:
+    with os.fdopen(descriptor, "wb") as stream:
         stream.write(target.data)
         stream.flush()
         os.fsync(stream.fileno())
@@ -256,9 +253,9 @@ def _replace(target: _Target) -> None:
         except FileExistsError:
             raise
         except OSError:
-            os.replace(target.temporary, target.path)
+            target.temporary.replace(target.path)
     else:
-        os.replace(target.temporary, target.path)
+        target.temporary.replace(target.path)
     target.written = True
 
 
@@ -277,4 +274,4 @@ def _roll_back(targets: list[_Target]) -> None:
 def _prepare_again(target: _Target) -> None:
     _prepare(target)
     assert target.temporary is not None
-    os.replace(target.temporary, target.path)
+    target.temporary.replace(target.path)

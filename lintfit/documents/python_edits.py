@@ -1,0 +1,214 @@
+"""Edits of Python that keep the style of what stands around them. All of them assume ``document.editable``."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.documents.model import Edit, Span
+from lintfit.documents.python_reader import PythonDocument
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallStatement
+
+_BLANKS = re.compile(r"[ \t\f]*")
+_REST_OF_LINE = re.compile(r"[ \t\f]*(?:#[^\r\n]*)?(?=\r\n|\r|\n|\Z)")
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_COMMA = re.compile(r"(?:[ \t\f\r\n]|\\(?=[\r\n])|#[^\r\n]*)*,")
+
+
+def replace(document: PythonDocument, node: cst.CSTNode, text: str) -> tuple[Edit, ...]:
+    """Put ``text`` in the place of a node; parentheses around it stay."""
+    return (Edit(document.span(node), text),)
+
+
+def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) -> tuple[Edit, ...]:
+    """Make the call say ``name=code``: replace the keyword's value, or add it after the last plain argument.
+
+    An added keyword stands on a line of its own where the call's arguments do. Existing ``**kwargs`` stay last.
+    """
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == name:
+            return (Edit(_value_span(document, argument), code),)
+    text = f"{name}={code}"
+    plain = [argument for argument in call.args if argument.star != "**"]
+    if not plain:
+        if not call.args:
+            return (Edit(_point(_open_bracket(document, call)), text),)
+        start = document.span(call.args[0]).start
+        separator = f",{document.file.newline}{_indent(document, start)}" if _starts_line(document, start) else ", "
+        return (Edit(_point(start), text + separator),)
+    last = plain[-1]
+    span = document.span(last)
+    if len(call.args) == 1 and isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+        return (Edit(_point(span.start), "("), Edit(_point(span.end), f"), {text}"))
+    if _starts_line(document, span.start):
+        return _add_line(document, last, span, text)
+    return (Edit(_point(span.end), f", {text}"),)
+
+
+def _add_line(document: PythonDocument, last: cst.Arg, span: Span, text: str) -> tuple[Edit, ...]:
+    """Add an argument on a line of its own below ``last``, behind a comment that stands there."""
+    line = document.file.newline + _indent(document, span.start) + text
+    comma_end = _comma_end(document, last)
+    rest = _REST_OF_LINE.match(document.text, comma_end or span.end)
+    if rest is None or rest.end() == len(document.text):
+        # The bracket closes, or another argument follows, on this very line.
+        return (Edit(_point(span.end), "," + line),)
+    if comma_end:
+        return (Edit(_point(rest.end()), line + ","),)
+    if rest.end() == span.end:
+        return (Edit(_point(span.end), "," + line),)
+    return (Edit(_point(span.end), ","), Edit(_point(rest.end()), line))
+
+
+def remove_keyword(document: PythonDocument, call: cst.Call, name: str) -> tuple[Edit, ...]:
+    """Take a keyword argument out of a call, with its comma and, where it has them to itself, its lines.
+
+    Empty where the call has no such keyword.
+    """
+    index = next((i for i, item in enumerate(call.args) if item.keyword and item.keyword.value == name), None)
+    if index is None:
+        return ()
+    argument, text = call.args[index], document.text
+    span = document.span(argument)
+    comma_end = _comma_end(document, argument)
+    after = comma_end or span.end
+    rest = _REST_OF_LINE.match(text, after)
+    if _starts_line(document, span.start) and rest is not None and rest.end() < len(text):
+        return (Edit(Span(_line_start(text, span.start), _line_end(text, after)), ""),)
+    if index + 1 < len(call.args):
+        following = document.span(call.args[index + 1]).start
+        if "#" in text[after:following] or _LINE_BREAK.search(text, after, following):
+            blanks = _BLANKS.match(text, after)
+            following = blanks.end() if blanks and not _LINE_BREAK.match(text, blanks.end()) else after
+        return (Edit(Span(span.start, following), ""),)
+    if index == 0:
+        return (Edit(Span(span.start, after), ""),)
+    before = document.span(call.args[index - 1]).end
+    start = span.start if "#" in text[before : span.start] else before
+    return (Edit(Span(start, after if start == span.start else span.end), ""),)
+
+
+def remove_statement(document: PythonDocument, statement: Statement) -> tuple[Edit, ...]:
+    """Delete a statement with its complete lines and its trailing comment; ``pass`` takes the place of a block's last.
+
+    Comments above it stay.
+    """
+    parent = document.parent(statement)
+    if isinstance(statement, cst.BaseSmallStatement) and isinstance(
+        parent, (cst.SimpleStatementLine, cst.SimpleStatementSuite)
+    ):
+        if len(parent.body) > 1:
+            return _remove_small(document, parent, statement)
+        if isinstance(parent, cst.SimpleStatementSuite):
+            return (Edit(document.span(statement), "pass"),)
+        statement, parent = parent, document.parent(parent)
+    start = _statement_start(document, statement)
+    end = document.span(statement).end
+    if isinstance(parent, cst.IndentedBlock) and len(parent.body) == 1:
+        return (Edit(Span(start, end), "pass"),)
+    return (Edit(Span(_line_start(document.text, start), _line_end(document.text, end)), ""),)
+
+
+def _remove_small(
+    document: PythonDocument,
+    line: cst.SimpleStatementLine | cst.SimpleStatementSuite,
+    statement: cst.BaseSmallStatement,
+) -> tuple[Edit, ...]:
+    index = next(i for i, item in enumerate(line.body) if item is statement)
+    span = document.span(statement)
+    if index + 1 < len(line.body):
+        return (Edit(Span(span.start, document.span(line.body[index + 1]).start), ""),)
+    return (Edit(Span(document.span(line.body[index - 1]).end, span.end), ""),)
+
+
+def insert_statement_before(document: PythonDocument, statement: Statement, code: str) -> tuple[Edit, ...]:
+    """Insert lines of code, given without indentation, above a statement and in its block."""
+    line = _whole_line(document, statement)
+    if isinstance(line, cst.BaseSmallStatement):
+        return (Edit(_point(document.span(line).start), f"{code}; "),)
+    start = _statement_start(document, line)
+    indent, newline = _indent(document, start), document.file.newline
+    return (Edit(_point(start), _lines(code, indent, newline) + newline + indent),)
+
+
+def insert_statement_after(document: PythonDocument, statement: Statement, code: str) -> tuple[Edit, ...]:
+    """Insert lines of code, given without indentation, below a statement and in its block."""
+    line = _whole_line(document, statement)
+    if isinstance(line, cst.BaseSmallStatement):
+        return (Edit(_point(document.span(line).end), f"; {code}"),)
+    indent, newline = _indent(document, _statement_start(document, line)), document.file.newline
+    end = _line_end(document.text, document.span(line).end)
+    block = indent + _lines(code, indent, newline)
+    if document.text[:end].endswith(("\n", "\r")):
+        return (Edit(_point(end), block + newline),)
+    return (Edit(_point(end), newline + block),)
+
+
+def _whole_line(document: PythonDocument, statement: Statement) -> Statement:
+    """The line that a small statement stands on; itself where that is the one-line body of an ``if x: …``."""
+    if isinstance(statement, cst.BaseSmallStatement):
+        parent = document.parent(statement)
+        if isinstance(parent, cst.SimpleStatementLine):
+            return parent
+    return statement
+
+
+def _lines(code: str, indent: str, newline: str) -> str:
+    lines = code.strip("\r\n").splitlines()
+    return newline.join([lines[0], *(indent + line if line.strip() else "" for line in lines[1:])])
+
+
+def _statement_start(document: PythonDocument, statement: Statement) -> int:
+    decorators = getattr(statement, "decorators", ())
+    return document.span(decorators[0] if decorators else statement).start
+
+
+def _value_span(document: PythonDocument, argument: cst.Arg) -> Span:
+    """The value of a keyword argument with the parentheses around it."""
+    whole, value = document.span(argument), argument.value
+    equal = document.text.index("=", document.span(argument.keyword or argument).end) + 1
+    start = equal + len(_BLANKS.match(document.text, equal).group())  # type: ignore[union-attr]
+    if not value.lpar:
+        start = document.span(value).start
+    return Span(start, whole.end)
+
+
+def _open_bracket(document: PythonDocument, call: cst.Call) -> int:
+    """Where the first argument of a call without arguments would stand."""
+    module = document.module
+    assert module is not None
+    blank = module.code_for_node(call.whitespace_before_args)
+    return document.span(call).end - 1 - len(blank)
+
+
+def _comma_end(document: PythonDocument, argument: cst.Arg) -> int | None:
+    if not isinstance(argument.comma, cst.Comma):
+        return None
+    comma = _COMMA.match(document.text, document.span(argument).end)
+    return comma.end() if comma else None
+
+
+def _point(offset: int) -> Span:
+    return Span(offset, offset)
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def _line_end(text: str, offset: int) -> int:
+    """Behind the line break of the line that ``offset`` stands on."""
+    found = _LINE_BREAK.search(text, offset)
+    return found.end() if found else len(text)
+
+
+def _starts_line(document: PythonDocument, offset: int) -> bool:
+    return not document.text[_line_start(document.text, offset) : offset].strip(" \t\f")
+
+
+def _indent(document: PythonDocument, offset: int) -> str:
+    text = document.text
+    start = _line_start(text, offset)
+    return _BLANKS.match(text, start).group()  # type: ignore[union-attr]
