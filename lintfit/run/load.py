@@ -18,6 +18,7 @@ from lintfit.run.spec import assemble, find_facts, find_hardware
 from lintfit.run.versions import versions_near
 from lintfit.settings import Setting
 from lintfit.sources import detect
+from lintfit.sources.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -100,9 +101,7 @@ class _Reader:
             case Kind.SHELL:
                 return detect.maybe_launch(text)
             case Kind.PYTHON:
-                from lintfit.documents.prefilter import mentions_training
-
-                return mentions_training(text)
+                return maybe_training_script(text)
 
 
 def _key(path: Path) -> Path:
