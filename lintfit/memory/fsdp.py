@@ -82,7 +82,15 @@ def fsdp(spec: Spec) -> States:
         backward_end=end,
         step=step,
         evaluate={**steady, **components(communication_buffers=at_turn)},
-        save={**steady, **components(temporaries=_unit_stored(held))},
+        # FSDP 1 drops the flat gradients only at the next forward (flat_param.py
+        # _reset_flat_param_grad_info_if_needed), whatever zero_grad did.
+        save={
+            **steady,
+            **components(
+                gradients=gradients if settings.version == 1 and not offload else 0,
+                temporaries=_unit_stored(held),
+            ),
+        },
         host=host_memory(
             spec,
             held,
