@@ -29,9 +29,6 @@ MAX_DISTANCE = 2
 _SHORT = 4
 """Up to this length a single edit already makes another word, so that only one is allowed."""
 
-_COMMENT = re.compile(r"^(?:_|//|#|\$)|[Cc]omment")
-"""Keys that somebody put there to be ignored."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnknownKey:
@@ -86,7 +83,7 @@ def unknown_keys(root: Node, schema: Schema) -> Iterator[UnknownKey]:
         if found is not None or (shared and len(path) == 1):
             continue
         fate = section.get("x-unknown-keys")
-        if fate not in ("refused", "ignored") or (fate == "ignored" and _COMMENT.search(entry.key)):
+        if fate not in ("refused", "ignored"):
             continue
         yield UnknownKey(
             path=path,
