@@ -1,0 +1,181 @@
+"""Turns the walk's records into the calls that rules read, with places and provenance."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import libcst as cst
+
+from lintfit.documents.model import Document, Span
+from lintfit.settings import UNKNOWN, Place, Provenance
+from lintfit.sources.flags import Flag
+from lintfit.sources.python.values import (
+    DTYPES,
+    Choice,
+    Const,
+    Environment,
+    Library,
+    Object,
+    Origin,
+    Record,
+    Value,
+    alternatives,
+    plain,
+)
+from lintfit.sources.script_model import Argument, Call, Statement
+
+_DTYPE_NAMES = frozenset({"dtype", "torch_dtype", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage", "compute_dtype"})
+_MAX_NESTING = 4
+
+
+class PythonFile(Protocol):
+    """What the readers here need of a Python document."""
+
+    @property
+    def module(self) -> cst.Module: ...
+
+    def span(self, node: cst.CSTNode) -> Span: ...
+
+
+class Calls:
+    """Makes calls of records; one object a document."""
+
+    def __init__(self, document: Any) -> None:
+        self.document: Document = document
+        self._file: PythonFile = document
+        self._made: dict[int, Call] = {}
+
+    def place(self, node: cst.CSTNode) -> Place:
+        return Place(self.document, self._file.span(node))
+
+    def origin_place(self, origin: Origin) -> Place | None:
+        """Where a value was written; None for what no file says."""
+        if isinstance(origin, Flag):
+            return origin.origin
+        if isinstance(origin, cst.CSTNode):
+            try:
+                return self.place(origin)
+            except KeyError:
+                return None
+        return None
+
+    def provenance(self, origin: Origin, fallback: cst.CSTNode | None = None) -> Provenance:
+        """The provenance of a value; ``fallback`` is where it shows up when its own origin is nowhere."""
+        if isinstance(origin, Library):
+            return Provenance.default(origin.detail)
+        if isinstance(origin, Environment):
+            return Provenance("derived", f"environment variable {origin.name}")
+        place = self.origin_place(origin)
+        if place is None and fallback is not None:
+            place = self.place(fallback)
+        return (
+            Provenance("file", "", place) if place is not None else Provenance("derived", "the script's control flow")
+        )
+
+    def value(self, value: Value, name: str = "", depth: int = 0) -> Any:
+        """The plain value of an argument: dtypes in lintfit's spelling, constructor calls as :class:`Call`."""
+        found = plain(value)
+        if name in _DTYPE_NAMES and isinstance(found, str):
+            return DTYPES.get(found.removeprefix("torch."), found)
+        if found is UNKNOWN and isinstance(value, Object) and value.call is not None and depth < _MAX_NESTING:
+            return self.call(value.call, depth + 1)
+        if found is UNKNOWN and isinstance(value, Choice):
+            return self._settled(value, name, depth)
+        return found
+
+    def _settled(self, value: Choice, name: str, depth: int) -> Any:
+        """The one object of a choice between an object and nothing else that is known."""
+        options = [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+        return self.value(options[0], name, depth) if len(options) == 1 and isinstance(options[0], Object) else UNKNOWN
+
+    def argument(self, name: str, value: Value, node: cst.Arg, depth: int = 0) -> Argument:
+        whole = self.place(node)
+        spread = node.star == "**"
+        place = (self.origin_place(value.origin) if spread else None) or self.place(node.value)
+        return Argument(name, self.value(value, name, depth), place, whole, self.provenance(value.origin, node.value))
+
+    def call(self, record: Record, depth: int = 0) -> Call:
+        """The call that a record is of."""
+        made = self._made.get(id(record))
+        if made is not None:
+            return made
+        arguments = {p.name: self.argument(p.name, p.value, p.node, depth) for p in record.passed if p.name is not None}
+        positional = tuple(self.argument("", p.value, p.node, depth) for p in record.passed if p.name is None)
+        made = Call(
+            function=record.function,
+            place=self.place(record.node),
+            order=record.order,
+            arguments=arguments,
+            positional=positional,
+            spreads=record.spreads,
+            assigned_to=record.assigned_to,
+            receiver=record.receiver_name,
+            taken=record.taken,
+            conditions=tuple(self.place(test) for test in record.tests),
+            device_guarded=record.guarded,
+        )
+        self._made[id(record)] = made
+        return made
+
+    def parsed(self, made: Object) -> Call:
+        """The call that filled an object from the command line, with one argument for every field."""
+        record = made.call
+        assert record is not None
+        parse = self.place(record.node)
+        arguments: dict[str, Argument] = {}
+        for name, value in made.attributes.items():
+            place, whole = parse, parse
+            if isinstance(value.origin, Flag):
+                place, whole = value.origin.origin, value.origin.place
+            elif (written := self.origin_place(value.origin)) is not None:
+                place = whole = written
+            provenance = self.provenance(value.origin, record.node)
+            arguments[name] = Argument(name, self.value(value, name), place, whole, provenance)
+        return Call(
+            function=made.library,
+            place=parse,
+            order=record.order,
+            arguments=arguments,
+            spreads=made.open,
+            assigned_to=None,
+            taken=record.taken,
+            conditions=tuple(self.place(test) for test in record.tests),
+            device_guarded=record.guarded,
+        )
+
+    def statement(self, record: Record) -> Statement:
+        """What a fix deletes to drop a call that returns what it was called on.
+
+        Whole lines where the call is the statement (``model.float()``, ``model = model.float()``); else the
+        call's own part of a longer expression (``.float()``).
+        """
+        call = self.call(record)
+        line = record.statement
+        if line is not None and len(line.body) == 1 and _is_whole(line.body[0], record.node):
+            return Statement(call, Place(self.document, self._lines(line)))
+        if isinstance(record.node.func, cst.Attribute):
+            inner = self._file.span(record.node.func.value)
+            return Statement(call, Place(self.document, Span(inner.end, call.place.span.end)))
+        return Statement(call, call.place)
+
+    def _lines(self, line: cst.SimpleStatementLine) -> Span:
+        span = self._file.span(line)
+        text = self.document.text
+        start = max(text.rfind("\n", 0, span.start), text.rfind("\r", 0, span.start)) + 1
+        end = span.end
+        while end < len(text) and text[end] not in "\r\n":
+            end += 1
+        end += 2 if text[end : end + 2] == "\r\n" else min(1, len(text) - end)
+        return Span(start, end)
+
+
+def _is_whole(small: cst.BaseSmallStatement, node: cst.Call) -> bool:
+    """Whether a statement is nothing but this call on a name, or its assignment back to that name."""
+    if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Name | cst.Attribute):
+        return False
+    if isinstance(small, cst.Expr):
+        return small.value is node
+    if isinstance(small, cst.Assign) and small.value is node and len(small.targets) == 1:
+        target = small.targets[0].target
+        return target.deep_equals(node.func.value)
+    return False

@@ -1,0 +1,405 @@
+"""Evaluates expressions of a script over abstract values; what it does not understand is Unknown, never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from lintfit.sources.python import operators
+from lintfit.sources.python.state import Branch, Walk, guards_device
+from lintfit.sources.python.values import (
+    Choice,
+    Class,
+    Const,
+    Field,
+    Function,
+    Items,
+    Object,
+    Passed,
+    Record,
+    Ref,
+    Scope,
+    Table,
+    Unknown,
+    Value,
+    choice,
+)
+
+BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr",
+    "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range",
+    "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
+    "exit", "quit",
+})  # fmt: skip
+_MAX_LOOP = 64
+"""Elements of a comprehension that are evaluated one by one."""
+_FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def dotted(node: cst.BaseExpression) -> str:
+    """The source text of a chain of names (``self.model.float``), with ``()`` for what is not a name."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    parts.append(node.value if isinstance(node, cst.Name) else "()")
+    return ".".join(reversed(parts))
+
+
+class Expressions:
+    """Evaluates expressions. Statements and calls of functions are the subclass's."""
+
+    def __init__(self, module: cst.Module, walk: Walk) -> None:
+        self.module = module
+        self.walk = walk
+        self._dispatch: dict[type[cst.CSTNode], Callable[[Any, Scope], Value]] = {
+            cst.Name: self._name,
+            cst.Attribute: self._attribute,
+            cst.Call: self._call,
+            cst.SimpleString: self._literal,
+            cst.ConcatenatedString: self._concatenated,
+            cst.FormattedString: self._formatted,
+            cst.Integer: self._literal,
+            cst.Float: self._literal,
+            cst.List: self._items,
+            cst.Tuple: self._items,
+            cst.Set: self._items,
+            cst.Dict: self._dict,
+            cst.Subscript: self._subscript,
+            cst.BinaryOperation: self._binary,
+            cst.UnaryOperation: self._unary,
+            cst.BooleanOperation: self._boolean,
+            cst.Comparison: self._comparison,
+            cst.IfExp: self._conditional,
+            cst.Lambda: lambda node, scope: Function(node, node, scope),
+            cst.NamedExpr: self._named,
+            cst.Await: lambda node, scope: self.eval(node.expression, scope),
+            cst.ListComp: self._comprehension,
+            cst.SetComp: self._comprehension,
+            cst.GeneratorExp: self._comprehension,
+            cst.DictComp: self._dict_comprehension,
+        }
+
+    def eval(self, node: cst.CSTNode, scope: Scope) -> Value:
+        """What an expression comes to."""
+        self.walk.step()
+        evaluate = self._dispatch.get(type(node))
+        if evaluate is None:
+            return Unknown(node)
+        try:
+            return evaluate(node, scope)
+        except _FAILURES:
+            return Unknown(node)
+
+    def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
+        """The result of a call whose arguments have been evaluated."""
+        raise NotImplementedError
+
+    def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
+        """The library's default of an attribute that nobody set."""
+        raise NotImplementedError
+
+    def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
+        raise NotImplementedError
+
+    def _name(self, node: cst.Name, scope: Scope) -> Value:
+        match node.value:
+            case "None":
+                return Const(node, None)
+            case "True" | "False":
+                return Const(node, node.value == "True")
+        found = scope.get(node.value)
+        if found is not None:
+            return found
+        return Ref(node, node.value) if node.value in BUILTINS else Unknown(node)
+
+    def _attribute(self, node: cst.Attribute, scope: Scope) -> Value:
+        return self.attribute(self.eval(node.value, scope), node.attr.value, node)
+
+    def attribute(self, holder: Value, name: str, node: cst.CSTNode) -> Value:
+        """``holder.name``."""
+        if isinstance(holder, Ref):
+            if holder.name == "sys" and name == "argv":
+                return self._argv(node)
+            return Ref(node, f"{holder.name}.{name}")
+        if isinstance(holder, Choice):
+            return choice([self.attribute(option, name, node) for option in holder.options], node)
+        if isinstance(holder, Class):
+            return holder.member(name) or Unknown(node)
+        if isinstance(holder, Table) and name in holder.items:
+            return holder.items[name]
+        if isinstance(holder, Object):
+            return self._member(holder, name, node)
+        return Unknown(node)
+
+    def _member(self, holder: Object, name: str, node: cst.CSTNode) -> Value:
+        if name in holder.attributes:
+            return holder.attributes[name]
+        if name == "__dict__":
+            return Table(node, dict(holder.attributes), open=not holder.parsed)
+        if name in ("module", "model") and holder.base is not None:
+            return holder.base
+        if holder.cls is not None and (found := holder.cls.member(name)) is not None:
+            if isinstance(found, Function):
+                return Function(found.origin, found.node, found.scope, holder)
+            return found
+        return self.field_default(holder, name, node) or Unknown(node)
+
+    def _argv(self, node: cst.CSTNode) -> Value:
+        words = self.walk.words
+        if words is None:
+            return Unknown(node)
+        return Items(node, [Const(node, word) for word in ("train.py", *words)])
+
+    def _literal(self, node: cst.SimpleString | cst.Integer | cst.Float, scope: Scope) -> Value:
+        return Const(node, node.evaluated_value)
+
+    def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
+        left, right = self.eval(node.left, scope), self.eval(node.right, scope)
+        return operators.binary(cst.Add(), left, right, node)
+
+    def _formatted(self, node: cst.FormattedString, scope: Scope) -> Value:
+        text, known = "", True
+        for part in node.parts:
+            if isinstance(part, cst.FormattedStringText):
+                text += part.value
+                continue
+            value = self.eval(part.expression, scope) if isinstance(part, cst.FormattedStringExpression) else Unknown()
+            plain_part = isinstance(part, cst.FormattedStringExpression) and not (part.conversion or part.format_spec)
+            if isinstance(value, Const) and plain_part:
+                text += str(value.value)
+            else:
+                known = False
+        return Const(node, text) if known else Unknown(node)
+
+    def _items(self, node: cst.List | cst.Tuple | cst.Set, scope: Scope) -> Value:
+        result = Items(node)
+        for element in node.elements:
+            value = self.eval(element.value, scope)
+            if isinstance(element, cst.StarredElement):
+                known = isinstance(value, Items)
+                result.items.extend(value.items if isinstance(value, Items) else ())
+                result.open |= not known or (isinstance(value, Items) and value.open)
+            else:
+                result.items.append(value)
+        return result
+
+    def _dict(self, node: cst.Dict, scope: Scope) -> Value:
+        result = Table(node)
+        for element in node.elements:
+            value = self.eval(element.value, scope)
+            if isinstance(element, cst.DictElement):
+                key = self.eval(element.key, scope)
+                if isinstance(key, Const):
+                    result.items[key.value] = value
+                else:
+                    result.open = True
+            elif isinstance(value, Table):
+                result.items |= value.items
+                result.open |= value.open
+            else:
+                result.open = True
+        return result
+
+    def _subscript(self, node: cst.Subscript, scope: Scope) -> Value:
+        holder = self.eval(node.value, scope)
+        if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+            return self._slice(node, holder, scope)
+        index = self.eval(node.slice[0].slice.value, scope)
+        if isinstance(holder, Ref) and holder.name == "os.environ" and isinstance(index, Const):
+            return self.environment(str(index.value), None, node)
+        if isinstance(holder, Object) and isinstance(index, Const) and isinstance(index.value, str):
+            return holder.attributes.get(index.value) or Unknown(node)
+        return operators.item(holder, index, node)
+
+    def _slice(self, node: cst.Subscript, holder: Value, scope: Scope) -> Value:
+        part = node.slice[0].slice
+        if not isinstance(holder, Items) or holder.open or not isinstance(part, cst.Slice) or part.step is not None:
+            return Unknown(node)
+        bounds = [None if bound is None else self.eval(bound, scope) for bound in (part.lower, part.upper)]
+        if any(bound is not None and not isinstance(bound, Const) for bound in bounds):
+            return Unknown(node)
+        lower, upper = (bound.value if isinstance(bound, Const) else None for bound in bounds)
+        return Items(node, holder.items[lower:upper])
+
+    def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
+        """An environment variable: the launch's, else the default that the script gives."""
+        raise NotImplementedError
+
+    def _binary(self, node: cst.BinaryOperation, scope: Scope) -> Value:
+        return operators.binary(node.operator, self.eval(node.left, scope), self.eval(node.right, scope), node)
+
+    def _unary(self, node: cst.UnaryOperation, scope: Scope) -> Value:
+        return operators.unary(node.operator, self.eval(node.expression, scope), node)
+
+    def _boolean(self, node: cst.BooleanOperation, scope: Scope) -> Value:
+        left = self.eval(node.left, scope)
+        known = operators.truth(left)
+        wanted = isinstance(node.operator, cst.And)
+        if known is not None:
+            return self.eval(node.right, scope) if known is wanted else left
+        right = self.under(node.left, None, False, lambda: self.eval(node.right, scope))
+        settled = operators.truth(right)
+        if settled is not None and settled is not wanted and isinstance(right, Const) and isinstance(right.value, bool):
+            return right
+        return choice([left, right], node)
+
+    def _comparison(self, node: cst.Comparison, scope: Scope) -> Value:
+        left = self.eval(node.left, scope)
+        results: list[bool | None] = []
+        for target in node.comparisons:
+            right = self.eval(target.comparator, scope)
+            results.append(operators.compare(target.operator, left, right))
+            left = right
+        if False in results:
+            return Const(node, False)
+        return Unknown(node) if None in results else Const(node, True)
+
+    def _conditional(self, node: cst.IfExp, scope: Scope) -> Value:
+        known = operators.truth(self.eval(node.test, scope))
+        if known is not None:
+            return self.eval(node.body if known else node.orelse, scope)
+        guards = [self.guards(node.test, body) for body in (True, False)]
+        body = self.under(node.test, None, guards[0], lambda: self.eval(node.body, scope))
+        orelse = self.under(node.test, None, guards[1], lambda: self.eval(node.orelse, scope))
+        return choice([body, orelse], node)
+
+    def guards(self, test: cst.BaseExpression, body: bool) -> bool:
+        """Whether a branch under this test runs only without CUDA."""
+        return guards_device(self.module.code_for_node(test), body)
+
+    def under(self, test: cst.BaseExpression, holds: bool | None, guarded: bool, run: Callable[[], Value]) -> Value:
+        """Run something one test further in."""
+        before = self.walk.branch
+        self.walk.branch = before.into(test, holds, guarded)
+        try:
+            return run()
+        finally:
+            self.walk.branch = before
+
+    def _named(self, node: cst.NamedExpr, scope: Scope) -> Value:
+        value = self.eval(node.value, scope)
+        self.bind(node.target, value, scope)
+        return value
+
+    def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp, scope: Scope) -> Value:
+        results = self._each(node.for_in, scope, lambda inner: self.eval(node.elt, inner))
+        return Unknown(node) if results is None else Items(node, results)
+
+    def _dict_comprehension(self, node: cst.DictComp, scope: Scope) -> Value:
+        def pair(inner: Scope) -> Value:
+            return Items(node, [self.eval(node.key, inner), self.eval(node.value, inner)])
+
+        results = self._each(node.for_in, scope, pair)
+        if results is None:
+            return Table(node, open=True)
+        table = Table(node)
+        for result in results:
+            if isinstance(result, Items) and isinstance(result.items[0], Const):
+                table.items[result.items[0].value] = result.items[1]
+            else:
+                table.open = True
+        return table
+
+    def _each(self, loop: cst.CompFor, scope: Scope, body: Callable[[Scope], Value]) -> list[Value] | None:
+        source = self.eval(loop.iter, scope)
+        inner = Scope({}, scope)
+        known = isinstance(source, Items) and not source.open and len(source.items) <= _MAX_LOOP
+        if not isinstance(source, Items) or not known or loop.inner_for_in is not None:
+            self.bind(loop.target, Unknown(loop.iter), inner)
+            body(inner)
+            return None
+        results: list[Value] = []
+        for element in source.items:
+            self.bind(loop.target, element, inner)
+            tests = [operators.truth(self.eval(condition.test, inner)) for condition in loop.ifs]
+            if None in tests:
+                return None
+            if all(tests):
+                results.append(body(inner))
+        return results
+
+    def _call(self, node: cst.Call, scope: Scope) -> Value:
+        assigned = self.walk.assigned_to
+        self.walk.assigned_to = None
+        receiver, function, name = self._callee(node, scope)
+        passed, spreads = self._arguments(node, scope)
+        branch = self.walk.branch
+        record = Record(
+            node=node,
+            function=name,
+            passed=passed,
+            spreads=spreads,
+            order=len(self.walk.records),
+            taken=branch.taken,
+            tests=branch.tests,
+            guarded=branch.guarded,
+            receiver=receiver,
+            receiver_name=dotted(node.func.value) if isinstance(node.func, cst.Attribute) else None,
+            assigned_to=assigned,
+            statement=self.walk.statement,
+        )
+        self.walk.records.append(record)
+        return self.invoke(node, record, function, scope)
+
+    def _callee(self, node: cst.Call, scope: Scope) -> tuple[Value | None, Value, str]:
+        """The receiver of a method call, the function, and its dotted name as imported."""
+        func = node.func
+        if not isinstance(func, cst.Attribute):
+            function = self.eval(func, scope)
+            return None, function, self._called(function, func)
+        receiver = self.eval(func.value, scope)
+        function = self.attribute(receiver, func.attr.value, func)
+        if isinstance(function, Ref):
+            return receiver, function, function.name
+        if isinstance(receiver, Object) and receiver.kind:
+            return receiver, function, f"{receiver.library}.{func.attr.value}"
+        if isinstance(receiver, Class) and not isinstance(function, Function):
+            return receiver, function, f"{receiver.library or receiver.name}.{func.attr.value}"
+        return receiver, function, dotted(func)
+
+    @staticmethod
+    def _called(function: Value, node: cst.BaseExpression) -> str:
+        match function:
+            case Ref():
+                return function.name
+            case Class():
+                return function.library or function.name
+            case Choice():
+                names = {option.name for option in function.options if isinstance(option, Ref)}
+                return names.pop() if len(names) == 1 else dotted(node)
+        return dotted(node)
+
+    def _arguments(self, node: cst.Call, scope: Scope) -> tuple[list[Passed], bool]:
+        passed: list[Passed] = []
+        spreads = False
+        for argument in node.args:
+            value = self.eval(argument.value, scope)
+            if argument.star == "*":
+                known = isinstance(value, Items)
+                spreads |= not known or (isinstance(value, Items) and value.open)
+                passed += [Passed(None, item, argument) for item in (value.items if isinstance(value, Items) else ())]
+            elif argument.star == "**":
+                spreads |= self._spread(value, argument, passed)
+            else:
+                passed.append(Passed(argument.keyword.value if argument.keyword else None, value, argument))
+        return passed, spreads
+
+    @staticmethod
+    def _spread(value: Value, argument: cst.Arg, passed: list[Passed]) -> bool:
+        """Add what ``**value`` hands in; True where some of it could not be followed."""
+        if isinstance(value, Choice) and all(isinstance(option, Table) for option in value.options):
+            tables = [option for option in value.options if isinstance(option, Table)]
+            for key in dict.fromkeys(key for table in tables for key in table.items):
+                options = [table.items.get(key) or Unknown(argument) for table in tables]
+                passed.append(Passed(str(key), choice(options, argument), argument))
+            return any(table.open for table in tables)
+        if not isinstance(value, Table):
+            return True
+        passed += [Passed(key, item, argument) for key, item in value.items.items() if isinstance(key, str)]
+        return value.open
+
+
+__all__ = ["BUILTINS", "Branch", "Expressions", "Field", "dotted"]

@@ -1,0 +1,291 @@
+"""Settings that the making of the model decides: its name, dtype, adapters, quantization, attention."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lintfit.settings import AUTO, UNKNOWN
+from lintfit.sources.python import library, operators
+from lintfit.sources.python.facts import is_trainer
+from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
+from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, objects, plain
+
+_CONFIG_NAMES = (
+    "pretrained_model_name_or_path",
+    "model_name_or_path",
+    "model_name",
+    "model_id",
+    "base_model_name_or_path",
+)
+_LORA = {
+    "lora_rank": ("r", "lora_r", "rank"),
+    "lora_targets": ("target_modules", "lora_target_modules"),
+    "lora_modules_to_save": ("modules_to_save", "lora_modules_to_save"),
+    "lora_dropout": ("lora_dropout",),
+    "use_dora": ("use_dora",),
+}
+
+
+def read(reading: Reading) -> None:
+    """Note everything about the model that is trained."""
+    load = reading.found.trained_load
+    if load is not None:
+        _loaded(reading, load)
+    else:
+        _not_loaded(reading)
+    _quantization(reading, load)
+    _method(reading, load)
+    _casts(reading)
+    _liger(reading)
+
+
+def _loaded(reading: Reading, load: Record) -> None:
+    _model(reading, load)
+    _dtype(reading, load)
+    _attention(reading, load)
+    cache = load.keyword("use_cache")
+    if cache is not None:
+        reading.put("use_cache", cache, load)
+
+
+def _model(reading: Reading, load: Record) -> None:
+    names = [record.value(0, *_CONFIG_NAMES) for record in _same_role(reading, load)]
+    value = load.value(0, *_CONFIG_NAMES, "config")
+    if load.name != "from_pretrained" or isinstance(value, Object):
+        value = _of_config(value) or value
+    if value is None or (isinstance(value, Const) and value.value is None):
+        return
+    known = plain(value)
+    texts = {plain(name) for name in names if name is not None and isinstance(plain(name), str)}
+    reading.put("model", value, load, to=known if load.taken or len(texts) <= 1 else UNKNOWN)
+
+
+def _same_role(reading: Reading, load: Record) -> list[Record]:
+    """Other loads that may be the one that runs: alternatives of an undecided branch."""
+    return [
+        record for record in reading.found.loads if record.taken is not False and record.assigned_to == load.assigned_to
+    ]
+
+
+def _of_config(value: Value | None) -> Value | None:
+    """The name that a config object was loaded by (``AutoConfig.from_pretrained(name)``)."""
+    for each in objects(value):
+        if each.call is not None and each.call.name == "from_pretrained":
+            return each.call.value(0, *_CONFIG_NAMES)
+    return None
+
+
+def _dtype(reading: Reading, load: Record) -> None:
+    value = load.keyword("dtype") or load.keyword("torch_dtype")
+    known = dtype_name(value) if value is not None else None
+    if value is not None and known is not None:
+        reading.put("weights_dtype", value, load, to=AUTO if known == "auto" else known)
+        return
+    if load.spreads:
+        return
+    _default_dtype(reading)
+
+
+def _default_dtype(reading: Reading) -> None:
+    version = reading.versions.get("transformers")
+    if reading.at_least("transformers", 5):
+        reading.default("weights_dtype", AUTO, f"transformers {version or '5'} default: the checkpoint's dtype")
+    else:
+        reading.default("weights_dtype", "fp32", f"transformers {version} default")
+
+
+def _not_loaded(reading: Reading) -> None:
+    """A model handed to the trainer by name, or built from a config by its class."""
+    trainer = reading.found.trainer
+    handed = trainer.value(0, "model") if trainer is not None else None
+    if trainer is not None and handed is not None and isinstance(plain(handed), str):
+        reading.put("model", handed, trainer)
+        _by_name(reading, trainer)
+        return
+    for each in objects(reading.found.trained):
+        if each.call is not None and library.is_model_constructor(each.call):
+            value = _of_config(each.call.value(0, "config"))
+            if value is not None:
+                reading.put("model", value, each.call)
+            reading.default("weights_dtype", "fp32", "a model class's constructor makes float32")
+            return
+    if trainer is not None and handed is not None:
+        _by_name(reading, trainer)
+
+
+def _by_name(reading: Reading, trainer: Record) -> None:
+    """TRL loads a model that it is given by name: in float32 since 0.29, with ``model_init_kwargs["dtype"]`` else."""
+    made = reading.found.arguments
+    kwargs = made.attributes.get("model_init_kwargs") if made is not None else None
+    if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
+        return
+    items = kwargs.items if isinstance(kwargs, Table) else {}
+    names = ("dtype",) if reading.at_least("trl", 0, 29) else ("dtype", "torch_dtype")
+    value = next((items[name] for name in names if name in items), None)
+    known = dtype_name(value) if value is not None else None
+    if value is not None and known is not None:
+        reading.put("weights_dtype", value, to=AUTO if known == "auto" else known)
+    elif reading.at_least("trl", 0, 29):
+        version = reading.versions.get("trl")
+        reading.default("weights_dtype", "fp32", f"TRL {version or '0.29'} default for a model given by name")
+    else:
+        _default_dtype(reading)
+    attention = items.get("attn_implementation")
+    if attention is not None and not sure_none(attention):
+        reading.put("attention", attention)
+
+
+def _attention(reading: Reading, load: Record) -> None:
+    value = load.keyword("attn_implementation", "_attn_implementation")
+    if value is not None and not sure_none(value):
+        reading.put("attention", value, load)
+        return
+    flash = load.keyword("use_flash_attention_2", "use_flash_attn")
+    if flash is not None:
+        known = operators.truth(flash)
+        if known is not False:
+            reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
+
+
+def _quantization(reading: Reading, load: Record | None) -> None:
+    if load is None:
+        return
+    config = load.keyword("quantization_config")
+    if config is not None and not sure_none(config):
+        options = without_none(config)
+        known: Any = UNKNOWN
+        if len(options) == 1 and isinstance(options[0], Object) and options[0].call is not None:
+            known = _quantized(options[0].call)
+            if isinstance(config, Choice):
+                known = UNKNOWN if known is not None else None
+        reading.put("quantization", config, load)
+        reading.settings["quantization"] = _with(reading, "quantization", known)
+        return
+    for keyword, name in (("load_in_4bit", "nf4"), ("load_in_8bit", "int8")):
+        value = load.keyword(keyword)
+        if value is not None and operators.truth(value) is not False:
+            reading.put("quantization", value, load, to=name if operators.truth(value) else UNKNOWN)
+            return
+
+
+def _with(reading: Reading, name: str, value: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(reading.settings[name], value=value)
+
+
+def _quantized(record: Record) -> Any:
+    """The quantization that a config object means; fp4 takes the same bytes as nf4."""
+    match record.name:
+        case "BitsAndBytesConfig":
+            four, eight = record.keyword("load_in_4bit"), record.value(0, "load_in_8bit")
+            states = [None if value is None else operators.truth(value) for value in (four, eight)]
+            if four is not None and states[0]:
+                double = record.keyword("bnb_4bit_use_double_quant")
+                nested = False if double is None else operators.truth(double)
+                return UNKNOWN if nested is None else ("nf4-double" if nested else "nf4")
+            if eight is not None and states[1]:
+                return "int8"
+            undecided = (four is not None and states[0] is None) or (eight is not None and states[1] is None)
+            return UNKNOWN if undecided else None
+        case "GPTQConfig":
+            bits = record.value(0, "bits")
+            known: dict[Any, str] = {4: "gptq-int4", 8: "gptq-int8"}
+            return UNKNOWN if bits is None else known.get(plain(bits), UNKNOWN)
+    return UNKNOWN
+
+
+def _method(reading: Reading, load: Record | None) -> None:
+    config = _adapter(reading)
+    if config is None:
+        if load is not None or reading.found.trained is not None:
+            reading.derive("method", "full", "no adapter is applied")
+        return
+    record, made = config
+    node = record.node
+    if record.taken is None or made is None:
+        reading.state("method", UNKNOWN if record.taken is None else "lora", node)
+    else:
+        reading.state("method", "lora", node)
+    values = {passed.name: passed.value for passed in record.passed if passed.name is not None}
+    values |= made.attributes if made is not None else {}
+    for name, keywords in _LORA.items():
+        value = next((values[keyword] for keyword in keywords if keyword in values), None)
+        if value is not None and not sure_none(value):
+            reading.put(name, value, record)
+        elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
+            reading.default("lora_rank", 8, "peft default")
+    _adapter_dtype(reading)
+
+
+def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
+    """The adapter's config: a peft config that is built, TRL's ``get_peft_config``, or unsloth's call."""
+    peft = reading.found.peft
+    if peft is not None:
+        return peft, None
+    for record in reading.records:
+        if record.taken is False:
+            continue
+        if record.name == "get_peft_config":
+            holder = record.value(0, "model_args", "model_config")
+            for each in objects(holder):
+                chosen = reading.attribute(each, "use_peft")
+                wanted = operators.truth(chosen) if chosen is not None else None
+                if wanted is False or (wanted is None and chosen is None and not each.open):
+                    return None
+                return (record, each) if wanted else (_undecided(record), each)
+        if record.name == "get_peft_model" and record.function.startswith("unsloth"):
+            return record, None
+        if record.name == "from_pretrained" and record.function.endswith("PeftModel.from_pretrained"):
+            trainable = record.keyword("is_trainable")
+            if trainable is not None and operators.truth(trainable):
+                return record, None
+    return None
+
+
+def _undecided(record: Record) -> Record:
+    from dataclasses import replace
+
+    return replace(record, taken=None)
+
+
+def _adapter_dtype(reading: Reading) -> None:
+    """peft keeps adapters in float32 unless ``autocast_adapter_dtype=False`` (peft 0.12 and up)."""
+    for record in reading.records:
+        if record.name == "get_peft_model" and record.taken is not False:
+            value = record.keyword("autocast_adapter_dtype")
+            weights = reading.settings.get("weights_dtype")
+            if value is not None and operators.truth(value) is False and weights is not None and weights.known:
+                reading.put("lora_dtype", value, record, to=weights.value)
+
+
+def _casts(reading: Reading) -> None:
+    """``.half()``, ``.float()`` … on the whole model before it is handed over: the last one wins."""
+    found = reading.found
+    consumer = found.trainer or found.initialize
+    for record, target in found.casts:
+        if record.taken is False or record.guarded or (consumer is not None and record.order > consumer.order):
+            continue
+        if target == "fp64":
+            target = "fp32"
+        before = reading.settings.get("weights_dtype")
+        if record.taken is None and (before is None or before.value != target):
+            reading.state("weights_dtype", UNKNOWN, record.node)
+        elif record.taken:
+            reading.state("weights_dtype", target, record.node)
+
+
+def _liger(reading: Reading) -> None:
+    """Liger's kernels, patched in or by its own model class."""
+    for record in reading.records:
+        if record.taken is False:
+            continue
+        patched = record.name.startswith(("apply_liger_kernel_to", "_apply_liger_kernel"))
+        if patched or "AutoLigerKernelForCausalLM" in record.function:
+            fused = record.keyword("fused_linear_cross_entropy")
+            if fused is None or operators.truth(fused) is not False:
+                reading.state("loss", "liger" if record.taken else UNKNOWN, record.node)
+
+
+__all__ = ["is_trainer", "re", "read"]

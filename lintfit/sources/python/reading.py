@@ -1,0 +1,139 @@
+"""Collects settings while they are read from a script: values become settings with provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.python.calls import Calls
+from lintfit.sources.python.facts import Found
+from lintfit.sources.python.state import Defaults
+from lintfit.sources.python.values import (
+    DTYPES,
+    Const,
+    Object,
+    Origin,
+    Record,
+    Value,
+    alternatives,
+    dtype,
+    plain,
+)
+
+
+@dataclass(slots=True)
+class Reading:
+    """One script being read: what was found in it, and the settings so far."""
+
+    found: Found
+    records: list[Record]
+    calls: Calls
+    defaults: Defaults
+    versions: Mapping[str, str]
+    parsed: list[Object] = field(default_factory=list)
+    """Objects that a command-line parser filled."""
+    settings: dict[str, Setting] = field(default_factory=dict)
+    homes: dict[str, Home] = field(default_factory=dict)
+
+    def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
+        """Note a setting; ``to`` is its value where that is not the plain value itself."""
+        fallback = record.node if record is not None else None
+        known = plain(value) if to is None else to
+        setting = Setting(name, known, self.calls.provenance(value.origin, fallback))
+        self.settings[name] = setting
+        self.homes[name] = Home(value.origin, record)
+        return setting
+
+    def state(self, name: str, value: Any, node: cst.CSTNode, detail: str = "") -> Setting:
+        """Note a setting that a statement as a whole decides."""
+        before = self.settings.get(name)
+        provenance = Provenance("file", detail, self.calls.place(node))
+        self.settings[name] = Setting(name, value, provenance).over(before)
+        self.homes[name] = Home(node, None)
+        return self.settings[name]
+
+    def default(self, name: str, value: Any, detail: str) -> Setting:
+        """Note what a library does where nobody says anything."""
+        self.settings[name] = Setting(name, value, Provenance.default(detail))
+        return self.settings[name]
+
+    def derive(self, name: str, value: Any, detail: str) -> Setting:
+        self.settings[name] = Setting(name, value, Provenance("derived", detail))
+        return self.settings[name]
+
+    def attribute(self, made: Object, *names: str) -> Value | None:
+        """An attribute of an arguments object: as passed, else the library's default; None where neither is known."""
+        for name in names:
+            if name in made.attributes:
+                return made.attributes[name]
+        if made.open:
+            return None
+        for name in names:
+            found = self.defaults.get(made.library, name)
+            if found is not None:
+                return Const(found[1], found[0])
+        return None
+
+    def version(self, library: str) -> tuple[int, ...] | None:
+        """The library's version as numbers; None where it is not known (the newest is meant)."""
+        return version_numbers(self.versions.get(library))
+
+    def at_least(self, library: str, *numbers: int) -> bool:
+        known = self.version(library)
+        return known is None or known >= numbers
+
+    def place_of(self, origin: Origin) -> Place | None:
+        return self.calls.origin_place(origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a setting lives: the origin of its value, and the call that it is an argument of."""
+
+    origin: Origin
+    record: Record | None
+
+
+def version_numbers(text: str | None) -> tuple[int, ...] | None:
+    """``"4.48.1"`` as ``(4, 48, 1)``; None for nothing or nonsense."""
+    if not text:
+        return None
+    numbers: list[int] = []
+    for part in text.split("."):
+        digits = "".join(ch for ch in part if ch.isdigit())
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers) or None
+
+
+def dtype_name(value: Value) -> Any:
+    """The dtype that a value names in lintfit's spelling, ``"auto"``, None, or ``UNKNOWN``."""
+    known = {_single_dtype(option) for option in alternatives(value)}
+    return known.pop() if len(known) == 1 else UNKNOWN
+
+
+def _single_dtype(value: Value) -> Any:
+    found = dtype(value)
+    if found is not None:
+        return found
+    if isinstance(value, Const):
+        if isinstance(value.value, str):
+            return "auto" if value.value == "auto" else DTYPES.get(value.value.removeprefix("torch."), UNKNOWN)
+        if value.value is None:
+            return None
+    return UNKNOWN
+
+
+def without_none(value: Value) -> list[Value]:
+    """The alternatives of a value that are something."""
+    return [option for option in alternatives(value) if not (isinstance(option, Const) and option.value is None)]
+
+
+def sure_none(value: Value | None) -> bool:
+    """Whether a value is certainly None (or not passed)."""
+    return value is None or (isinstance(value, Const) and value.value is None)

@@ -1,0 +1,102 @@
+"""What the walk through a script carries along: budget, branch, call stack and the calls seen so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from lintfit.sources.flags import Flag
+from lintfit.sources.python.values import Field, Library, Object, Record, Value
+
+MAX_STEPS = 150_000
+"""Expressions that are evaluated at most: keeps the worst file well under two seconds."""
+MAX_DEPTH = 12
+"""Calls of the script's own functions that are followed into one another."""
+
+_NOT_CUDA = re.compile(
+    r"""(==|\bis\b)\s*(torch\.device\()?["'](cpu|mps)["']|["'](cpu|mps)["']\s+in\b|\bnot\s+torch\.cuda\.is_available"""
+    r"""|\bmps\.is_available|(?<!not\s)\b(use_cpu|no_cuda|use_mps|cpu_only|only_cpu|is_cpu)\b|!=\s*(torch\.device\()?["']cuda["']"""
+)
+_CUDA = re.compile(
+    r"""(?<!not\s)torch\.cuda\.is_available|==\s*(torch\.device\()?["']cuda|["']cuda["']\s+in\b"""
+    r"""|!=\s*(torch\.device\()?["'](cpu|mps)["']|\bnot\s+\S*\b(use_cpu|no_cuda|use_mps|cpu_only|only_cpu|is_cpu)\b"""
+)
+
+
+def guards_device(test: str, body: bool) -> bool:
+    """Whether a branch of an ``if`` runs only where there is no CUDA; ``body`` False is its ``else``."""
+    return bool((_NOT_CUDA if body else _CUDA).search(test))
+
+
+@dataclass(slots=True)
+class Branch:
+    """The branch that the walk stands in. ``undecided`` counts the open tests with no known answer."""
+
+    taken: bool | None = True
+    tests: tuple[cst.BaseExpression, ...] = ()
+    guarded: bool = False
+    undecided: int = 0
+
+    def into(self, test: cst.BaseExpression, holds: bool | None, guarded: bool) -> Branch:
+        """The branch one test further in; ``holds`` says whether it is taken."""
+        taken = self.taken if holds else (False if holds is False or self.taken is False else None)
+        return Branch(taken, (*self.tests, test), self.guarded or guarded, self.undecided + (holds is None))
+
+    def maybe(self) -> Branch:
+        """The same place, but no longer certain to be reached."""
+        return Branch(None if self.taken else self.taken, self.tests, self.guarded, self.undecided + 1)
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call of a function of the script: what it returned so far."""
+
+    node: cst.CSTNode
+    returns: list[Value] = field(default_factory=list)
+
+
+class OutOfBudget(Exception):
+    """The script is larger than the walk follows; what was found so far stands."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """The state of one walk."""
+
+    flags: Mapping[str, Flag]
+    words: Sequence[str] | None
+    """``sys.argv[1:]``; None where there is a launch whose words are not known."""
+    environment: Mapping[str, str]
+    defaults: Defaults
+    assume: bool = False
+    """Whether command-line fields without a flag take their defaults (else they are not known)."""
+    parses: bool = False
+    """Whether anything was read from the command line."""
+    parsed: list[Object] = field(default_factory=list)
+    """The objects that it filled."""
+    steps: int = 0
+    branch: Branch = field(default_factory=Branch)
+    frames: list[Frame] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    entered: set[int] = field(default_factory=set)
+    """Ids of the function nodes that were followed."""
+    statement: cst.SimpleStatementLine | None = None
+    assigned_to: str | None = None
+    options: dict[int, dict[str, Field]] = field(default_factory=dict)
+    """Click options by the id of the function that they decorate."""
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise OutOfBudget
+
+
+class Defaults:
+    """What a library fills in where nobody says anything; this one knows nothing."""
+
+    def get(self, cls: str, name: str) -> tuple[object, Library] | None:
+        """The default of a field of a library's class, by the class's dotted name, and whose it is."""
+        return None

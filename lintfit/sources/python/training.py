@@ -1,0 +1,382 @@
+"""Settings that the training arguments, the trainer or a hand-written loop decide."""
+
+from __future__ import annotations
+
+import re
+
+from lintfit.settings import UNKNOWN
+from lintfit.sources.python import operators
+from lintfit.sources.python.reading import Reading, sure_none
+from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
+
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "micro_batch_size": ("per_device_train_batch_size", "per_gpu_train_batch_size"),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps",),
+    "optimizer": ("optim",),
+    "learning_rate": ("learning_rate",),
+    "adam_beta1": ("adam_beta1",),
+    "adam_beta2": ("adam_beta2",),
+    "adam_epsilon": ("adam_epsilon",),
+    "weight_decay": ("weight_decay",),
+    "max_grad_norm": ("max_grad_norm",),
+    "warmup_steps": ("warmup_steps",),
+    "warmup_ratio": ("warmup_ratio",),
+    "deepspeed": ("deepspeed",),
+    "fsdp": ("fsdp",),
+    "num_generations": ("num_generations",),
+    "max_completion_length": ("max_completion_length",),
+    "max_prompt_length": ("max_prompt_length",),
+    "use_vllm": ("use_vllm",),
+    "vllm_mode": ("vllm_mode",),
+    "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
+    "ds3_gather_for_generation": ("ds3_gather_for_generation",),
+    "beta": ("beta",),
+}
+"""Settings by the names of the fields of ``TrainingArguments`` and TRL's configs."""
+
+CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
+LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
+           "sequence_length", "seq_len", "max_source_length", "max_len", "context_length")  # fmt: skip
+_OPTIMIZERS: dict[str, str] = {
+    "AdamW": "adamw_torch",
+    "Adam": "adamw_torch",
+    "FusedAdam": "adamw_torch_fused",
+    "DeepSpeedCPUAdam": "deepspeed_cpu_adam",
+    "AdamW8bit": "adamw_8bit",
+    "Adam8bit": "adamw_8bit",
+    "PagedAdamW8bit": "paged_adamw_8bit",
+    "PagedAdamW": "paged_adamw_32bit",
+    "PagedAdamW32bit": "paged_adamw_32bit",
+    "Adafactor": "adafactor",
+    "SGD": "sgd",
+    "Lion": "lion_32bit",
+    "RMSprop": "rmsprop",
+    "Adagrad": "adagrad",
+}
+"""Optimizer classes by transformers' names of the same state."""
+
+_TRAINERS = re.compile(r"(DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward|SFT)", re.IGNORECASE)
+
+
+def read(reading: Reading) -> None:
+    """Note everything that decides how the training runs."""
+    found = reading.found
+    _trainer(reading)
+    if found.arguments is not None:
+        _arguments(reading, found.arguments)
+    else:
+        _loop(reading)
+    _checkpointing(reading)
+    _length(reading)
+
+
+def _trainer(reading: Reading) -> None:
+    record = reading.found.trainer
+    if record is None:
+        return
+    matched = _TRAINERS.search(record.name)
+    kind = matched.group(1).lower() if matched else "causal-lm"
+    if "logits" in record.name.lower():
+        kind = "causal-lm"
+    reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
+    _reference(reading, record, kind)
+
+
+def _reference(reading: Reading, record: Record, kind: str) -> None:
+    """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
+    handed = record.keyword("ref_model")
+    if handed is not None and not sure_none(handed):
+        reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
+        return
+    adapter = record.keyword("peft_config")
+    peft = reading.found.peft
+    with_adapter = not sure_none(adapter) or (peft is not None and peft.taken is True)
+    made = reading.found.arguments
+    if kind in ("grpo", "rloo") and made is not None:
+        beta = reading.attribute(made, "beta")
+        known = plain(beta) if beta is not None else 0.0
+        needed = UNKNOWN if known is UNKNOWN else bool(known) and not with_adapter
+        reading.derive(
+            "reference_model", needed, f"beta is {known}" + (", and the adapter is switched off for it" * with_adapter)
+        )
+    elif kind in ("dpo", "kto", "ppo"):
+        why = (
+            "the adapter is switched off for it" if with_adapter else f"{record.name} makes one where none is handed in"
+        )
+        reading.derive("reference_model", not with_adapter, why)
+    else:
+        reading.derive("reference_model", False, f"{record.name} needs none")
+
+
+def objects_of(value: Value) -> bool:
+    return any(True for _ in objects(value))
+
+
+def _arguments(reading: Reading, made: Object) -> None:
+    record = made.call if made.call is not None and not made.parsed else None
+    for name, fields in ARGUMENTS.items():
+        value = reading.attribute(made, *fields)
+        if value is None or (made.parsed and made.open and plain(value) is UNKNOWN):
+            continue
+        reading.put(name, value, record)
+    _deepspeed(reading, made, record)
+    _optimizer_argument(reading)
+    value = reading.attribute(made, *CHECKPOINTING)
+    if value is not None and not (made.open and plain(value) is UNKNOWN):
+        reading.put("gradient_checkpointing", value, record)
+    _precision_by_trl(reading, made)
+    offload = made.attributes.get("activation_offloading")
+    if offload is not None:
+        reading.put("activation_offload", offload, record)
+    liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
+    if liger is not None and plain(liger) is not False:
+        reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
+    elif made.library.endswith("SFTConfig"):
+        _sft_loss(reading, made, record)
+    _use_cache(reading, made, record)
+    _fsdp_checkpointing(reading, made)
+
+
+def _deepspeed(reading: Reading, made: Object, record: Record | None) -> None:
+    value = made.attributes.get("deepspeed")
+    if isinstance(value, Table):
+        reading.put("deepspeed", value, record, to=plain(value))
+    setting = reading.settings.get("deepspeed")
+    if setting is not None and setting.value is None:
+        del reading.settings["deepspeed"]
+
+
+def _optimizer_argument(reading: Reading) -> None:
+    """Enum members (``OptimizerNames.ADAMW_TORCH``) by their value."""
+    home = reading.homes.get("optimizer")
+    made = reading.found.arguments
+    value = made.attributes.get("optim") if made is not None else None
+    name = getattr(value, "name", None)
+    if home is not None and value is not None and isinstance(name, str) and "OptimizerNames." in name:
+        reading.put("optimizer", value, home.record, to=name.rpartition(".")[2].lower())
+
+
+def _precision_by_trl(reading: Reading, made: Object) -> None:
+    """TRL's configs leave ``bf16`` None, which becomes true unless ``fp16`` is set (TRL 0.19 and up)."""
+    bf16 = reading.settings.get("bf16")
+    if made.library.rpartition(".")[0].partition(".")[0] != "trl" and not made.library.endswith("Config"):
+        return
+    if bf16 is None or bf16.value is not None:
+        return
+    fp16 = reading.settings.get("fp16")
+    on = fp16 is None or fp16.value in (None, False)
+    reading.default("bf16", on, "TRL's default: bf16 unless fp16")
+
+
+def _sft_loss(reading: Reading, made: Object, record: Record | None) -> None:
+    loss = made.attributes.get("loss_type")
+    if loss is not None:
+        known = plain(loss)
+        reading.put(
+            "loss", loss, record, to="chunked" if known == "chunked_nll" else ("full" if known == "nll" else UNKNOWN)
+        )
+
+
+def _use_cache(reading: Reading, made: Object, record: Record | None) -> None:
+    value = made.attributes.get("use_cache")
+    if value is not None:
+        reading.put("use_cache", value, record)
+
+
+def _fsdp_checkpointing(reading: Reading, made: Object) -> None:
+    config = made.attributes.get("fsdp_config")
+    if isinstance(config, Table):
+        for key in ("activation_checkpointing", "fsdp_activation_checkpointing"):
+            if key in config.items and operators.truth(config.items[key]):
+                reading.put("gradient_checkpointing", config.items[key])
+
+
+def _loop(reading: Reading) -> None:
+    """A loop written by hand: DataLoader, optimizer class, Accelerator."""
+    accelerator = reading.found.accelerator
+    if accelerator is not None:
+        for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
+            value = accelerator.keyword(keyword)
+            if value is not None and not sure_none(value):
+                reading.put(name, value, accelerator)
+    elif (fabric := _last(reading.records, "Fabric")) is not None and (
+        value := fabric.keyword("precision")
+    ) is not None:
+        _fabric_precision(reading, value, fabric)
+    _loader(reading)
+    _optimizer_class(reading)
+    _engine_config(reading)
+
+
+def _fabric_precision(reading: Reading, value: Value, record: Record) -> None:
+    known = plain(value)
+    mixed = {"bf16-mixed": "bf16", "16-mixed": "fp16", "bf16-true": "no", "16-true": "no", "32-true": "no", "32": "no"}
+    reading.put("mixed_precision", value, record, to=mixed.get(str(known), UNKNOWN))
+
+
+def _last(records: list[Record], name: str) -> Record | None:
+    chosen = [record for record in records if record.name == name and record.taken is not False]
+    return chosen[-1] if chosen else None
+
+
+def _loader(reading: Reading) -> None:
+    loaders = [r for r in reading.records if r.name == "DataLoader" and r.taken is not False]
+    loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
+    for loader in loaders[:1]:
+        value = loader.value(1, "batch_size")
+        if value is not None:
+            reading.put("micro_batch_size", value, loader)
+
+
+def _optimizer_class(reading: Reading) -> None:
+    chosen: list[tuple[Record, str]] = []
+    for record in reading.records:
+        owner = record.function.rpartition(".")[0]
+        known = _OPTIMIZERS.get(record.name)
+        if (
+            known is None
+            or record.taken is False
+            or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion)", owner)
+        ):
+            continue
+        chosen.append((record, known))
+    if not chosen:
+        return
+    names = {name for _, name in chosen}
+    sure = [entry for entry in chosen if entry[0].taken is True] or chosen
+    record, name = sure[0]
+    reading.state("optimizer", name if len(names) == 1 or len(sure) == 1 else UNKNOWN, record.node)
+    for setting, keyword in (("learning_rate", "lr"), ("weight_decay", "weight_decay"), ("adam_epsilon", "eps")):
+        value = record.keyword(keyword)
+        if value is not None:
+            reading.put(setting, value, record)
+
+
+def _engine_config(reading: Reading) -> None:
+    """``deepspeed.initialize(config=…)``: a path or a dict."""
+    record = reading.found.initialize
+    if record is None or record.name != "initialize":
+        return
+    value = record.keyword("config", "config_params")
+    if value is None:
+        arguments = record.keyword("args")
+        if isinstance(arguments, Object):
+            value = arguments.attributes.get("deepspeed_config")
+    if value is None or sure_none(value):
+        return
+    if isinstance(value, Object):
+        value = Const(value.origin, UNKNOWN)
+    known = plain(value)
+    if known is not None:
+        reading.put("deepspeed", value, record, to=known)
+    if isinstance(value, Table):
+        _inline_config(reading, value, record)
+
+
+def _inline_config(reading: Reading, config: Table, record: Record) -> None:
+    for name, key in (
+        ("micro_batch_size", "train_micro_batch_size_per_gpu"),
+        ("gradient_accumulation_steps", "gradient_accumulation_steps"),
+        ("max_grad_norm", "gradient_clipping"),
+    ):
+        if key in config.items and name not in reading.settings:
+            reading.put(name, config.items[key], record)
+
+
+def _checkpointing(reading: Reading) -> None:
+    """``model.gradient_checkpointing_enable()`` and its kin switch it on, whatever the arguments say."""
+    quantized = reading.settings.get("quantization")
+    for record in reading.found.checkpointing:
+        if record.taken is False or record.guarded:
+            continue
+        on = _switches_on(record, quantized is not None and quantized.value is not None)
+        if not on:
+            continue
+        current = reading.settings.get("gradient_checkpointing")
+        if current is not None and current.value is True:
+            continue
+        reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
+    _reentrant(reading)
+    _unsloth(reading)
+
+
+def _switches_on(record: Record, quantized: bool) -> bool:
+    if not record.name.startswith("prepare_model"):
+        return True
+    flag = record.value(1, "use_gradient_checkpointing")
+    return quantized and (flag is None or operators.truth(flag) is not False)
+
+
+def _unsloth(reading: Reading) -> None:
+    for record in reading.records:
+        if record.name == "get_peft_model" and record.function.startswith("unsloth") and record.taken is not False:
+            value = record.keyword("use_gradient_checkpointing")
+            if value is not None:
+                known = plain(value)
+                reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
+
+
+def _reentrant(reading: Reading) -> None:
+    setting = reading.settings.get("gradient_checkpointing")
+    if setting is None or setting.value is not True:
+        return
+    made = reading.found.arguments
+    tables: list[Value | None] = []
+    if made is not None:
+        tables += [
+            made.attributes.get("gradient_checkpointing_kwargs"),
+            made.attributes.get("activation_checkpointing_kwargs"),
+        ]
+    tables += [r.value(0, "gradient_checkpointing_kwargs") for r in reading.found.checkpointing if r.taken is True]
+    for table in tables:
+        if isinstance(table, Table) and "use_reentrant" in table.items:
+            reading.put("use_reentrant", table.items["use_reentrant"])
+            return
+    version = reading.versions.get("transformers")
+    modern = reading.at_least("transformers", 5)
+    reading.default("use_reentrant", not modern, f"transformers {version or '5'} default")
+
+
+def _length(reading: Reading) -> None:
+    """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
+    made = reading.found.arguments
+    record = reading.found.trainer
+    if record is not None and (value := record.keyword("max_seq_length", "max_length")) is not None:
+        reading.put("seq_len", value, record)
+        return
+    if (
+        made is not None
+        and made.library.endswith("Config")
+        and "GRPO" not in made.library
+        and "RLOO" not in made.library
+    ):
+        value = reading.attribute(made, "max_length", "max_seq_length")
+        if value is not None and not (made.open and plain(value) is UNKNOWN):
+            reading.put("seq_len", value, made.call if not made.parsed else None)
+            return
+    for value, where in (*_tokenized(reading), *_declared(reading)):
+        if isinstance(known := plain(value), int) and not isinstance(known, bool) and 1 < known < 10_000_000:
+            reading.put("seq_len", value, where)
+            return
+
+
+def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
+    """Lengths handed to tokenizers, calls before constructors."""
+    calls: list[tuple[Value, Record]] = []
+    loads: list[tuple[Value, Record]] = []
+    for record in reading.records:
+        if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
+            continue
+        owner = f"{record.function}.{record.receiver_name or ''}".lower()
+        if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
+            length = record.keyword("model_max_length", "max_length")
+            if length is not None:
+                (loads if record.name == "from_pretrained" else calls).append((length, record))
+    return calls + loads
+
+
+def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
+    """Fields of the script's own command line that are named like a sequence length."""
+    return [(made.attributes[name], None) for made in reading.parsed for name in LENGTHS if name in made.attributes]

@@ -1,0 +1,339 @@
+"""What an expression of a script may come to: abstract values, each with where it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from lintfit.settings import UNKNOWN
+from lintfit.sources.flags import Flag
+
+MAX_CHOICES = 6
+"""More alternatives than this are one unknown."""
+
+DTYPES = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "fp16": "fp16",
+    "float32": "fp32",
+    "float": "fp32",
+    "fp32": "fp32",
+    "float64": "fp64",
+    "double": "fp64",
+}
+"""torch's and people's names of dtypes in lintfit's spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The origin of a value that a library filled in: whose default it is."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The origin of a value that an environment variable holds."""
+
+    name: str
+
+
+Origin = cst.CSTNode | Flag | Library | Environment | None
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """Anything at all; on its own: not known."""
+
+    origin: Origin = None
+
+
+class Unknown(Value):
+    """A value that cannot be told without running the script."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True, eq=False)
+class Const(Value):
+    """A number, string, bool, bytes or None."""
+
+    value: Any = None
+
+
+@dataclass(slots=True, eq=False)
+class Ref(Value):
+    """Something imported or built in, by its dotted name (``torch.bfloat16``, ``transformers.Trainer``)."""
+
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Items(Value):
+    """A list, tuple or set. ``open`` where more elements may be there."""
+
+    items: list[Value] = field(default_factory=list)
+    open: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Table(Value):
+    """A dict. ``open`` where more keys may be there."""
+
+    items: dict[Any, Value] = field(default_factory=dict)
+    open: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Function(Value):
+    """A function or lambda of the script itself; ``bound`` is the object of a method."""
+
+    node: cst.FunctionDef | cst.Lambda | None = None
+    scope: Scope | None = None
+    bound: Value | None = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name.value if isinstance(self.node, cst.FunctionDef) else "<lambda>"
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """A field of a dataclass, an ``add_argument`` or a click option: what a flag may fill.
+
+    ``kind`` is the type's bare name (``int``, ``bool``, …). ``default`` is None where there is none.
+    """
+
+    name: str
+    kind: str = ""
+    default: Value | None = None
+    node: cst.CSTNode | None = None
+    many: bool = False
+    constant: Any = None
+    """What a bare flag means (``store_true``, ``store_const``); None where it takes a value."""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Class(Value):
+    """A class of the script: its bases, its own members and, where it is a dataclass, its fields."""
+
+    name: str = ""
+    node: cst.ClassDef | None = None
+    bases: tuple[Value, ...] = ()
+    members: dict[str, Value] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    scope: Scope | None = None
+
+    def member(self, name: str) -> Value | None:
+        """A method or class attribute, looked up through the bases of this script."""
+        if name in self.members:
+            return self.members[name]
+        for base in self.bases:
+            if isinstance(base, Class) and (found := base.member(name)) is not None:
+                return found
+        return None
+
+    def all_fields(self) -> dict[str, Field]:
+        """The dataclass fields, inherited ones first."""
+        found: dict[str, Field] = {}
+        for base in self.bases:
+            if isinstance(base, Class):
+                found |= base.all_fields()
+        return found | self.fields
+
+    @property
+    def library(self) -> str | None:
+        """The dotted name of the first class of a library that this one inherits from."""
+        for base in self.bases:
+            if isinstance(base, Ref):
+                return base.name
+            if isinstance(base, Class) and (found := base.library) is not None:
+                return found
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class Object(Value):
+    """What a constructor or an unknown call returned.
+
+    ``kind`` is the dotted name of the class or function. ``base`` is the object that this one wraps
+    (``get_peft_model(model)``, an engine). ``parsed`` where a command-line parser filled it.
+    """
+
+    kind: str = ""
+    call: Record | None = None
+    cls: Class | None = None
+    attributes: dict[str, Value] = field(default_factory=dict)
+    base: Value | None = None
+    parsed: bool = False
+    open: bool = False
+    """Whether something that cannot be read (a config file, ``**kwargs``) may have set more of it."""
+
+    @property
+    def library(self) -> str:
+        """The dotted name of its class, or of the library's class that it inherits from."""
+        return (self.cls.library or self.kind) if self.cls else self.kind
+
+
+@dataclass(slots=True, eq=False)
+class Choice(Value):
+    """One of several values; which one cannot be told."""
+
+    options: tuple[Value, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Passed:
+    """One argument of a call as it was handed in; ``node`` is the whole argument."""
+
+    name: str | None
+    value: Value
+    node: cst.Arg
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One call that the walk came by."""
+
+    node: cst.Call
+    function: str
+    passed: list[Passed]
+    spreads: bool
+    order: int
+    taken: bool | None
+    tests: tuple[cst.BaseExpression, ...] = ()
+    guarded: bool = False
+    receiver: Value | None = None
+    receiver_name: str | None = None
+    assigned_to: str | None = None
+    statement: cst.SimpleStatementLine | None = None
+
+    @property
+    def name(self) -> str:
+        return self.function.rpartition(".")[2]
+
+    def keyword(self, *names: str) -> Value | None:
+        """The value of the first of these keywords that was passed."""
+        for name in names:
+            for passed in self.passed:
+                if passed.name == name:
+                    return passed.value
+        return None
+
+    @property
+    def positional(self) -> list[Value]:
+        return [passed.value for passed in self.passed if passed.name is None]
+
+    def value(self, index: int, *names: str) -> Value | None:
+        """An argument by keyword or by position."""
+        found = self.keyword(*names)
+        if found is not None:
+            return found
+        positional = self.positional
+        return positional[index] if index < len(positional) else None
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The names of a module, class or function."""
+
+    names: dict[str, Value] = field(default_factory=dict)
+    parent: Scope | None = None
+    outer: set[str] = field(default_factory=set)
+    """Names declared ``global`` or ``nonlocal``."""
+
+    def get(self, name: str) -> Value | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def set(self, name: str, value: Value) -> None:
+        if name in self.outer and self.parent is not None:
+            root = self.parent
+            while root.parent is not None:
+                root = root.parent
+            root.names[name] = value
+        else:
+            self.names[name] = value
+
+
+def choice(options: list[Value], origin: Origin = None) -> Value:
+    """One of these values: the value itself where all are the same, unknown where there are too many."""
+    flat: list[Value] = []
+    for option in options:
+        for single in alternatives(option):
+            if not any(same(single, other) for other in flat):
+                flat.append(single)
+    if len(flat) == 1:
+        return flat[0]
+    if not flat or len(flat) > MAX_CHOICES:
+        return Unknown(origin)
+    return Choice(origin, tuple(flat))
+
+
+def alternatives(value: Value) -> Iterator[Value]:
+    """The values that this may be: itself, or the options of a choice."""
+    if isinstance(value, Choice):
+        for option in value.options:
+            yield from alternatives(option)
+    else:
+        yield value
+
+
+def same(left: Value, right: Value) -> bool:
+    if left is right:
+        return True
+    if isinstance(left, Const) and isinstance(right, Const):
+        return type(left.value) is type(right.value) and bool(left.value == right.value)
+    return isinstance(left, Ref) and isinstance(right, Ref) and left.name == right.name
+
+
+def dtype(value: Value) -> str | None:
+    """lintfit's spelling of a torch dtype (``torch.bfloat16``), None for anything else."""
+    if isinstance(value, Ref):
+        library, _, name = value.name.rpartition(".")
+        if library in ("torch", "jnp", "jax.numpy", "numpy"):
+            return DTYPES.get(name)
+    return None
+
+
+def plain(value: Value) -> Any:
+    """The plain Python value with dtypes in lintfit's spelling, ``UNKNOWN`` for what has none."""
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, Ref):
+        return dtype(value) or UNKNOWN
+    if isinstance(value, Items):
+        return UNKNOWN if value.open else [plain(item) for item in value.items]
+    if isinstance(value, Table):
+        return {key: plain(item) for key, item in value.items.items()}
+    if isinstance(value, Choice):
+        options = [plain(option) for option in value.options]
+        first = options[0]
+        return first if all(type(o) is type(first) and o == first for o in options[1:]) else UNKNOWN
+    return UNKNOWN
+
+
+def objects(value: Value | None) -> Iterator[Object]:
+    """The objects that this may be, each followed by those it wraps."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        current = waiting.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, Choice):
+            waiting.extend(current.options)
+        elif isinstance(current, Object):
+            yield current
+            waiting.append(current.base)

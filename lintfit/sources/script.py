@@ -1,0 +1,107 @@
+"""A training script as a source of settings: what it says, with the launch line's flags, and how to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import libcst as cst
+
+from lintfit.findings import FileEdit
+from lintfit.settings import Provenance, Setting
+from lintfit.sources.flags import Flag
+from lintfit.sources.python import defaults, facts, modelling, training
+from lintfit.sources.python.calls import Calls
+from lintfit.sources.python.interpreter import walk_module
+from lintfit.sources.python.reading import Reading
+from lintfit.sources.python.state import Walk
+from lintfit.sources.script_model import ScriptFacts
+
+if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptSource:
+    """A training script, read under the flags of one launch."""
+
+    document: PythonDocument
+    facts: ScriptFacts
+    settings: Mapping[str, Setting]
+    reading: Reading = field(repr=False)
+    walk: Walk = field(repr=False)
+
+    @property
+    def dialect(self) -> str:
+        return "script"
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the run say ``name = value`` where the setting lives; None where it cannot.
+
+        That is the flag on the launch line, the keyword in the script, a new keyword of the arguments object, or
+        a dataclass default: the first of these that decides now.
+        """
+        from lintfit.sources.python import writing
+
+        return writing.write(self, name, value)
+
+
+def read_script(
+    document: PythonDocument,
+    flags: Sequence[Flag] = (),
+    env: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
+    has_launch: bool = False,
+) -> ScriptSource:
+    """Read a script without running it.
+
+    ``flags`` are those of the launch line, ``env`` its environment, ``versions`` the libraries' versions where
+    they are known. Without a launch, what the command line would decide stays open in the facts (``taken`` is
+    None), and the settings take the script's own defaults, marked as assumed.
+    """
+    module = document.module or cst.Module([])
+    named = {flag.name: flag for flag in flags}
+    words = _words(flags) if has_launch or flags else []
+    library = defaults.CatalogDefaults(versions or {})
+    known = has_launch or bool(flags)
+    calls = Calls(document)
+    walk = walk_module(module, named, words, env or {}, library, assume=known)
+    reading = _read(walk, calls, library, versions or {})
+    settings = reading.settings
+    if walk.parses and not known:
+        guess = _read(walk_module(module, named, words, env or {}, library, True), calls, library, versions or {})
+        settings = _assumed(settings, guess.settings)
+        reading.homes = guess.homes
+    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk)
+
+
+def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions: Mapping[str, str]) -> Reading:
+    reading = Reading(facts.find(walk.records), walk.records, calls, library, versions, walk.parsed)
+    modelling.read(reading)
+    training.read(reading)
+    return reading
+
+
+def _words(flags: Sequence[Flag]) -> list[str]:
+    """``sys.argv[1:]`` as the flags make it up."""
+    words: list[str] = []
+    for flag in flags:
+        words.append("--" + flag.name)
+        words += flag.words or (() if flag.value is None else (flag.value,))
+    return words
+
+
+def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Settings of a script whose launch line is not known: what only its defaults say is marked as assumed."""
+    settings: dict[str, Setting] = {}
+    for name, setting in guess.items():
+        sure = known.get(name)
+        if sure is not None and sure.value == setting.value:
+            settings[name] = sure
+        elif setting.known:
+            provenance = Provenance(
+                "assumed", "the script's default; no launch line is known", setting.provenance.place
+            )
+            settings[name] = replace(setting, provenance=provenance)
+    return settings
