@@ -61,9 +61,9 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     saved_head, saved_loss = t.saved(), after.saved()
     hidden = 0 if any(y.storage in node.saved for node in t.nodes) else y.storage.size
     saved = Live(*(a + b for a, b in zip(saved_head, saved_loss, strict=True)))
-    worst, _ = backward(after, out)
+    worst = backward(after, out)
     loss = Live(*(a + b for a, b in zip(saved_head, worst, strict=True)))
-    back, _ = backward(t, logits, kept=kept)
+    back = backward(t, logits, kept=kept)
     if recipe.autocast:
         transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
     return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
@@ -97,7 +97,7 @@ def _fused(t: Layer, y: Var, vocab: int, forward: int, backward_temp: int, weigh
     out = t.new(1, 4)
     t.op(out, (y,), (y,), temp=backward_temp, weights=(weight,) if weight else ())
     saved = t.saved()
-    peak, _ = backward(t, out, kept=kept)
+    peak = backward(t, out, kept=kept)
     return Head(saved, Live(0, forward, 0, 0, 0), saved, peak, t.weights())
 
 

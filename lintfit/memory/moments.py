@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lintfit.memory.activations import known
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import heads_of, known
+from lintfit.memory.activations.attention import mask_bytes, slides
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Recipe, of
@@ -15,6 +17,12 @@ from lintfit.memory.parameters import Inventory, inventory
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
+
+SORTED_EMBEDDING = 3072
+"""Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
+
+LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
+"""Model types without rotary embeddings."""
 
 INDEX = 8
 """Bytes of a token id (int64)."""
@@ -29,9 +37,12 @@ class Step:
     recipe: Recipe
     copies: int
     inputs: int
+    front: int
+    masks: int
+    kept_share: float
     checkpointed: bool
-    embedding_gradient: int
-    trained: int
+    embedding_scratch: int
+    out_of_place: bool
     notes: tuple[str, ...]
 
     def kept(self, index: int) -> Live:
@@ -82,19 +93,21 @@ def record(spec: Spec, states: States) -> Step:
     )
     tail = head(Layer(facts, recipe, batch, seq), spec.loss, stream=stream, kept=kept)
     tokens = batch * seq
-    rope = 2 * rounded(seq * facts.head_dim * stream)
-    trained = sum(layer.weights for layer in layers) + tail.weights
-    embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
+    rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
+    trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
     return Step(
         layers=layers,
         head=tail,
         recipe=recipe,
         copies=cached_copies(recipe, held),
-        inputs=rounded(tokens * INDEX) + rounded(tokens * INDEX) + rope,
+        inputs=rounded(tokens * INDEX),
+        front=rope + _embedding_dropout(facts, recipe, tokens),
+        masks=_masks(facts, recipe, batch, seq, stream),
+        kept_share=kept,
         checkpointed=checkpointed,
-        embedding_gradient=embedding,
-        trained=trained + embedding,
+        embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
+        out_of_place=trains_embedding and facts.tied and not recipe.autocast,
         notes=notes,
     )
 
@@ -105,11 +118,32 @@ def _kept(spec: Spec, states: States, held: Inventory) -> float:
     return min(1.0, max(0.0, grown / held.trainable_bytes)) if held.trainable_bytes else 0.0
 
 
+def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    windows = {slides(heads_of(facts, index), seq) for index in range(min(facts.layers, 12))}
+    kinds = len({heads_of(facts, index).window for index in range(min(facts.layers, 12))})
+    return mask_bytes(recipe, kinds, True in windows, batch, seq, item)
+
+
+def _embedding_dropout(facts: ModelFacts, recipe: Recipe, tokens: int) -> int:
+    """The mask of GPT-2's dropout behind the embeddings (one byte an element)."""
+    rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
+    return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
+
+
+def _embedding_scratch(tokens: int, hidden: int, item: int) -> int:
+    """The embedding's incoming gradient, and above 3072 tokens fp32 rows and sorted indices.
+
+    ``aten/src/ATen/native/cuda/Embedding.cu``: the sorting kernel sums rows in fp32 and holds six int64 a token.
+    """
+    scratch = tokens * hidden * item
+    return scratch + (tokens * (4 * hidden + 6 * INDEX) if tokens > SORTED_EMBEDDING else 0)
+
+
 def _forward(states: States, step: Step) -> list[Moment]:
     saved = _sum(step.kept(index) for index in range(len(step.layers)))
     tail = step.head
     alive = Live(
-        saved.activations + tail.saved.activations + step.inputs,
+        saved.activations + tail.saved.activations + step.inputs + step.front + step.masks,
         saved.logits + tail.saved.logits + tail.forward.logits,
         max(step.copies, saved.casts + tail.saved.casts),
         tail.forward.temporaries,
@@ -122,8 +156,7 @@ def _backward(states: States, step: Step) -> list[Moment]:
     """The loss's backward, the head's, every layer's, the embedding's: the layers one by one, last to first."""
     saved = [step.kept(index) for index in range(len(step.layers))]
     below = _sum(saved)
-    grown = states.backward_end.get("gradients", 0) - states.first_gradient.get("gradients", 0)
-    base = Live(step.inputs)
+    base = Live(step.inputs + step.front + (step.masks if step.checkpointed else 0))
     result = [
         Moment("loss, backward", "backward", _plus(states.backward_start, _sum((base, below, step.head.loss)))),
         Moment("head, backward", "backward", _plus(states.first_gradient, _sum((base, below, step.head.head)))),
@@ -134,28 +167,25 @@ def _backward(states: States, step: Step) -> list[Moment]:
         layer = step.layers[index]
         below = _minus(below, saved[index])
         own = Live(layer.input) if step.checkpointed else Live()
-        share = grown * done // step.trained if step.trained else 0
-        alive = _sum((base, below, own, layer.peak, Live(gradients=share)))
+        alive = _sum((base, below, own, layer.peak, Live(gradients=int(step.kept_share * done))))
         moment = Moment(f"layer {index}, backward", "backward", _plus(states.first_gradient, alive))
         if best is None or moment.total > best.total:
             best = moment
         done += layer.weights
     if best is not None:
         result.append(best)
-    result.append(_end(states, step, base))
+    result.append(_end(states, step))
     return result
 
 
-def _end(states: States, step: Step, base: Live) -> Moment:
-    """The embedding's backward: the last gradient, with the gradient of its output and fp32 scratch.
+def _end(states: States, step: Step) -> Moment:
+    """The embedding's backward: the last gradient is made.
 
-    Above 3072 tokens torch sums the rows in fp32 (``aten/src/ATen/native/cuda/Embedding.cu``).
+    A tied embedding's gradient that is summed out of place peaks at the sum, when the scratch is gone.
     """
-    hidden = step.layers[0].input if step.layers else 0
-    scratch = 0
-    if step.embedding_gradient:
-        scratch = hidden
-    return Moment("end of backward", "backward", _plus(states.backward_end, _sum((base, Live(temporaries=scratch)))))
+    waiting = states.backward_end.get("temporaries", 0) if step.out_of_place else 0
+    alive = Live(step.inputs, temporaries=max(0, step.embedding_scratch - waiting // 2))
+    return Moment("end of backward", "backward", _plus(states.backward_end, alive))
 
 
 def _evaluate(spec: Spec, states: States, step: Step) -> Moment:

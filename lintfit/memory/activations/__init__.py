@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
@@ -37,6 +38,17 @@ def family(facts: ModelFacts) -> Family:
         name = "moe" if facts.moe else "llama" if facts.gated else "gpt_neox"
     layer: Family = import_module(f"lintfit.memory.activations.{name}").layer
     return layer
+
+
+def heads_of(facts: ModelFacts, index: int) -> Heads:
+    """The heads and the window of one layer."""
+    if facts.model_type.startswith("gemma"):
+        from lintfit.memory.activations.gemma import window
+
+        return Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+    from lintfit.memory.activations.llama import heads
+
+    return heads(facts, index)
 
 
 def known(facts: ModelFacts) -> bool:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var
+
+GROUPED_SDPA = (4, 54)
+"""The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +46,41 @@ def attend(
     if recipe.attention == "eager":
         return _eager(t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax)
     if recipe.attention == "flash_attention_2":
-        return _flash(t, *(t.cast(x, 2) for x in (q, k, v)), heads, head_major=head_major)
+        return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
-    masked = recipe.padded or (heads.window is not None and t.seq >= heads.window)
+    masked = recipe.padded or slides(heads, t.seq)
     grouped = heads.keys < heads.queries
+    if grouped and (masked or recipe.transformers < GROUPED_SDPA):
+        k, v = repeat(t, k, heads), repeat(t, v, heads)
+        grouped = False
     if masked:
-        if grouped:
-            k, v = (repeat(t, x, heads) for x in (k, v))
         return _efficient(t, q, k, v, heads, mask=True, head_major=head_major)
     if q.item == 2 and heads.dim <= 256:
         return _flash(t, q, k, v, heads, head_major=head_major)
     if grouped:
         return _math(t, q, k, v, heads)
     return _efficient(t, q, k, v, heads, mask=False, head_major=head_major)
+
+
+def slides(heads: Heads, seq: int) -> bool:
+    """Whether the window bites: transformers then builds a mask under SDPA (``_ignore_causal_mask_sdpa``)."""
+    return heads.window is not None and seq >= heads.window
+
+
+def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, item: int) -> int:
+    """Bytes of the masks that the model makes once and hands to its layers (``masking_utils.py``).
+
+    Eager attention gets an additive mask [batch, 1, seq, seq] in the embeddings' dtype, SDPA a boolean one where
+    the batch is padded or a window bites, FlashAttention none. ``kinds``: 2 for models with both full and
+    sliding layers.
+    """
+    cells = batch * seq * seq
+    if recipe.attention == "eager":
+        return kinds * cells * item
+    if recipe.attention == "sdpa" and (recipe.padded or sliding):
+        return kinds * cells
+    return 0
 
 
 def repeat(t: Layer, x: Var, heads: Heads) -> Var:

@@ -62,12 +62,16 @@ class Layer(Tape):
             out = self.matmul(x, rows, columns, item=recipe.weights, trains=trains, bias=bias)
         if lora is None or trains or not lora.on(module):
             return out
+        held = self.held
+        self.held = (*held, x, out)
         y = self.cast(x, lora.item)
+        self.held = (*self.held, y)
         if lora.dropout:
             y = self.dropout(y)
         y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True)
         y = self.matmul(y, lora.rank, columns, item=lora.item, trains=True)
         y = self.map(y)
+        self.held = held
         return self.cast(self.add(out, y), out.item)
 
     def _quantized(self, x: Var, rows: int, columns: int) -> Var:
@@ -163,9 +167,11 @@ class Layer(Tape):
                 self.op(out, (x,), (out,))
                 return self.map(out, (out,), temp=x.numel * x.item)
             case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
-                cube = self.map(x, (x,), temp=2 * x.numel * x.item)
+                # Autocast runs ``pow`` in fp32, and what follows inherits that.
+                base = self.cast(x, 4) if self.recipe.autocast else x
+                cube = self.map(base, (base,), temp=2 * base.numel * base.item)
                 inner = self.map(self.add(x, self.map(cube)))
-                tanh = self.new(x.numel, x.item, x.grad)
+                tanh = self.new(inner.numel, inner.item, inner.grad)
                 self.op(tanh, (inner,), (tanh,))
                 return self.mul(self.map(x), self.add(tanh))
             case "quick_gelu":

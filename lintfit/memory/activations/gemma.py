@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import mlp
@@ -14,9 +15,14 @@ HEAD_NORMS = frozenset({"gemma3", "gemma3_text"})
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer; Gemma 2 and 3 also norm what the attention and the MLP give back."""
     sandwich = t.facts.model_type in SANDWICH
-    branch = _attention(t, t.gemma_norm(x), index)
+    y = t.gemma_norm(x)
+    t.held = (x, y)
+    branch = _attention(t, y, index)
     x = t.add(x, t.gemma_norm(branch) if sandwich else branch)
-    branch = mlp(t, t.gemma_norm(x))
+    t.held = (x,)
+    y = t.gemma_norm(x)
+    t.held = (x, y)
+    branch = mlp(t, y)
     return t.add(x, t.gemma_norm(branch) if sandwich else branch)
 
 
@@ -30,7 +36,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     if facts.model_type in HEAD_NORMS:
         q, k = t.gemma_norm(q, facts.head_dim), t.gemma_norm(k, facts.head_dim)
     q, k = t.rotary(q), t.rotary(k)
-    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, _window(t, index))
+    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
     out = attend(t, q, k, v, shape, softcap=_softcap(t))
     return t.linear("o_proj", out, wide, h)
 
@@ -39,14 +45,14 @@ def _softcap(t: Layer) -> bool:
     return t.facts.model_type == "gemma2" and t.facts.config.get("attn_logit_softcapping", 50.0) is not None
 
 
-def _window(t: Layer, index: int) -> int | None:
+def window(facts: ModelFacts, index: int) -> int | None:
     """Gemma 2 slides in every second layer from the first on, Gemma 3 in five of six (their config classes)."""
-    types = t.facts.config.get("layer_types")
+    types = facts.config.get("layer_types")
     if isinstance(types, list) and index < len(types):
-        return t.facts.sliding_window if types[index] == "sliding_attention" else None
-    if t.facts.model_type == "gemma2":
-        return t.facts.sliding_window if index % 2 == 0 else None
-    if t.facts.model_type in HEAD_NORMS:
-        pattern = int(t.facts.config.get("sliding_window_pattern") or 6)
-        return t.facts.sliding_window if (index + 1) % pattern else None
+        return facts.sliding_window if types[index] == "sliding_attention" else None
+    if facts.model_type == "gemma2":
+        return facts.sliding_window if index % 2 == 0 else None
+    if facts.model_type in HEAD_NORMS:
+        pattern = int(facts.config.get("sliding_window_pattern") or 6)
+        return facts.sliding_window if (index + 1) % pattern else None
     return None

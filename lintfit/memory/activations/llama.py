@@ -11,6 +11,8 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
 HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2", "hunyuan_v1_dense"})
+OFF_BY_DEFAULT = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
+"""Model types whose config class leaves ``use_sliding_window`` off."""
 SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
 
 
@@ -21,9 +23,7 @@ def heads(facts: ModelFacts, index: int = 0) -> Heads:
     types = config.get("layer_types")
     if isinstance(types, list) and index < len(types):
         window = window if types[index] == "sliding_attention" else None
-    elif config.get("use_sliding_window") is False:
-        window = None
-    elif facts.model_type in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe") and not config.get("use_sliding_window"):
+    elif not config.get("use_sliding_window", facts.model_type not in OFF_BY_DEFAULT):
         window = None
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
 
@@ -67,5 +67,10 @@ def residual(t: Layer, x: Var, branch: Var) -> Var:
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
-    x = residual(t, x, attention(t, t.rmsnorm(x), index))
-    return residual(t, x, mlp(t, t.rmsnorm(x)))
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    x = residual(t, x, attention(t, y, index))
+    t.held = (x,)
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    return residual(t, x, mlp(t, y))

@@ -1,4 +1,4 @@
-"""Mixture-of-experts layers: Llama's attention, a router, and grouped expert matrices (transformers ``integrations/moe.py``)."""
+"""Mixture-of-experts layers: Llama's attention, a router, and grouped expert matrices (``integrations/moe.py``)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ INDEX = 8
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer; layers without experts have the dense MLP."""
     facts = t.facts
-    x = t.add(x, llama.attention(t, t.rmsnorm(x), index))
     y = t.rmsnorm(x)
+    t.held = (x, y)
+    x = t.add(x, llama.attention(t, y, index))
+    t.held = (x,)
+    y = t.rmsnorm(x)
+    t.held = (x, y)
     if facts.moe is None or not has_experts(t, index):
         return t.add(x, llama.mlp(t, y))
     out = experts(t, y, facts.moe)
@@ -73,7 +77,8 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
     trains = not recipe.frozen
     out = t.new(x.numel // rows * columns, 2 if recipe.autocast else x.item, True)
     if lora is not None and lora.targets is None:
-        rank = lora.rank * count
+        # PEFT gives the fused gate and up, two modules of old, twice the rank.
+        rank = lora.rank * count * (2 if module == "gate_up_proj" else 1)
         half = recipe.weights
         factors = t.new((rows + columns) * rank, half)
         t.op(factors, (), weights=((rows + columns) * rank * lora.item,))

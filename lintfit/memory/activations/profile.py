@@ -59,7 +59,9 @@ def profile(
     out = family(facts)(t, x, index)
     size = rounded(x.numel * x.item)
     output = rounded(out.numel * out.item)
-    peak, _ = backward(t, out, kept=kept, extra=output if checkpointed and reentrant else 0)
+    extra = output if checkpointed and reentrant else 0
+    recompute = (t.forward if reentrant else t.early) if checkpointed else 0
+    peak = backward(t, out, kept=kept, extra=extra, recompute=recompute)
     result = Profile(size, t.saved(), peak, t.weights(), output)
     if len(_PROFILES) >= _LARGEST:
         _PROFILES.clear()

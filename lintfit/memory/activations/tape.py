@@ -86,12 +86,41 @@ class Live(NamedTuple):
 
 
 class Tape:
-    """Records operations. ``nodes`` are in the order of the forward pass."""
+    """Records operations. ``nodes`` are in the order of the forward pass.
 
-    __slots__ = ("nodes",)
+    ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
+    argument). ``forward`` is the most bytes alive after any operation of the forward pass: what is saved so far,
+    what is held, and the operation's own inputs and result. ``early`` is the same up to the last tensor saved,
+    where non-reentrant checkpointing stops to recompute (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
+    """
+
+    __slots__ = ("_kept", "_seen", "early", "forward", "held", "nodes")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.held: tuple[Var, ...] = ()
+        self.forward = 0
+        self.early = 0
+        self._seen: set[Storage] = set()
+        self._kept = 0
+
+    def _record(self, node: Node) -> None:
+        self.nodes.append(node)
+        for storage in node.saved:
+            if storage not in self._seen and not storage.external:
+                self._seen.add(storage)
+                self._kept += storage.size
+
+    def _alive(self, out: Var, inputs: tuple[Var, ...], saves: bool) -> None:
+        seen = self._seen
+        loose = {var.storage for var in (*inputs, *self.held) if var.storage not in seen}
+        total = self._kept + sum(storage.size for storage in loose if not storage.external)
+        if saves:
+            self.early = max(self.forward, total)
+        if out.storage not in seen and out.storage not in loose:
+            total += out.storage.size
+        if total > self.forward:
+            self.forward = total
 
     def new(self, numel: int, item: int, grad: bool = True, kind: int = ACTIVATION) -> Var:
         """A tensor in a storage of its own."""
@@ -107,11 +136,13 @@ class Tape:
         weights: tuple[int, ...] = (),
     ) -> Var:
         """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
+        inputs, saved = tuple(inputs), tuple(saved)
         flowing = tuple(var for var in inputs if var.grad)
-        if not flowing and not weights:
+        if flowing or weights:
+            self._record(Node((out,), flowing, tuple(var.storage for var in saved), temp, False, weights))
+        else:
             out.grad = False
-            return out
-        self.nodes.append(Node((out,), flowing, tuple(var.storage for var in saved), temp, False, weights))
+        self._alive(out, inputs, bool(saved) and bool(flowing or weights))
         return out
 
     def add(self, *terms: Var) -> Var:
@@ -120,7 +151,8 @@ class Tape:
         out = self.new(terms[0].numel, item, any(term.grad for term in terms), terms[0].storage.kind)
         flowing = tuple(term for term in terms if term.grad)
         if flowing:
-            self.nodes.append(Node((out,), flowing, (), 0, all(term.item == item for term in flowing), ()))
+            self._record(Node((out,), flowing, (), 0, all(term.item == item for term in flowing), ()))
+        self._alive(out, terms, False)
         return out
 
     def map(self, x: Var, saved: Iterable[Var] = (), item: int | None = None, temp: int = 0) -> Var:
@@ -136,7 +168,7 @@ class Tape:
         """Views into ``x``; on the way back one buffer of the size of ``x`` is put together from their gradients."""
         parts = [Var(numel, x.item, x.storage, x.grad) for numel in numels]
         if x.grad:
-            self.nodes.append(Node(tuple(parts), (x,), (), 0, False, ()))
+            self._record(Node(tuple(parts), (x,), (), 0, False, ()))
         return parts
 
     def saved(self) -> Live:
@@ -164,12 +196,13 @@ class _Gradient:
         self.kind = kind
 
 
-def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0) -> tuple[Live, Live]:
-    """Replay ``tape`` backwards from the gradient of ``out``: the point with the most bytes, and what is left.
+def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0, recompute: int = 0) -> Live:
+    """Replay ``tape`` backwards from the gradient of ``out``: what is alive at the point with the most bytes.
 
     ``kept`` is the share of each parameter gradient that stays on this rank as a gradient of its own: 1 for a
     plain step, 0 where it is added to an earlier micro-batch's, 1/ranks where it is reduced and sharded.
-    ``extra`` bytes (a recomputed layer's output, say) are alive throughout.
+    ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the
+    worst point of the forward pass that is run again when the first node asks for a saved tensor.
     """
     users: dict[int, int] = {}
     live = [0, 0, 0]
@@ -214,6 +247,11 @@ def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0) -> tupl
                     else:
                         fresh += gradient.size
                 outgoing.append((var, gradient))
+        if recompute and node.saved:
+            if recompute + temporaries > peak_total:
+                peak_total = recompute + temporaries
+                peak = Live(recompute, 0, 0, temporaries, 0)
+            recompute = 0
         made = sum(node.weights)
         temporaries += fresh
         logits += fresh_logits
@@ -257,4 +295,4 @@ def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0) -> tupl
                     logits -= gradient.size
                 else:
                     temporaries -= gradient.size
-    return peak, Live(live[0], live[1] + logits, live[2], temporaries - extra, int(gradients))
+    return peak
