@@ -1,0 +1,337 @@
+"""``estimate --spec``: from one JSON object to a :class:`~lintfit.memory.spec.Spec`, with one-line errors.
+
+The keys are the contract's; what is missing takes the libraries' defaults and stays out of ``Spec.stated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from lintfit.catalog import gpus, models
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.errors import LintfitError
+from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
+
+Read = Callable[[str, Any], Any]
+
+
+class SpecError(LintfitError):
+    """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
+
+
+LARGEST_COUNT = 2**20
+LARGEST_SEQUENCE = 2**27
+"""Tokens: far beyond any published context, below it numbers are taken as meant."""
+FSDP_STRATEGIES = (
+    "FULL_SHARD",
+    "SHARD_GRAD_OP",
+    "NO_SHARD",
+    "HYBRID_SHARD",
+    "HYBRID_SHARD_ZERO2",
+    "_HYBRID_SHARD_ZERO2",
+)
+DEFAULT_SEQUENCE = 2048
+HF_BATCH = 8
+"""``TrainingArguments.per_device_train_batch_size``."""
+
+
+def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
+    """The spec that a JSON object describes.
+
+    Raises :class:`SpecError` for an unknown key, a value out of range, an unknown model or GPU, and settings
+    that contradict each other; the message names the key, the value and what is allowed.
+    """
+    if not isinstance(obj, Mapping):
+        raise SpecError(f"spec: must be a JSON object, got {_shown(obj)}")
+    for key in obj:
+        if key not in READERS and key not in SPECIAL:
+            raise SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
+    values: dict[str, Any] = {}
+    for key, read in READERS.items():
+        if key in obj and not (obj[key] is None and key not in NULLABLE):
+            values[key] = read(key, obj[key])
+    facts = _facts(obj)
+    gpu = _gpu(obj)
+    stated = frozenset(key for key, value in obj.items() if value is not None)
+    if "gpu_memory_gib" in values:
+        values["capacity_bytes"] = int(values.pop("gpu_memory_gib") * GIB)
+    elif gpu is not None:
+        values["capacity_bytes"] = gpu.usable_bytes
+    if "host_memory_gib" in values:
+        values["host_memory_bytes"] = int(values.pop("host_memory_gib") * GIB)
+    _complete(values, facts)
+    _consistent(values)
+    return Spec(facts=facts, gpu=gpu, stated=stated, **values)
+
+
+def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
+    """Fill in what the libraries default to, by version."""
+    versions = values.get("versions", {})
+    modern = _major(versions.get("transformers", "5")) >= 5
+    section = values.get("deepspeed_config", {}).get("zero_optimization")
+    zero = section if isinstance(section, Mapping) else {}
+    if "engine" not in values:
+        sharded = bool(values.get("zero_stage")) or "deepspeed_config" in values
+        plain = "ddp" if values.get("gpus", 1) > 1 else "single"
+        values["engine"] = "deepspeed" if sharded else "fsdp" if values.get("fsdp") else plain
+    if values["engine"] == "deepspeed":
+        if "zero_stage" not in values:
+            values["zero_stage"] = _choice(0, 1, 2, 3)("deepspeed_config.zero_optimization.stage", zero.get("stage", 0))
+        for key in ("offload_optimizer", "offload_param"):
+            part = zero.get(key)
+            if key not in values and isinstance(part, Mapping):
+                where = f"deepspeed_config.zero_optimization.{key}.device"
+                values[key] = _choice("none", "cpu", "nvme")(where, part.get("device", "none"))
+    if values["engine"] == "fsdp" and values.get("fsdp") is None:
+        values["fsdp"] = Fsdp()
+    if "weights_dtype" not in values:
+        checkpoint = facts.checkpoint_dtype if facts.checkpoint_dtype in ("fp32", "bf16", "fp16") else "bf16"
+        values["weights_dtype"] = checkpoint if modern else "fp32"
+    values.setdefault("micro_batch_size", HF_BATCH)
+    longest = facts.max_positions or DEFAULT_SEQUENCE
+    values.setdefault("seq_len", min(DEFAULT_SEQUENCE, longest))
+    values.setdefault("optimizer", "adamw_torch_fused" if modern else "adamw_torch")
+    values.setdefault("use_reentrant", not modern)
+
+
+def _consistent(values: Mapping[str, Any]) -> None:
+    ranks = values.get("gpus", 1)
+    nodes = values.get("nodes", 1)
+    engine = values["engine"]
+    if nodes > ranks:
+        raise SpecError(f"nodes: {nodes} is more than gpus ({ranks}), which counts the GPUs of all nodes")
+    product = 1
+    for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
+        product *= values.get(key, 1)
+    if ranks % product:
+        raise SpecError(
+            f"gpus: {ranks} is no multiple of tensor_parallel x pipeline_parallel x sequence_parallel ({product})"
+        )
+    if values.get("zero_stage") and engine != "deepspeed":
+        raise SpecError(f"zero_stage: {values['zero_stage']} needs engine 'deepspeed', the spec says '{engine}'")
+    if values.get("fsdp") is not None and engine != "fsdp":
+        raise SpecError(f"fsdp: needs engine 'fsdp', the spec says '{engine}'")
+    if engine == "single" and ranks > 1:
+        raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
+    if values.get("quantization") and values.get("method", "full") == "full":
+        raise SpecError(
+            f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
+        )
+
+
+def _facts(obj: Mapping[str, Any]) -> ModelFacts:
+    config, model = obj.get("model_config"), obj.get("model")
+    if config is not None:
+        if not isinstance(config, Mapping):
+            raise SpecError(f"model_config: {_shown(config)} is not the content of a config.json (a JSON object)")
+        try:
+            return models.from_config(config, model if isinstance(model, str) else "")
+        except LintfitError as error:
+            raise SpecError(f"model_config: {error}") from error
+    if model is None:
+        raise SpecError("model: missing; give a Hugging Face id as model, or a config.json's content as model_config")
+    if not isinstance(model, str) or not model.strip():
+        raise SpecError(f"model: {_shown(model)} is not a Hugging Face id such as 'Qwen/Qwen2.5-7B'")
+    try:
+        facts = models.find(model)
+    except LintfitError as error:
+        raise SpecError(f"model: {error}") from error
+    if facts is None:
+        close = models.suggest(model)
+        hint = f" (did you mean '{close}'?)" if close else ""
+        raise SpecError(f"model: '{model}' is not known{hint}; give its config.json's content as model_config")
+    return facts
+
+
+def _gpu(obj: Mapping[str, Any]) -> Gpu | None:
+    name = obj.get("gpu")
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise SpecError(f"gpu: {_shown(name)} is not a GPU's name such as 'RTX 3090'")
+    found = gpus.lookup(name)
+    if found is None:
+        close = gpus.suggest(name)
+        hint = f" (did you mean '{close}'?)" if close else ""
+        if obj.get("gpu_memory_gib") is not None:
+            return None
+        raise SpecError(f"gpu: '{name}' is not known{hint}; give its memory as gpu_memory_gib")
+    return found
+
+
+# -- values ---------------------------------------------------------------------------------------------------
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _json(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    close = get_close_matches(word, known, 1)
+    return f" (did you mean '{close[0]}'?)" if close else f"; known keys: {', '.join(known)}"
+
+
+def _count(least: int = 1, most: int = LARGEST_COUNT) -> Read:
+    def read(key: str, value: Any) -> int:
+        whole = int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(whole, bool) or not isinstance(whole, int) or not least <= whole <= most:
+            raise SpecError(f"{key}: {_shown(value)} must be a whole number from {least} to {most}")
+        return whole
+
+    return read
+
+
+def _amount(least: float, most: float, exclusive: bool = False) -> Read:
+    def read(key: str, value: Any) -> float:
+        fine = not isinstance(value, bool) and isinstance(value, int | float) and least <= value <= most
+        if not fine or (exclusive and value == least):
+            bound = f"above {least:g}" if exclusive else f"from {least:g}"
+            raise SpecError(f"{key}: {_shown(value)} must be a number {bound} to {most:g}")
+        return float(value)
+
+    return read
+
+
+def _choice(*allowed: Any) -> Read:
+    def read(key: str, value: Any) -> Any:
+        for choice in allowed:
+            if value == choice and type(value) is type(choice):
+                return choice
+        words = ", ".join(_json(choice) for choice in allowed)
+        raise SpecError(f"{key}: {_shown(value)} must be one of {words}")
+
+    return read
+
+
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise SpecError(f"{key}: {_shown(value)} must be true or false")
+    return value
+
+
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, list | tuple)
+        or not all(isinstance(name, str) for name in value)
+    ):
+        raise SpecError(f"{key}: {_shown(value)} must be a list of module names")
+    return tuple(value)
+
+
+def _targets(key: str, value: Any) -> tuple[str, ...] | str | None:
+    if value is None or value == "all-linear":
+        return value  # type: ignore[no-any-return]
+    names = _names(key, value) if not isinstance(value, str) else ()
+    if not names:
+        raise SpecError(f"{key}: {_shown(value)} must be a list of module names or 'all-linear'")
+    return names
+
+
+def _mapping(key: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SpecError(f"{key}: {_shown(value)} must be a JSON object")
+    return value
+
+
+def _versions(key: str, value: Any) -> Mapping[str, str]:
+    for name, version in _mapping(key, value).items():
+        if not isinstance(version, str):
+            raise SpecError(f"{key}.{name}: {_shown(version)} must be a string such as '4.48.1'")
+    return dict(value)
+
+
+def _fsdp(key: str, value: Any) -> Fsdp | None:
+    if value is None:
+        return None
+    for name in _mapping(key, value):
+        if name not in ("version", "strategy", "cpu_offload"):
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
+    return Fsdp(
+        version=_choice(1, 2)(f"{key}.version", value.get("version", 1)),
+        strategy=_choice(*FSDP_STRATEGIES)(f"{key}.strategy", value.get("strategy", "FULL_SHARD")),
+        cpu_offload=_flag(f"{key}.cpu_offload", value.get("cpu_offload", False)),
+    )
+
+
+def _generation(key: str, value: Any) -> Generation | None:
+    if value is None:
+        return None
+    known = ("completion_len", "vllm_gpu_memory_utilization", "gather_weights")
+    for name in _mapping(key, value):
+        if name not in known:
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, known)}")
+    return Generation(
+        completion_len=_count(most=LARGEST_SEQUENCE)(f"{key}.completion_len", value.get("completion_len", 256)),
+        vllm_gpu_memory_utilization=_amount(0, 1)(
+            f"{key}.vllm_gpu_memory_utilization", value.get("vllm_gpu_memory_utilization", 0.0)
+        ),
+        gather_weights=_flag(f"{key}.gather_weights", value.get("gather_weights", False)),
+    )
+
+
+def _optimizer(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise SpecError(f"{key}: {_shown(value)} must be an optimizer's name such as 'adamw_torch'")
+    return value
+
+
+def _major(version: str) -> int:
+    head = version.partition(".")[0]
+    return int(head) if head.isdigit() else 5
+
+
+SPECIAL = ("model", "model_config", "gpu")
+NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation"})
+DTYPES = _choice("fp32", "bf16", "fp16")
+
+READERS: Mapping[str, Read] = {
+    "gpu_memory_gib": _amount(0, 2**16, exclusive=True),
+    "gpus": _count(),
+    "nodes": _count(),
+    "host_memory_gib": _amount(0, 2**20, exclusive=True),
+    "engine": _choice("single", "ddp", "deepspeed", "fsdp"),
+    "zero_stage": _choice(0, 1, 2, 3),
+    "offload_optimizer": _choice("none", "cpu", "nvme"),
+    "offload_param": _choice("none", "cpu", "nvme"),
+    "deepspeed_config": _mapping,
+    "fsdp": _fsdp,
+    "tensor_parallel": _count(),
+    "pipeline_parallel": _count(),
+    "sequence_parallel": _count(),
+    "expert_parallel": _count(),
+    "weights_dtype": DTYPES,
+    "mixed_precision": _choice("no", "bf16", "fp16"),
+    "method": _choice("full", "lora"),
+    "lora_rank": _count(),
+    "lora_targets": _targets,
+    "lora_modules_to_save": _names,
+    "lora_dtype": DTYPES,
+    "lora_dropout": _amount(0, 1),
+    "use_dora": _flag,
+    "quantization": _choice(None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"),
+    "optimizer": _optimizer,
+    "optimizer_in_backward": _flag,
+    "micro_batch_size": _count(),
+    "gradient_accumulation_steps": _count(),
+    "seq_len": _count(most=LARGEST_SEQUENCE),
+    "gradient_checkpointing": _choice(True, False, "selective"),
+    "use_reentrant": _flag,
+    "activation_offload": _flag,
+    "attention": _choice("eager", "sdpa", "flash_attention_2"),
+    "padded_batches": _flag,
+    "loss": _choice("full", "chunked", "liger"),
+    "use_cache": _flag,
+    "max_grad_norm": _amount(0, float("inf")),
+    "trainer": _choice("causal-lm", "dpo", "grpo"),
+    "reference_model": _flag,
+    "generation": _generation,
+    "versions": _versions,
+}
