@@ -9,7 +9,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a misspelt word most likely stands for; None where none is near.
 
     Near is at most one slip in three characters (insertions, deletions, replacements and swaps of neighbours); case
-    and the difference between ``-`` and ``_`` are no slips. Of equally near ones that of the same length wins, then the first.
+    and the difference between ``-`` and ``_`` are none. Of equally near ones that of the same length wins.
     """
     folded = _folded(word)
     allowed = max(1, len(folded) // 3)

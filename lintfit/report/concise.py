@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.report import View, fixable, shown_path
+from lintfit.report import View, clean, fixable, shown_path
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
 from lintfit.results import CheckResult
 
@@ -19,11 +19,12 @@ def render(result: CheckResult, view: View) -> str:
             place = finding.place
             at = place.document.position(place.span.start)
             mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
-            where = f"{shown_path(place.document.path)}:{at.line}:{at.column}"
+            where = f"{clean(shown_path(place.document.path))}:{at.line}:{at.column}"
             lines.append(f"{where}: {finding.severity} {finding.rule}{mark} {one_line(finding.message)}")
     lines += summary_lines(result, view)
     return "\n".join(lines) + "\n"
 
 
 def one_line(message: str) -> str:
-    return " ".join(message.split())
+    """The message without line breaks and control characters."""
+    return " ".join(clean(message).split())

@@ -50,7 +50,7 @@ def statistics_lines(findings: Sequence[Finding], view: View) -> list[str]:
     lines = []
     for (code, rule), count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
         mark = all(fixable(finding, view.unsafe_fixes) for finding in findings if finding.rule == rule)
-        lines.append(f"{count}\t{code}\t{'[*]' if mark else '[ ]'} {rule}")
+        lines.append(f"{count:>5}  {code}  {'[*]' if mark else '[ ]'} {rule}")
     return lines
 
 

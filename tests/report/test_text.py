@@ -1,0 +1,195 @@
+"""The report for people, whole and in its parts."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.model import Edit, Kind, Span
+from lintfit.findings import Applicability, FileEdit, Finding, Fix, Rejected, Severity
+from lintfit.memory.result import Verdict
+from lintfit.report import View, render
+from lintfit.results import CheckResult, RunResult
+from lintfit.settings import Place
+from tests.report import samples
+from tests.report.samples import Story
+
+EXPECTED = Path(__file__).parent / "expected"
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+RESULTS = {
+    "does-not-fit": Story().result(),
+    "fits": samples.quiet_result(),
+    "no-card": samples.without_capacity(),
+    "nothing": CheckResult(files_checked=1),
+    "no-plan": CheckResult(
+        runs=(
+            RunResult(
+                Story().run(),
+                samples.estimate(),
+                Verdict.DOES_NOT_FIT,
+                rejected=(Rejected("ZeRO-3 with everything offloaded", samples.estimate(0.5)),),
+                shortfall="31.0 GiB a card; 12 such cards would hold it",
+            ),
+        ),
+    ),
+    "fixed": CheckResult(
+        runs=(
+            RunResult(Story().run(), samples.estimate(0.125, Verdict.FITS), Verdict.FITS, before=samples.estimate()),
+        ),
+        fixed=(Story().upcast(), Story().typo()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_report(name: str) -> None:
+    """``LINTFIT_UPDATE=1`` writes the expectations anew."""
+    text = render("text", RESULTS[name], View(show_fixes=True))
+    expected = EXPECTED / f"{name}.txt"
+    if os.environ.get("LINTFIT_UPDATE"):
+        expected.parent.mkdir(exist_ok=True)
+        expected.write_text(text)
+    assert text == expected.read_text()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_colours_change_nothing_but_colours(name: str) -> None:
+    plain = render("text", RESULTS[name], View())
+    coloured = render("text", RESULTS[name], View(color=True))
+    assert ANSI.sub("", coloured) == plain
+    assert coloured != plain
+
+
+def test_what_is_over_the_capacity_is_red() -> None:
+    coloured = render("text", RESULTS["does-not-fit"], View(color=True))
+    bar = next(line for line in coloured.splitlines() if "┃" in line)
+    assert "\x1b[31m" in bar.partition("┃")[2]
+    assert "\x1b[31m" not in bar.partition("┃")[0]
+
+
+def test_ascii() -> None:
+    text = render("text", RESULTS["does-not-fit"], View(unicode=False))
+    assert not {character for character in text if not character.isascii()}
+    assert "plan: 110.6 -> 14.9 of 23.7 GiB, fits" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    story = Story()
+    code = samples.document("long.py", "x = " + "'y' + " * 400 + "model.float()\n", Kind.PYTHON)
+    long = replace(story.upcast(), place=samples.place(code, "model.float()"), related=(), fix=None, run=None)
+    for result in (*RESULTS.values(), CheckResult(findings=(long,))):
+        for line in render("text", result, View(width=width)).splitlines():
+            assert len(line) <= max(width, 80), line
+
+
+def test_the_place_in_a_long_line_is_seen() -> None:
+    code = samples.document("long.json", '{"a": "' + "x" * 100_000 + '", "stage": 2}', Kind.JSON)
+    finding = replace(Story().typo(), place=samples.place(code, '"stage"'), fix=None)
+    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
+    source, marks = lines[3], lines[4]
+    assert source[marks.index("^") : marks.rindex("^") + 1] == '"stage"'
+    assert len(source) <= 100
+
+
+@pytest.mark.parametrize("before", ["\t", "    ", "名前 = 1; ", "é = 1; ", "\x1b[31m"])
+def test_marks_stand_below_what_they_mean(before: str) -> None:
+    from lintfit.report.styled import cells
+
+    code = samples.document("train.py", f"{before}model.float()\n", Kind.PYTHON)
+    finding = replace(Story().upcast(), place=samples.place(code, "model.float()"), related=(), fix=None, run=None)
+    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
+    source, marks = next((a, b) for a, b in pairwise(lines) if a.startswith("1 |"))
+    assert cells(source[: source.index("model")]) == marks.index("^")
+    assert marks.count("^") == len("model.float()")
+
+
+def test_nothing_from_a_file_reaches_the_terminal_as_a_command() -> None:
+    code = samples.document("a.json", '{"\x1b]0;owned\x07\u202e": 1}', Kind.JSON)
+    finding = replace(Story().typo(), message="\x1b[2J says\nmore", place=Place(code, Span(1, 5)), fix=None)
+    for name in ("text", "concise"):
+        text = render(name, CheckResult(findings=(finding,)), View())
+        assert not set(text) & {"\x1b", "\x07", "\u202e"}
+
+
+def test_an_empty_file_has_no_frame() -> None:
+    empty = samples.document("ds.json", "", Kind.JSON)
+    finding = replace(Story().typo(), place=Place(empty, Span(0, 0)), fix=None, message="the file is empty")
+    text = render("text", CheckResult(findings=(finding,)), View())
+    assert text.splitlines()[:2] == ["unknown-key LF801 warning: the file is empty", " --> ds.json:1:1"]
+
+
+def test_a_place_at_the_end_of_a_file() -> None:
+    code = samples.document("ds.json", '{"a": 1\n', Kind.JSON)
+    finding = replace(Story().typo(), place=Place(code, Span(8, 8)), fix=None)
+    text = render("text", CheckResult(findings=(finding,)), View())
+    assert "--> ds.json:2:1" in text
+    assert "2 |\n" in text
+
+
+def _diff_of(text: str, *edits: Edit) -> list[str]:
+    code = samples.document("f.json", text, Kind.JSON)
+    fix = Fix("mend it", Applicability.SAFE, tuple(FileEdit(Path("f.json"), edit, code) for edit in edits))
+    finding = Finding("r", "LF000", Severity.INFO, "m", Place(code, Span(0, 1)), fix=fix)
+    lines = render("text", CheckResult(findings=(finding,)), View()).splitlines()
+    return lines[lines.index("  = help: mend it") + 1 : -3]
+
+
+def test_diff_of_a_deleted_line() -> None:
+    assert _diff_of("a\nbb\nc\n", Edit(Span(2, 5), "")) == ["2 - bb"]
+
+
+def test_diff_of_an_inserted_line() -> None:
+    assert _diff_of("a\nc\n", Edit(Span(2, 2), "bb\n")) == ["2 + bb"]
+
+
+def test_diff_of_two_edits_in_one_line_and_one_below() -> None:
+    edits = Edit(Span(0, 1), "x"), Edit(Span(2, 3), "y\ny"), Edit(Span(6, 7), "z")
+    assert _diff_of("a b\nc\nd\n", *edits) == ["1 - a b", "1 + x y", "2 + y", "3 - d", "4 + z"]
+
+
+def test_diff_with_carriage_returns() -> None:
+    assert _diff_of("a\r\nb\r\nc\r\n", Edit(Span(3, 4), "B")) == ["2 - b", "2 + B"]
+
+
+def test_diff_of_a_new_file() -> None:
+    text = "".join(f"line {n}\n" for n in range(1, 21))
+    code = samples.document("run.sh", "x", Kind.SHELL)
+    fix = Fix("mend it", Applicability.UNSAFE, (FileEdit(Path("new.json"), Edit(Span(0, 0), text)),))
+    finding = Finding("r", "LF000", Severity.INFO, "m", Place(code, Span(0, 1)), fix=fix)
+    shown = render("text", CheckResult(findings=(finding,)), View())
+    assert " ::: new.json (new file)\n1 + line 1\n" in shown
+    assert "… 8 more lines, see `--diff`" in shown
+
+
+def test_findings_of_no_run_come_after_the_runs() -> None:
+    text = render("text", RESULTS["does-not-fit"], View())
+    assert text.index("plan: ") < text.index("unknown-key LF801")
+
+
+def test_runs_that_fit_take_one_line_among_others() -> None:
+    good = samples.quiet_result().runs[0]
+    other = replace(good, run=replace(good.run, id="other.sh:1"))
+    lines = render("text", CheckResult(runs=(good, other)), View()).splitlines()
+    assert lines[0].startswith("run.sh:1 14.9 of 23.7 GiB, fits")
+    assert lines[1].startswith("other.sh:1 ")
+
+
+def test_an_unknown_run_says_what_to_add() -> None:
+    story = Story()
+    run = replace(story.run(), spec=None, unknown=("the model: --model", "the card: --gpu"))
+    result = CheckResult(runs=(RunResult(run),), findings=(story.upcast(),))
+    assert "memory unknown: to know it, add the model: --model, the card: --gpu" in render("text", result, View())
+
+
+def test_statistics() -> None:
+    story = Story()
+    result = CheckResult(findings=(story.typo(), story.upcast(), story.typo()))
+    lines = render("text", result, View(statistics=True)).splitlines()
+    assert lines[:2] == ["    2  LF801  [*] unknown-key", "    1  LF101  [ ] forced-float32"]
