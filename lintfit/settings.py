@@ -44,6 +44,9 @@ class Place:
         position = self.document.position(self.span.start)
         return f"{self.document.path.as_posix()}:{position.line}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provenance:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lintfit.memory.parameters import trainable_parameters
+from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import Spec
 
 TFLOPS: Mapping[str, float] = {
@@ -55,7 +55,7 @@ def _compute(spec: Spec) -> float:
     if spec.mixed_precision == "no" and spec.weights_dtype == "fp32":
         tflops /= 4  # fp32 runs on the plain cores (or TF32) of the same cards
     recompute = 2 if spec.gradient_checkpointing else 0
-    frozen = spec.facts.parameters - trainable_parameters(spec)
+    frozen = spec.facts.parameters - inventory(spec).trainable
     per_token = (6 + recompute) * spec.facts.parameters - 2 * max(0, frozen)
     return per_token * spec.tokens * spec.gradient_accumulation_steps / (tflops * 1e12 * UTILISATION)
 
@@ -67,7 +67,7 @@ def _communication(spec: Spec) -> float:
     name = spec.gpu.name if spec.gpu is not None else ""
     bandwidth = NVLINK_BYTES_PER_S if any(part in name for part in _NVLINK) else PCIE_BYTES_PER_S
     width = 2 if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" else 4
-    trainable = trainable_parameters(spec)
+    trainable = inventory(spec).trainable
     gradients = 2 * trainable
     sharded = spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy == "FULL_SHARD")
     gathers = 2 * spec.facts.parameters * spec.gradient_accumulation_steps if sharded else 0
@@ -81,7 +81,7 @@ def _communication(spec: Spec) -> float:
 def _offload(spec: Spec) -> float:
     if spec.offload_optimizer == "none" and spec.offload_param == "none":
         return 0.0
-    trainable = trainable_parameters(spec) / spec.data_parallel
+    trainable = inventory(spec).trainable / spec.data_parallel
     ranks_per_node = max(1, spec.gpus // spec.nodes)
     seconds = 0.0
     if spec.offload_optimizer != "none":

@@ -12,6 +12,7 @@ from lintfit.memory.spec import Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
+from lintfit.run.versions import concrete
 from lintfit.settings import Setting
 
 _DIRECT = (
@@ -154,7 +155,7 @@ def assemble(
         nodes=hardware.nodes,
         host_memory_bytes=hardware.host_memory_bytes,
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
-        versions=dict(versions),
+        versions={library: concrete(version) for library, version in versions.items()},
         stated=frozenset(_stated(settings, doubtful) & known) | _gpus_stated(hardware),
         **values,
     )

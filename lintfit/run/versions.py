@@ -88,6 +88,16 @@ def before(version: str | None, bound: str) -> bool | None:
     return have <= want if exclusive else have < want
 
 
+def concrete(version: str) -> str:
+    """A version that an upper bound admits: ``<5`` gives 4.99, ``<4.50`` gives 4.49.99; others stay as they are."""
+    if not version.startswith("<"):
+        return version
+    parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    return ".".join(map(str, [*parts[:-1], max(0, parts[-1] - 1), 99]))
+
+
 def _parts(version: str) -> tuple[int, ...]:
     parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
     return tuple(parts + [0] * (3 - len(parts)))
