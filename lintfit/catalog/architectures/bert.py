@@ -1,0 +1,83 @@
+"""BERT with its masked-language-model head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    heads = config.size("num_attention_heads", kind="heads")
+    return Shape(
+        hidden=config.size("hidden_size", kind="hidden"),
+        layers=config.size("num_hidden_layers", kind="layers"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim_of(config, "hidden_size", "num_attention_heads"),
+        intermediate=config.size("intermediate_size", kind="intermediate"),
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=False,
+        norm="layernorm",
+        activation=config.text("hidden_act"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+
+
+def encoder(config: Config, name: str) -> list[Tensor]:
+    """Embeddings and layers."""
+    numbers = shape(config)
+    hidden, layers, layer = numbers.hidden, numbers.layers, f"{name}.encoder.layer.{{}}"
+    return [
+        *embedding(f"{name}.embeddings.word_embeddings", numbers.vocab, hidden),
+        *embedding(f"{name}.embeddings.position_embeddings", numbers.max_positions or 0, hidden),
+        *embedding(f"{name}.embeddings.token_type_embeddings", config.size("type_vocab_size"), hidden),
+        *norm(f"{name}.embeddings.LayerNorm", hidden, bias=True, where="embedding"),
+        *linear(f"{layer}.attention.self.query", hidden, hidden, layers, bias=True),
+        *linear(f"{layer}.attention.self.key", hidden, hidden, layers, bias=True),
+        *linear(f"{layer}.attention.self.value", hidden, hidden, layers, bias=True),
+        *linear(f"{layer}.attention.output.dense", hidden, hidden, layers, bias=True),
+        *norm(f"{layer}.attention.output.LayerNorm", hidden, layers, bias=True),
+        *linear(f"{layer}.intermediate.dense", numbers.intermediate, hidden, layers, bias=True),
+        *linear(f"{layer}.output.dense", hidden, numbers.intermediate, layers, bias=True),
+        *norm(f"{layer}.output.LayerNorm", hidden, layers, bias=True),
+    ]
+
+
+def masked_head(config: Config, dense: str, layer_norm: str, decoder: str, bias: str) -> list[Tensor]:
+    """The transform before the vocabulary, and the projection where it is not the embedding's."""
+    numbers = shape(config)
+    found = [
+        Tensor(bias, (numbers.vocab,), 1, "bias", "head"),
+        *linear(dense, numbers.hidden, numbers.hidden, bias=True, where="head"),
+        *norm(layer_norm, numbers.hidden, bias=True, where="head"),
+    ]
+    if numbers.tied:
+        return found
+    return [*found, *linear(decoder, numbers.vocab, numbers.hidden, bias=True, role="lm_head", where="head")]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    name = "cls.predictions"
+    transform = f"{name}.transform"
+    parts = (f"{transform}.dense", f"{transform}.LayerNorm", f"{name}.decoder", f"{name}.bias")
+    return (*encoder(config, "bert"), *masked_head(config, *parts))

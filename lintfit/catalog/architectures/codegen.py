@@ -1,0 +1,27 @@
+"""CodeGen 350M to 16B: GPT-J with one projection for query, key and value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import gptj
+from lintfit.catalog.architectures._blocks import Shape, linear
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = gptj.REQUIRED
+DEFAULTS: Mapping[str, Any] = gptj.DEFAULTS
+
+
+def shape(config: Config) -> Shape:
+    return gptj.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, layer = shape(config), "transformer.h.{}.attn"
+    attn = [
+        *linear(f"{layer}.qkv_proj", 3 * numbers.hidden, numbers.hidden, numbers.layers),
+        *linear(f"{layer}.out_proj", numbers.hidden, numbers.hidden, numbers.layers),
+    ]
+    return gptj.around(numbers, attn)

@@ -1,0 +1,47 @@
+"""Command R and Aya 23: attention and MLP in parallel after one norm without shift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 256000,
+    "hidden_size": 8192,
+    "intermediate_size": 22528,
+    "num_hidden_layers": 40,
+    "num_attention_heads": 64,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "tie_word_embeddings": True,
+    "logit_scale": 0.0625,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "use_qk_norm": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, norm="layernorm", qk_norm=config.flag("use_qk_norm"))
+    return replace(numbers, parallel_residual=True)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
+    style = Style(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
+    found = decoder(numbers, style)
+    if not numbers.qk_norm:
+        return found
+    return (
+        *found,
+        Tensor(f"{layer}.q_norm.weight", (numbers.heads, numbers.head_dim), numbers.layers, "norm"),
+        Tensor(f"{layer}.k_norm.weight", (numbers.kv_heads, numbers.head_dim), numbers.layers, "norm"),
+    )

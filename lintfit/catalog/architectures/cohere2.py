@@ -1,0 +1,33 @@
+"""Command R7B, Command A and Aya Expanse 2: Cohere with sliding windows in three of four layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import cohere
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = cohere.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in cohere.DEFAULTS.items() if key != "use_qk_norm"},
+    "sliding_window": 4096,
+    "sliding_window_pattern": 4,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = replace(decoder_shape(config, norm="layernorm"), parallel_residual=True)
+    if numbers.sliding_window and not config.strings("layer_types"):
+        every = config.size("sliding_window_pattern", "_sliding_window_pattern", kind="layers")
+        return replace(numbers, sliding_layers=numbers.layers - numbers.layers // every)
+    return numbers
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    bias = config.flag("attention_bias")
+    return decoder(shape(config), Style(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",)))

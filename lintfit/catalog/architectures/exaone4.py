@@ -1,0 +1,35 @@
+"""EXAONE 4: norms after attention and MLP, and per head on queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
+    "vocab_size": 102400,
+    "intermediate_size": 16384,
+    "sliding_window": 4096,
+    "sliding_window_pattern": 4,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, qk_norm=True)
+    if numbers.sliding_window and not config.strings("layer_types"):
+        every = config.count("sliding_window_pattern", kind="layers")
+        return replace(numbers, sliding_layers=numbers.layers - numbers.layers // every if every else 0)
+    return numbers
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, norms = shape(config), ("post_attention_layernorm", "post_feedforward_layernorm")
+    return decoder(numbers, Style(layer_norms=norms, qk_norm=(numbers.head_dim, numbers.head_dim)))

@@ -1,0 +1,61 @@
+"""GPT-Neo 125M, 1.3B and 2.7B."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, head_dim_of, norm, plain_mlp
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_layers", "num_heads", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50257,
+    "max_position_embeddings": 2048,
+    "hidden_size": 2048,
+    "num_layers": 24,
+    "num_heads": 16,
+    "intermediate_size": None,
+    "window_size": 256,
+    "activation_function": "gelu_new",
+    "resid_dropout": 0.0,
+    "embed_dropout": 0.0,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    hidden = config.size("hidden_size", kind="hidden")
+    heads = config.size("num_heads", kind="heads")
+    layers = config.size("num_layers", kind="layers")
+    return Shape(
+        hidden=hidden,
+        layers=layers,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim_of(config, "hidden_size", "num_heads"),
+        intermediate=config.size("intermediate_size", kind="intermediate", default=4 * hidden),
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=False,
+        norm="layernorm",
+        activation=config.text("activation_function"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers, layer = numbers.hidden, numbers.layers, "transformer.h.{}"
+    return (
+        *embedding("transformer.wte", numbers.vocab, hidden),
+        *embedding("transformer.wpe", numbers.max_positions or 0, hidden),
+        *norm(f"{layer}.ln_1", hidden, layers, bias=True),
+        *attention(f"{layer}.attn.attention", numbers, layers, out_bias=True, out="out_proj"),
+        *norm(f"{layer}.ln_2", hidden, layers, bias=True),
+        *plain_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers, up="c_fc", down="c_proj"),
+        *norm("transformer.ln_f", hidden, bias=True, where="final"),
+        *head(numbers),
+    )

@@ -1,0 +1,58 @@
+"""gpt-oss 20b and 120b: biases everywhere, attention sinks, experts stored input-first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures._blocks import Shape, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = (*llama.REQUIRED, "num_local_experts")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 201088,
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_local_experts": 128,
+    "num_experts_per_tok": 4,
+    "sliding_window": 128,
+    "tie_word_embeddings": False,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "attention_dropout": 0.0,
+    "attention_bias": True,
+    "output_router_logits": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = mixtral.shape(config)
+    if numbers.sliding_window and not config.strings("layer_types"):
+        return replace(numbers, sliding_layers=(numbers.layers + 1) // 2)
+    return numbers
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, layer = shape(config), config.flag("attention_bias"), "model.layers.{}"
+    style = Style(qkv_bias=bias, out_bias=bias)
+    assert numbers.moe is not None
+    experts, hidden, width, copies = numbers.moe.experts, numbers.hidden, numbers.intermediate, numbers.layers
+    layers = [
+        Tensor(f"{layer}.self_attn.sinks", (numbers.heads,), copies, "other"),
+        *self_attention(numbers, style),
+        *router(f"{layer}.mlp.router", experts, hidden, copies, bias=True),
+        Tensor(f"{layer}.mlp.experts.gate_up_proj", (experts, hidden, 2 * width), copies, "expert"),
+        Tensor(f"{layer}.mlp.experts.gate_up_proj_bias", (experts, 2 * width), copies, "bias"),
+        Tensor(f"{layer}.mlp.experts.down_proj", (experts, width, hidden), copies, "expert"),
+        Tensor(f"{layer}.mlp.experts.down_proj_bias", (experts, hidden), copies, "bias"),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)

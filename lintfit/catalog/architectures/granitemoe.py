@@ -1,0 +1,46 @@
+"""Granite 3 MoE and PowerMoE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+
+REQUIRED = (*granite.REQUIRED, "num_local_experts")
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in granite.DEFAULTS.items() if key != "mlp_bias"},
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "output_router_logits": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config)
+    moe = MoE(
+        experts=config.size("num_local_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=numbers.intermediate,
+        layers=numbers.layers,
+    )
+    return replace(numbers, moe=moe)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, moe = shape(config), config.flag("attention_bias"), "model.layers.{}.block_sparse_moe"
+    style = Style(qkv_bias=bias, out_bias=bias)
+    assert numbers.moe is not None
+    experts = numbers.moe.experts
+    layers = [
+        *self_attention(numbers, style),
+        *router(f"{moe}.router", experts, numbers.hidden, numbers.layers),
+        *fused_experts(f"{moe}.experts", experts, numbers.hidden, numbers.intermediate, numbers.layers),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)

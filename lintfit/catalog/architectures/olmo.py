@@ -1,0 +1,28 @@
+"""OLMo 1: norms without parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
+    "vocab_size": 50304,
+    "clip_qkv": None,
+}
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config, norm="layernorm")
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    bias = config.flag("attention_bias")
+    return decoder(shape(config), Style(qkv_bias=bias, out_bias=bias, norm_weight=False))

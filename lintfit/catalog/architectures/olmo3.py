@@ -1,0 +1,28 @@
+"""OLMo 3: OLMo 2 with sliding windows in three of four layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import olmo2
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = olmo2.REQUIRED
+DEFAULTS: Mapping[str, Any] = {**olmo2.DEFAULTS, "sliding_window": 4096}
+FULL_EVERY = 4
+"""transformers ``Olmo3Config``: without ``layer_types`` every fourth layer attends to everything."""
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, qk_norm=True)
+    if numbers.sliding_window and not config.strings("layer_types"):
+        return replace(numbers, sliding_layers=numbers.layers - numbers.layers // FULL_EVERY)
+    return numbers
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return olmo2.tensors(config)

@@ -1,0 +1,52 @@
+"""Phi 1, 1.5 and 2: attention and MLP in parallel after one norm, biases everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, norm, plain_mlp
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 51200,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 32,
+    "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0,
+    "attention_dropout": 0.0,
+    "hidden_act": "gelu_new",
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+    "partial_rotary_factor": 0.5,
+    "qk_layernorm": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, norm="layernorm", gated=False, qk_norm=config.flag("qk_layernorm"))
+    return replace(numbers, parallel_residual=True)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers, layer = numbers.hidden, numbers.layers, "model.layers.{}"
+    qk_norms: list[Tensor] = []
+    if numbers.qk_norm:
+        qk_norms += norm(f"{layer}.self_attn.q_layernorm", numbers.head_dim, layers, bias=True)
+        qk_norms += norm(f"{layer}.self_attn.k_layernorm", numbers.head_dim, layers, bias=True)
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *attention(f"{layer}.self_attn", numbers, layers, bias=True, out_bias=True, out="dense"),
+        *qk_norms,
+        *plain_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers, up="fc1", down="fc2"),
+        *norm(f"{layer}.input_layernorm", hidden, layers, bias=True),
+        *norm("model.final_layernorm", hidden, bias=True, where="final"),
+        *head(numbers, bias=True),
+    )

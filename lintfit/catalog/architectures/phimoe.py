@@ -1,0 +1,52 @@
+"""Phi 3.5 MoE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = (*llama.REQUIRED, "num_local_experts")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32064,
+    "hidden_size": 4096,
+    "intermediate_size": 6400,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
+    "attention_dropout": 0.0,
+    "num_experts_per_tok": 2,
+    "num_local_experts": 16,
+    "attention_bias": False,
+    "lm_head_bias": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    return replace(mixtral.shape(config), norm="layernorm")
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
+    style = Style(qkv_bias=bias, out_bias=bias, norm_bias=True)
+    assert numbers.moe is not None
+    experts = numbers.moe.experts
+    layers = [
+        *self_attention(numbers, style),
+        *router(f"{mlp}.router", experts, numbers.hidden, numbers.layers),
+        *fused_experts(f"{mlp}.experts", experts, numbers.hidden, numbers.intermediate, numbers.layers),
+        *layer_norms(numbers, style),
+    ]
+    found = around(numbers, style, layers)
+    if not config.flag("lm_head_bias"):
+        return found
+    return (*found, Tensor("lm_head.bias", (numbers.vocab,), 1, "bias", "head"))

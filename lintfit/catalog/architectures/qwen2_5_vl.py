@@ -1,0 +1,65 @@
+"""Qwen 2.5 VL: RMSNorm and a gated MLP in the image encoder, attention in windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2, qwen2_vl
+from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+
+REQUIRED = qwen2_vl.REQUIRED
+DEFAULTS: Mapping[str, Any] = qwen2_vl.DEFAULTS
+VISION: Mapping[str, Any] = {
+    "depth": 32,
+    "hidden_size": 3584,
+    "hidden_act": "silu",
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    "in_channels": 3,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "window_size": 112,
+    "out_hidden_size": 3584,
+}
+
+
+def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
+    return qwen2_vl.normalised(values)
+
+
+def shape(config: Config) -> Shape:
+    vision = part(config, "vision_config", VISION)
+    tower = VisionTower(
+        hidden=vision.size("hidden_size", kind="hidden"),
+        layers=vision.size("depth", kind="layers"),
+        heads=vision.size("num_heads", kind="heads"),
+        intermediate=vision.size("intermediate_size", kind="intermediate"),
+        patch=vision.size("patch_size"),
+    )
+    return replace(qwen2.shape(qwen2_vl.text_of(config)), vision=tower)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    text, vision = qwen2_vl.text_of(config), part(config, "vision_config", VISION)
+    tower = shape(config).vision
+    assert tower is not None
+    width, depth, block = tower.hidden, tower.layers, "model.visual.blocks.{}"
+    blocks = [
+        *norm(f"{block}.norm1", width, depth),
+        *norm(f"{block}.norm2", width, depth),
+        *linear(f"{block}.attn.qkv", 3 * width, width, depth, bias=True),
+        *linear(f"{block}.attn.proj", width, width, depth, bias=True),
+        *gated_mlp(f"{block}.mlp", width, tower.intermediate, depth, bias=True),
+    ]
+    return (
+        *qwen2_vl.patch_projection(vision, width),
+        *(replace(tensor, where="vision") for tensor in blocks),
+        *qwen2_vl.merger(vision, width, vision.size("out_hidden_size", kind="hidden"), norm_bias=False),
+        *language_model(qwen2, text),
+    )

@@ -1,0 +1,101 @@
+"""Qwen 2 VL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2
+from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+TEXT: Mapping[str, Any] = {
+    **qwen2.DEFAULTS,
+    "vocab_size": 152064,
+    "hidden_size": 8192,
+    "intermediate_size": 29568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+}
+VISION: Mapping[str, Any] = {
+    "depth": 32,
+    "embed_dim": 1280,
+    "hidden_size": 3584,
+    "hidden_act": "quick_gelu",
+    "mlp_ratio": 4,
+    "num_heads": 16,
+    "in_channels": 3,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+}
+
+
+def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The published configs have the text model's keys at the top."""
+    found = dict(values)
+    if "text_config" not in found and "hidden_size" in found:
+        found["text_config"] = {key: value for key, value in values.items() if key != "vision_config"}
+    return found
+
+
+def text_of(config: Config) -> Config:
+    return part(config, "text_config", TEXT, tie_word_embeddings=config.flag("tie_word_embeddings"))
+
+
+def shape(config: Config) -> Shape:
+    vision = part(config, "vision_config", VISION)
+    width = vision.size("embed_dim", kind="hidden")
+    tower = VisionTower(
+        hidden=width,
+        layers=vision.size("depth", kind="layers"),
+        heads=vision.size("num_heads", kind="heads"),
+        intermediate=width * vision.size("mlp_ratio"),
+        patch=vision.size("patch_size"),
+    )
+    return replace(qwen2.shape(text_of(config)), vision=tower)
+
+
+def patch_projection(vision: Config, width: int, *, bias: bool = False) -> list[Tensor]:
+    """The convolution over two frames that turns patches into embeddings."""
+    patch, frames = vision.size("patch_size"), vision.size("temporal_patch_size")
+    channels = vision.size("in_channels", "in_chans")
+    name = "model.visual.patch_embed.proj"
+    found = [Tensor(f"{name}.weight", (width, channels, frames, patch, patch), 1, "conv", "vision")]
+    return [*found, Tensor(f"{name}.bias", (width,), 1, "bias", "vision")] if bias else found
+
+
+def merger(vision: Config, width: int, out: int, *, norm_bias: bool) -> list[Tensor]:
+    """The MLP that merges neighbouring patches into one token of the language model."""
+    merged, name = width * vision.size("spatial_merge_size") ** 2, "model.visual.merger"
+    return [
+        *norm(f"{name}.ln_q", width, bias=norm_bias, where="vision"),
+        *linear(f"{name}.mlp.0", merged, merged, bias=True, where="vision"),
+        *linear(f"{name}.mlp.2", out, merged, bias=True, where="vision"),
+    ]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    text, vision = text_of(config), part(config, "vision_config", VISION)
+    tower = shape(config).vision
+    assert tower is not None
+    width, depth, block = tower.hidden, tower.layers, "model.visual.blocks.{}"
+    blocks = [
+        *norm(f"{block}.norm1", width, depth, bias=True),
+        *norm(f"{block}.norm2", width, depth, bias=True),
+        *linear(f"{block}.attn.qkv", 3 * width, width, depth, bias=True),
+        *linear(f"{block}.attn.proj", width, width, depth, bias=True),
+        *plain_mlp(f"{block}.mlp", width, tower.intermediate, depth, up="fc1", down="fc2"),
+    ]
+    return (
+        *patch_projection(vision, width),
+        *(replace(tensor, where="vision") for tensor in blocks),
+        *merger(vision, width, vision.size("hidden_size", kind="hidden"), norm_bias=True),
+        *language_model(qwen2, text),
+    )

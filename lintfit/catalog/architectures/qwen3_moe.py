@@ -1,0 +1,54 @@
+"""Qwen 3 with routed experts: 30B-A3B, 235B-A22B, Coder 480B-A35B."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+
+REQUIRED = (*qwen2.REQUIRED, "moe_intermediate_size")
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in qwen2.DEFAULTS.items() if key != "num_key_value_heads"},
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 24,
+    "num_key_value_heads": 4,
+    "attention_bias": False,
+    "decoder_sparse_step": 1,
+    "moe_intermediate_size": 768,
+    "num_experts_per_tok": 8,
+    "num_local_experts": 128,
+    "mlp_only_layers": [],
+    "output_router_logits": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    moe = MoE(
+        experts=config.size("num_experts", "num_local_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=config.size("moe_intermediate_size", kind="intermediate"),
+        layers=qwen2_moe.sparse_layers(config),
+    )
+    return replace(decoder_shape(config, qk_norm=True), moe=moe)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
+    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
+    moe = numbers.moe
+    assert moe is not None
+    layers = [
+        *self_attention(numbers, style),
+        *gated_mlp(mlp, numbers.hidden, numbers.intermediate, numbers.layers - moe.layers),
+        *router(f"{mlp}.gate", moe.experts, numbers.hidden, moe.layers),
+        *fused_experts(f"{mlp}.experts", moe.experts, numbers.hidden, moe.intermediate, moe.layers),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)

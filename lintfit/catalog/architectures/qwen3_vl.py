@@ -1,0 +1,85 @@
+"""Qwen 3 VL, dense: learnt positions and features of several encoder layers fed into the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2_vl, qwen3
+from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+VISION: Mapping[str, Any] = {
+    "depth": 27,
+    "hidden_size": 1152,
+    "hidden_act": "gelu_pytorch_tanh",
+    "intermediate_size": 4304,
+    "num_heads": 16,
+    "in_channels": 3,
+    "patch_size": 16,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 3584,
+    "num_position_embeddings": 2304,
+    "deepstack_visual_indexes": [8, 16, 24],
+}
+
+
+def text_of(config: Config) -> Config:
+    return part(config, "text_config", qwen3.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
+
+
+def tower_of(vision: Config) -> VisionTower:
+    return VisionTower(
+        hidden=vision.size("hidden_size", kind="hidden"),
+        layers=vision.size("depth", kind="layers"),
+        heads=vision.size("num_heads", kind="heads"),
+        intermediate=vision.size("intermediate_size", kind="intermediate"),
+        patch=vision.size("patch_size"),
+    )
+
+
+def shape(config: Config) -> Shape:
+    return replace(qwen3.shape(text_of(config)), vision=tower_of(part(config, "vision_config", VISION)))
+
+
+def merger(name: str, norm_size: int, merged: int, out: int, copies: int) -> list[Tensor]:
+    """The MLP from merged patches to the language model's width."""
+    found = [
+        *norm(f"{name}.norm", norm_size, copies, bias=True),
+        *linear(f"{name}.linear_fc1", merged, merged, copies, bias=True),
+        *linear(f"{name}.linear_fc2", out, merged, copies, bias=True),
+    ]
+    return [replace(tensor, where="vision") for tensor in found]
+
+
+def visual(vision: Config) -> list[Tensor]:
+    """The whole image encoder."""
+    tower = tower_of(vision)
+    width, depth, block = tower.hidden, tower.layers, "model.visual.blocks.{}"
+    merged, out = width * vision.size("spatial_merge_size") ** 2, vision.size("out_hidden_size", kind="hidden")
+    positions = (vision.size("num_position_embeddings", kind="positions"), width)
+    deep = len(vision.numbers("deepstack_visual_indexes"))
+    blocks = [
+        *norm(f"{block}.norm1", width, depth, bias=True),
+        *norm(f"{block}.norm2", width, depth, bias=True),
+        *linear(f"{block}.attn.qkv", 3 * width, width, depth, bias=True),
+        *linear(f"{block}.attn.proj", width, width, depth, bias=True),
+        *plain_mlp(f"{block}.mlp", width, tower.intermediate, depth, up="linear_fc1", down="linear_fc2"),
+    ]
+    return [
+        *qwen2_vl.patch_projection(vision, width, bias=True),
+        Tensor("model.visual.pos_embed.weight", positions, 1, "embedding", "vision"),
+        *(replace(tensor, where="vision") for tensor in blocks),
+        *merger("model.visual.merger", width, merged, out, 1),
+        *merger("model.visual.deepstack_merger_list.{}", merged, merged, out, deep),
+    ]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return (*visual(part(config, "vision_config", VISION)), *language_model(qwen3, text_of(config)))

@@ -1,0 +1,55 @@
+"""StableLM 3B 4E1T and StableLM 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, norm
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50304,
+    "hidden_size": 2560,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+    "partial_rotary_factor": 0.25,
+    "use_qkv_bias": False,
+    "qk_layernorm": False,
+    "use_parallel_residual": False,
+    "hidden_dropout": 0.0,
+    "attention_dropout": 0.0,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, norm="layernorm", qk_norm=config.flag("qk_layernorm"))
+    return replace(numbers, parallel_residual=config.flag("use_parallel_residual"))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, layer = shape(config), "model.layers.{}"
+    names = ("input_layernorm",) if numbers.parallel_residual else ("input_layernorm", "post_attention_layernorm")
+    style = Style(qkv_bias=config.flag("use_qkv_bias"), norm_bias=True, layer_norms=names)
+    qk_norms: list[Tensor] = []
+    if numbers.qk_norm:
+        for part, heads in (("q", numbers.heads), ("k", numbers.kv_heads)):
+            name = f"{layer}.self_attn.{part}_layernorm.norms.{{}}"
+            qk_norms += norm(name, numbers.head_dim, numbers.layers * heads)
+    layers = [
+        *self_attention(numbers, style),
+        *qk_norms,
+        *gated_mlp(f"{layer}.mlp", numbers.hidden, numbers.intermediate, numbers.layers),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)
