@@ -16,10 +16,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run())
+    sys.exit(run())
 
 
-def _run() -> int:
+def run() -> int:
+    """Run one command and give its exit status; every error is one line on standard error."""
     try:
         from click.exceptions import ClickException, NoArgsIsHelpError
 
