@@ -1,0 +1,50 @@
+"""The rule bf16-on-pre-ampere: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import place_of
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.run.model import Run
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    gpu = run.hardware.gpu
+    if gpu is None or gpu.native_bf16 is not False or run.value("mixed_precision") != "bf16":
+        return
+    capability = ".".join(str(part) for part in gpu.compute_capability) if gpu.compute_capability else "below 8.0"
+    yield Report(
+        place_of(run, "mixed_precision", "bf16"),
+        f"{gpu.name} (compute capability {capability}) has no bf16: training stops with "
+        '"Your setup doesn\'t support bf16/gpu", or torch emulates it slowly',
+        fix=_fp16(run),
+        help="use fp16, and watch the loss scale: models trained in bf16 may overflow",
+    )
+
+
+def _fp16(run: Run) -> Fix | None:
+    edits: list[FileEdit] = []
+    if run.deepspeed is not None:
+        literal = {name: True for name in ("bf16", "fp16") if _is_literal(run, name)}
+        wanted = {"bf16": False, "fp16": True}
+        if literal:
+            edits.extend(run.deepspeed.write_all(wanted) or ())
+    if run.script is not None and "bf16" in run.script.settings:
+        for name, value in (("bf16", False), ("fp16", True)):
+            written = run.script.write(name, value)
+            if written is None:
+                return None
+            edits.extend(written)
+    elif run.accelerate is not None:
+        edits.extend(run.accelerate.write("mixed_precision", "fp16") or ())
+    if not edits:
+        return None
+    return Fix("train in fp16", Applicability.UNSAFE, tuple(edits), {"mixed_precision": "fp16"})
+
+
+def _is_literal(run: Run, name: str) -> bool:
+    setting = run.deepspeed.settings.get(name) if run.deepspeed is not None else None
+    return setting is not None and isinstance(setting.value, bool)

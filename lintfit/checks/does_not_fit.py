@@ -1,0 +1,36 @@
+"""The rule does-not-fit: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor, cards, strategy
+from lintfit.checks.wording import gib, of_gib
+from lintfit.memory.result import COMPONENTS, Estimate, Verdict
+
+_SHOWN = 4
+"""How many components a message names; the rest is summed up."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    spec, estimate = context.run.spec, context.estimate
+    if context.verdict is not Verdict.DOES_NOT_FIT or spec is None or estimate is None:
+        return
+    assert estimate.capacity_bytes is not None
+    method = "LoRA" if spec.method == "lora" else "full fine-tuning"
+    yield Report(
+        anchor(context.run),
+        f"{spec.facts.name}, {method}, {strategy(spec)} on {cards(context.run)}: "
+        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})",
+        fix=context.plan.fix if context.plan is not None else None,
+        help=f"what fits: {context.plan.fix.message}" if context.plan is not None else context.shortfall,
+    )
+
+
+def _parts(estimate: Estimate) -> str:
+    sizes = {name: estimate.component(name) for name in COMPONENTS}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
+    shown = [f"{name.replace('_', ' ')} {gib(sizes[name])}" for name in largest if sizes[name]]
+    rest = sum(size for name, size in sizes.items() if name not in largest)
+    return ", ".join([*shown, *([f"the rest {gib(rest)}"] if rest else [])])

@@ -1,0 +1,123 @@
+"""The rule ds-vs-training-args: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import reader_of
+from lintfit.checks.trees import assigned, dotted, number
+from lintfit.documents.model import Node
+from lintfit.findings import Applicability, Related
+from lintfit.run.model import Run
+from lintfit.settings import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A key of the DeepSpeed JSON and the argument that it must equal."""
+
+    path: tuple[str, ...]
+    setting: str
+    argument: str
+
+
+_PAIRS = (
+    _Pair(("train_micro_batch_size_per_gpu",), "micro_batch_size", "per_device_train_batch_size"),
+    _Pair(("gradient_accumulation_steps",), "gradient_accumulation_steps", "gradient_accumulation_steps"),
+    _Pair(("gradient_clipping",), "max_grad_norm", "max_grad_norm"),
+    _Pair(("optimizer", "params", "lr"), "learning_rate", "learning_rate"),
+    _Pair(("optimizer", "params", "eps"), "adam_epsilon", "adam_epsilon"),
+    _Pair(("optimizer", "params", "weight_decay"), "weight_decay", "weight_decay"),
+    _Pair(("scheduler", "params", "warmup_max_lr"), "learning_rate", "learning_rate"),
+)
+"""What ``HfTrainerDeepSpeedConfig.trainer_config_process`` of transformers compares, and lintfit can know.
+
+``fp16.enabled`` and ``bf16.enabled`` are compared, too; the rule precision-mismatch speaks of those.
+"""
+
+_STOPS = "the Trainer stops with ValueError (DeepSpeed config values that mismatch TrainingArguments values)"
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.deepspeed is None or run.script is None or reader_of((run,)) != "transformers":
+        return
+    for pair in _PAIRS:
+        written = number(run.deepspeed.node(*pair.path))
+        argument = run.script.settings.get(pair.setting)
+        if written is None or argument is None or not argument.known or argument.provenance.kind == "assumed":
+            continue
+        if isinstance(argument.value, (int, float)) and written != argument.value:
+            yield _report(run, pair, f"{pair.argument} {_shown(argument)}", argument, written)
+    yield from _betas(run)
+    yield from _total(run)
+
+
+def _shown(argument: Setting) -> str:
+    source = argument.provenance.detail if argument.provenance.kind == "default" else ""
+    return f"is {argument.value}" + (f" ({source})" if source else "")
+
+
+def _report(run: Run, pair: _Pair, other: str, argument: Setting | None, written: object) -> Report:
+    assert run.deepspeed is not None
+    source = run.deepspeed
+    place = source.place(*pair.path)
+    assert place is not None
+    related: tuple[Related, ...] = ()
+    if argument is not None and argument.provenance.place is not None:
+        related = (Related(argument.provenance.place, f"{pair.argument} is set here"),)
+    return Report(
+        place,
+        f"{dotted(pair.path)} is {written} but {other}: {_STOPS}",
+        related=related,
+        fix=assigned(
+            source.document,
+            f'let the arguments fill {dotted(pair.path)} ("auto")',
+            Applicability.SAFE,
+            {pair.path: "auto"},
+        ),
+        help='write "auto", and set the value in one place',
+    )
+
+
+def _betas(run: Run) -> Iterator[Report]:
+    assert run.deepspeed is not None and run.script is not None
+    path = ("optimizer", "params", "betas")
+    node = run.deepspeed.node(*path)
+    values = _pair_of_numbers(node)
+    first, second = (run.script.settings.get(name) for name in ("adam_beta1", "adam_beta2"))
+    if values is None or first is None or second is None or not (first.known and second.known):
+        return
+    if values != (first.value, second.value):
+        other = f"adam_beta1 and adam_beta2 are {first.value} and {second.value}"
+        yield _report(run, _Pair(path, "adam_beta1", "adam_beta1"), other, first, list(values))
+
+
+def _pair_of_numbers(node: Node | None) -> tuple[float, float] | None:
+    if node is None or node.shape != "sequence" or len(node.elements) != 2:
+        return None
+    first, second = number(node.elements[0]), number(node.elements[1])
+    return (first, second) if first is not None and second is not None else None
+
+
+def _total(run: Run) -> Iterator[Report]:
+    """``train_batch_size``, where the JSON does not state the other two itself (batch-triple-inconsistent then)."""
+    assert run.deepspeed is not None and run.script is not None
+    total = number(run.deepspeed.node("train_batch_size"))
+    parts = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+    if total is None or all(number(run.deepspeed.node(part)) is not None for part in parts):
+        return
+    micro, steps = (run.script.settings.get(name) for name in ("micro_batch_size", "gradient_accumulation_steps"))
+    gpus = run.settings.get("gpus")
+    if micro is None or steps is None or gpus is None or not (micro.known and steps.known and gpus.known):
+        return
+    if "assumed" in (gpus.provenance.kind, micro.provenance.kind, steps.provenance.kind):
+        return
+    product = gpus.value * micro.value * steps.value
+    if total != product:
+        other = f"{gpus.value} processes × {micro.value} × accumulation {steps.value} are {product}"
+        yield _report(
+            run, _Pair(("train_batch_size",), "train_batch_size", "per_device_train_batch_size"), other, micro, total
+        )

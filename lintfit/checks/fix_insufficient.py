@@ -1,0 +1,35 @@
+"""The rule fix-insufficient: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor
+from lintfit.checks.wording import gib, peak
+from lintfit.findings import Rejected
+from lintfit.memory.result import Verdict
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    if context.verdict is not Verdict.DOES_NOT_FIT or context.estimate is None:
+        return
+    rejected = context.rejected or (context.plan.rejected if context.plan is not None else ())
+    if rejected:
+        now = gib(context.estimate.peak.likely)
+        yield Report(
+            anchor(context.run),
+            f"not enough by itself (the peak is {now} now): {'; '.join(_line(one) for one in rejected)}",
+        )
+
+
+def _line(rejected: Rejected) -> str:
+    return f"{rejected.description} {peak(rejected.estimate)}{_host(rejected)}"
+
+
+def _host(rejected: Rejected) -> str:
+    estimate = rejected.estimate
+    there = estimate.host_capacity_bytes
+    if estimate.verdict is Verdict.DOES_NOT_FIT or there is None or estimate.host.peak <= there:
+        return ""
+    return f" but {gib(estimate.host.peak)} of {gib(there)} host memory"

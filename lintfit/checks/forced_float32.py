@@ -1,0 +1,129 @@
+"""The rule forced-float32: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, change, fits
+from lintfit.checks.wording import billions, gib
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
+from lintfit.sources.script_model import Statement
+
+_SMALL = 500_000_000
+"""Parameters below which an fp32 copy is nobody's problem."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    script = context.run.script
+    if script is None or not script.facts.trains:
+        return
+    for upcast in script.facts.upcasts:
+        if upcast.call.taken is not False and not upcast.call.device_guarded:
+            report = _report(context, upcast)
+            if report is not None:
+                yield report
+
+
+def _report(context: RunContext, upcast: Statement) -> Report | None:
+    facts, spec = context.run.facts, context.run.spec
+    if facts is None or spec is None:
+        return Report(
+            upcast.call.place,
+            f"{_call(upcast)} makes every parameter fp32: 4 bytes each instead of 2 on each GPU",
+            help="delete it if an engine keeps fp32 master weights; name the model to see what it costs",
+        )
+    if facts.parameters < _SMALL:
+        return None
+    if spec.engine in ("deepspeed", "fsdp") and spec.mixed_precision != "no":
+        return _cast_back(context, upcast, spec)
+    severity = _severity(context, spec)
+    if severity is None:
+        return None
+    parameters = facts.parameters
+    made = f"{_call(upcast)} makes all {billions(parameters)} parameters fp32: "
+    sizes = f"weights {gib(2 * parameters)} → {gib(4 * parameters)} on each GPU"
+    branch = "" if upcast.call.taken else ", if this branch runs"
+    return Report(
+        upcast.call.place,
+        made + sizes + branch + _master(spec, parameters),
+        severity=severity,
+        fix=_without_it(context, spec),
+        help=_what_to_do(spec),
+    )
+
+
+def _severity(context: RunContext, spec: Spec) -> Severity | None:
+    if context.verdict is Verdict.UNKNOWN:
+        return Severity.INFO if _is_master(spec) else Severity.WARNING
+    return breaks_or_strains(context)
+
+
+def _is_master(spec: Spec) -> bool:
+    """Whether the fp32 weights are what torch's autocast trains on, rather than a copy of something."""
+    return spec.method == "full" and spec.mixed_precision != "no"
+
+
+def _master(spec: Spec, parameters: int) -> str:
+    if not _is_master(spec):
+        return ""
+    states = 16 * parameters
+    return f"; with gradients and AdamW's states that is {gib(states)}, which torch's autocast does not shard"
+
+
+def _what_to_do(spec: Spec) -> str:
+    if _is_master(spec):
+        return "shard the fp32 weights (DeepSpeed keeps its own); loading them in 16 bits instead changes the numerics"
+    return "delete it and load the model in bf16 or fp16"
+
+
+def _cast_back(context: RunContext, upcast: Statement, spec: Spec) -> Report:
+    """An engine casts to 16 bits and keeps the master itself: what is left is the copy while loading."""
+    assert context.run.facts is not None
+    parameters = context.run.facts.parameters
+    engine = "DeepSpeed" if spec.engine == "deepspeed" else "FSDP"
+    ranks = max(1, spec.gpus // max(1, spec.nodes))
+    fix = None
+    if spec.engine == "deepspeed":
+        message = "delete it: DeepSpeed keeps fp32 master weights of its own"
+        fix = change(context.run, message, Applicability.SAFE, {"forced_float32": False})
+    return Report(
+        upcast.call.place,
+        f"{_call(upcast)} makes all {billions(parameters)} parameters fp32 before {engine} casts them back: "
+        f"{ranks} ranks × {gib(4 * parameters)} while the model loads",
+        severity=Severity.WARNING if _host_is_short(context) else Severity.INFO,
+        fix=fix,
+    )
+
+
+def _host_is_short(context: RunContext) -> bool:
+    estimate = context.estimate
+    if estimate is None or estimate.host_capacity_bytes is None:
+        return False
+    return estimate.host.load_peak > estimate.host_capacity_bytes
+
+
+def _without_it(context: RunContext, spec: Spec) -> Fix | None:
+    dtype = _loaded_dtype(context)
+    if _is_master(spec) and dtype == "fp16":
+        return None  # trainable fp16 weights under autocast raise "Attempting to unscale FP16 gradients"
+    if context.verdict is Verdict.FITS or not fits(context.what_if(weights_dtype=dtype)):
+        return None
+    return change(context.run, "delete the cast", Applicability.UNSAFE, {"forced_float32": False})
+
+
+def _loaded_dtype(context: RunContext) -> str:
+    """dtype before the cast: what it overrode, else what the cards can do."""
+    setting = context.run.settings.get("weights_dtype")
+    for beaten in setting.overrode if setting is not None else ():
+        if beaten.value in ("bf16", "fp16"):
+            return str(beaten.value)
+    gpu = context.run.hardware.gpu
+    return "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
+
+
+def _call(upcast: Statement) -> str:
+    text = " ".join(upcast.call.place.text.split())
+    return text if len(text) <= 60 else f".{upcast.call.name}()"

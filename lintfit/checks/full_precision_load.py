@@ -1,0 +1,76 @@
+"""The rule full-precision-load: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, change, enough
+from lintfit.checks.wording import billions, gib
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
+from lintfit.sources.script_model import Call, ScriptFacts
+
+_SMALL = 500_000_000
+"""Parameters below which an fp32 copy is nobody's problem."""
+
+_HALF = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    facts, spec = run.facts, run.spec
+    weights = run.settings.get("weights_dtype")
+    if run.script is None or facts is None or spec is None or weights is None or not run.script.facts.trains:
+        return
+    if weights.value != "fp32" or weights.provenance.kind != "default" or facts.checkpoint_dtype not in _HALF:
+        return
+    call = _trained_load(run.script.facts)
+    if call is None or facts.parameters < _SMALL or spec.quantization is not None:
+        return
+    severity = _severity(context, spec)
+    if severity is None:
+        return
+    yield Report(
+        call.place,
+        f"no dtype is given, and {weights.provenance.detail or 'transformers before 5'} loads fp32: "
+        f"{gib(4 * facts.parameters)} for {billions(facts.parameters)} parameters "
+        f"that the checkpoint holds in {facts.checkpoint_dtype} ({gib(2 * facts.parameters)})",
+        severity=severity,
+        fix=_fix(context, spec, facts.checkpoint_dtype),
+        help=f"pass torch_dtype=torch.{_HALF[facts.checkpoint_dtype]}, or shard the fp32 weights if they are trained",
+    )
+
+
+def _trained_load(facts: ScriptFacts) -> Call | None:
+    loads = [
+        load
+        for load in facts.loads
+        if load.taken is not False and not load.spreads and load.argument("dtype", "torch_dtype") is None
+    ]
+    trained = [load for load in loads if load.assigned_to == facts.trained_model]
+    return trained[0] if trained else loads[0] if len(loads) == 1 else None
+
+
+def _severity(context: RunContext, spec: Spec) -> Severity | None:
+    """Full fine-tuning under autocast wants fp32 weights: there it is a fact and no fault."""
+    if context.verdict is Verdict.UNKNOWN:
+        return Severity.INFO
+    severity = breaks_or_strains(context)
+    if severity is None:
+        return None
+    if spec.engine == "deepspeed" and spec.mixed_precision != "no":
+        return Severity.INFO
+    wanted = spec.method == "full" and spec.mixed_precision != "no"
+    return Severity.INFO if wanted else Severity.WARNING
+
+
+def _fix(context: RunContext, spec: Spec, checkpoint: str | None) -> Fix | None:
+    gpu = context.run.hardware.gpu
+    dtype = "fp16" if gpu is not None and gpu.native_bf16 is False else checkpoint
+    message = f"load the weights in {dtype}"
+    engine_keeps_master = spec.engine == "deepspeed" and spec.mixed_precision != "no"
+    if spec.method == "lora" or engine_keeps_master:
+        return change(context.run, message, Applicability.SAFE, {"weights_dtype": dtype})
+    return enough(context, message, Applicability.UNSAFE, {"weights_dtype": dtype})

@@ -1,0 +1,41 @@
+"""The rule full-precision-training: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, cards, enough, most, place_of
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Severity
+
+_SMALL = 500_000_000
+"""Parameters below which training in fp32 is nobody's problem."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    if run.script is None or spec is None or estimate is None or not run.script.facts.trains:
+        return
+    if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" or "mixed_precision" in run.doubtful:
+        return
+    if spec.facts.parameters < _SMALL or spec.quantization is not None:
+        return
+    gpu = run.hardware.gpu
+    if gpu is not None and gpu.compute_capability is not None and gpu.compute_capability < (7, 0):
+        return
+    severity = breaks_or_strains(context)
+    if severity is None:
+        return
+    half = "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
+    other = context.what_if(mixed_precision=half)
+    now = most(estimate, "activations", "logits")
+    then = f", with {half} {gib(most(other, 'activations', 'logits'))}" if other is not None else ""
+    yield Report(
+        place_of(run, "mixed_precision"),
+        f"neither bf16 nor fp16 is on: {cards(run)} compute in fp32, activations and logits take {gib(now)}{then}",
+        severity=min(severity, Severity.ERROR),
+        fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
+        help=f"pass {half}=True: weights, gradients and optimizer states keep their size without DeepSpeed",
+    )

@@ -1,0 +1,37 @@
+"""The rule gradient-checkpointing-off: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability
+
+_WORTH_IT = 0.05
+"""Share of the card that checkpointing must give back to be mentioned."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    if run.script is None or spec is None or estimate is None or not run.script.facts.trains:
+        return
+    if spec.gradient_checkpointing or "gradient_checkpointing" in run.doubtful:
+        return
+    severity = breaks_or_strains(context)
+    checkpointed = context.what_if(gradient_checkpointing=True)
+    if severity is None or checkpointed is None or estimate.capacity_bytes is None:
+        return
+    now, then = most(estimate, "activations"), most(checkpointed, "activations")
+    if now - then < _WORTH_IT * estimate.capacity_bytes:
+        return
+    yield Report(
+        place_of(run, "gradient_checkpointing"),
+        f"gradient checkpointing is off: activations take {gib(now)}, with it {gib(then)}, "
+        "for a second forward pass in every step",
+        severity=severity,
+        fix=enough(context, "turn gradient checkpointing on", Applicability.SAFE, {"gradient_checkpointing": True}),
+        help="pass gradient_checkpointing=True to the trainer's arguments",
+    )

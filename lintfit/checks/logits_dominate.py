@@ -1,0 +1,37 @@
+"""The rule logits-dominate: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
+from lintfit.checks.wording import of_gib
+from lintfit.findings import Applicability, Fix, Severity
+
+_SHARE = 0.15
+"""Share of the card from which on the logits are worth a word."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    if spec is None or estimate is None or estimate.capacity_bytes is None or spec.loss != "full":
+        return
+    logits = most(estimate, "logits")
+    if breaks_or_strains(context) is None or logits <= _SHARE * estimate.capacity_bytes:
+        return
+    yield Report(
+        place_of(run, "loss", "micro_batch_size", "seq_len"),
+        f"{spec.facts.vocab:,} vocabulary entries × {spec.tokens:,} tokens: "
+        f"logits and loss take {of_gib(logits, estimate.capacity_bytes)}",
+        severity=Severity.WARNING,
+        fix=_fused(context),
+        help="compute the loss in chunks (use_liger_kernel=True) or lower the micro-batch",
+    )
+
+
+def _fused(context: RunContext) -> Fix | None:
+    if context.run.spec is None or context.run.spec.trainer != "causal-lm":
+        return None
+    return enough(context, "compute the loss with Liger's fused kernel", Applicability.UNSAFE, {"loss": "liger"})

@@ -1,0 +1,32 @@
+"""The rule memory-unknown: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor
+from lintfit.findings import Severity
+from lintfit.memory.result import Verdict
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    for setting in run.missing:
+        place = setting.provenance.place or anchor(run)
+        yield Report(
+            place,
+            f'"{setting.value}" is named here and was not found: what it says is missing from the estimate',
+            severity=Severity.WARNING,
+            help="check the path; it is looked for beside this file and above it",
+        )
+    if context.verdict is not Verdict.UNKNOWN or run.script is None or not run.script.facts.trains:
+        return
+    if run.unknown:
+        yield Report(anchor(run), f"the memory of this run is not known without {' and '.join(run.unknown)}")
+    elif run.doubtful:
+        named = ", ".join(name.replace("_", " ") for name in run.doubtful)
+        yield Report(
+            anchor(run),
+            f"the memory of this run is not known: {named} cannot be told without running the script",
+        )

@@ -1,0 +1,40 @@
+"""The rule micro-batch-too-large: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change, fits, most, place_of
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Severity
+from lintfit.memory.result import Verdict
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    if spec is None or estimate is None or context.verdict is Verdict.FITS or spec.micro_batch_size == 1:
+        return
+    micro, steps = spec.micro_batch_size, spec.gradient_accumulation_steps
+    for smaller in (size for size in range(micro - 1, 0, -1) if micro % size == 0):
+        changes = {"micro_batch_size": smaller, "gradient_accumulation_steps": steps * micro // smaller}
+        result = context.what_if(**changes)
+        if result is None or not fits(result):
+            continue
+        now = most(estimate, "activations", "logits")
+        samples = micro * steps * spec.data_parallel
+        yield Report(
+            place_of(run, "micro_batch_size"),
+            f"micro-batch {micro} takes {gib(now)} of activations and logits; {smaller} with accumulation "
+            f"{changes['gradient_accumulation_steps']} takes {gib(most(result, 'activations', 'logits'))}, "
+            f"fits, and keeps {samples} samples per step",
+            severity=Severity.ERROR if context.verdict is Verdict.DOES_NOT_FIT else Severity.WARNING,
+            fix=change(
+                run,
+                f"micro-batch {smaller} with accumulation {changes['gradient_accumulation_steps']}",
+                Applicability.SAFE,
+                changes,
+            ),
+        )
+        return

@@ -1,0 +1,157 @@
+"""The rule precision-mismatch: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import reader_of
+from lintfit.checks.runs import change
+from lintfit.checks.trees import assigned
+from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.run.model import Run
+from lintfit.settings import AUTO, Setting
+
+_PRECISIONS = ("bf16", "fp16")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    reader = reader_of((run,))
+    if run.value("engine") != "deepspeed":
+        return
+    if reader == "transformers" and run.deepspeed is not None:
+        yield from _config_against_arguments(run)
+        yield from _launcher_is_not_heard(run)
+    elif reader == "transformers" and run.accelerate is not None:
+        yield from _launcher_against_arguments(run)
+    elif reader == "accelerate" and run.deepspeed is not None:
+        yield from _config_against_launcher(run)
+
+
+def _config_against_arguments(run: Run) -> Iterator[Report]:
+    """transformers compares ``fp16.enabled`` and ``bf16.enabled`` with the arguments unless they are "auto"."""
+    assert run.deepspeed is not None and run.script is not None
+    for name in _PRECISIONS:
+        block, argument = run.deepspeed.settings.get(name), run.script.settings.get(name)
+        if block is None or not isinstance(block.value, bool) or argument is None:
+            continue
+        value = bool(argument.value) if argument.value is None or isinstance(argument.value, bool) else None
+        if value is None or value == block.value or argument.provenance.kind == "assumed":
+            continue
+        assert block.provenance.place is not None
+        stated = argument.provenance.kind != "default"
+        yield Report(
+            block.provenance.place,
+            f"{name}.enabled is {_lower(block.value)} here, and the trainer's {name} is {_lower(value)}"
+            f"{'' if stated else ' (not given)'}: the Trainer stops with ValueError "
+            "(DeepSpeed config values that mismatch TrainingArguments values)",
+            related=_here(argument, f"{name} is set here"),
+            fix=_follow(run, name, stated or value),
+            help=f'write "auto" here and {name}=True in the arguments to train in {name}',
+        )
+
+
+def _follow(run: Run, name: str, arguments_decide: bool) -> Fix | None:
+    """The stated argument wins; where only the config asks for 16 bits, the argument is added."""
+    assert run.deepspeed is not None
+    if arguments_decide:
+        document = run.deepspeed.document
+        return assigned(document, f"let the arguments fill {name}", Applicability.SAFE, {(name, "enabled"): "auto"})
+    return change(run, f"pass {name}=True, as the config has it", Applicability.UNSAFE, {name: True})
+
+
+def _launcher_is_not_heard(run: Run) -> Iterator[Report]:
+    """With a config of its own the Trainer fills "auto" from its arguments, whatever accelerate was told."""
+    assert run.deepspeed is not None and run.script is not None
+    asked = _launcher(run)
+    if asked is None or asked.value not in _PRECISIONS or run.value("mixed_precision") != "no":
+        return
+    name = str(asked.value)
+    block = run.deepspeed.settings.get(name)
+    if run.script.settings.get("deepspeed") is None or asked.provenance.place is None:
+        return
+    if block is not None and block.value is not AUTO:
+        return
+    yield Report(
+        asked.provenance.place,
+        f"mixed_precision {name} does not reach a Trainer that has its own DeepSpeed config: "
+        f"without {name}=True in the arguments the run trains in fp32",
+        severity=Severity.WARNING,
+        fix=change(run, f"pass {name}=True", Applicability.UNSAFE, {name: True}),
+    )
+
+
+def _launcher_against_arguments(run: Run) -> Iterator[Report]:
+    """Without a JSON the plugin takes its precision from the launcher and compares it with the arguments."""
+    assert run.script is not None
+    asked = _launcher(run)
+    if asked is None or asked.value not in _PRECISIONS or asked.provenance.place is None:
+        return
+    name = str(asked.value)
+    argument = run.script.settings.get(name)
+    other = run.script.settings.get("fp16" if name == "bf16" else "bf16")
+    if argument is None or argument.provenance.kind == "assumed":
+        return
+    if argument.value not in (False, None) or (other is not None and other.value not in (False, None, True)):
+        return
+    yield Report(
+        asked.provenance.place,
+        f"mixed_precision is {name} here, and the trainer's {name} is off: the Trainer stops with ValueError "
+        "(DeepSpeed config values that mismatch TrainingArguments values)",
+        related=_here(argument, f"{name} is set here"),
+        fix=change(run, f"pass {name}=True, as the launcher has it", Applicability.UNSAFE, {name: True}),
+        help=f"pass {name}=True, or set mixed_precision to what the arguments say",
+    )
+
+
+def _config_against_launcher(run: Run) -> Iterator[Report]:
+    """Accelerate alone: a literal in the JSON wins, silently where it switches the asked precision off."""
+    assert run.deepspeed is not None
+    asked = run.script.settings.get("mixed_precision") if run.script is not None else None
+    asked = asked if asked is not None and asked.known else _launcher(run)
+    if asked is None or asked.value not in _PRECISIONS:
+        return
+    name = str(asked.value)
+    other = "fp16" if name == "bf16" else "bf16"
+    mine, theirs = run.deepspeed.settings.get(name), run.deepspeed.settings.get(other)
+    if theirs is not None and theirs.value is True and theirs.provenance.place is not None:
+        yield Report(
+            theirs.provenance.place,
+            f"{other}.enabled is true here, and mixed_precision is {name}: accelerate stops with ValueError",
+            related=_here(asked, f"mixed_precision is {name} here"),
+            help=f'write "auto" for both blocks to train in {name}',
+        )
+    elif mine is not None and mine.value is False and mine.provenance.place is not None:
+        yield Report(
+            mine.provenance.place,
+            f"{name}.enabled is false here, and mixed_precision is {name}: the config wins, "
+            "and the run trains in fp32 without a message",
+            severity=Severity.WARNING,
+            related=_here(asked, f"mixed_precision is {name} here"),
+            fix=assigned(
+                run.deepspeed.document,
+                f'let mixed_precision fill {name} ("auto")',
+                Applicability.UNSAFE,
+                {(name, "enabled"): "auto"},
+            ),
+        )
+
+
+def _launcher(run: Run) -> Setting | None:
+    """What ``accelerate launch`` exports: its flag, else its file."""
+    for source in (run.launch, run.accelerate):
+        setting = source.settings.get("mixed_precision") if source is not None else None
+        if setting is not None and setting.known:
+            return setting
+    return None
+
+
+def _here(setting: Setting, message: str) -> tuple[Related, ...]:
+    place = setting.provenance.place
+    return (Related(place, message),) if place is not None else ()
+
+
+def _lower(value: Any) -> str:
+    return str(value).lower()

@@ -1,0 +1,99 @@
+"""What run rules ask of a run and its estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.checks.context import RunContext
+from lintfit.documents.model import Span
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+
+def anchor(run: Run) -> Place:
+    """Where to point when no single setting is to blame: the launch line, the trainer's arguments, or the config."""
+    if run.launch is not None:
+        return run.launch.place
+    if run.script is not None:
+        facts = run.script.facts
+        call = facts.training_arguments or facts.trainer or facts.initialize or facts.accelerator
+        if call is not None:
+            return call.place
+    document = run.documents[0]
+    return Place(document, Span(0, min(1, len(document.text))))
+
+
+def place_of(run: Run, *names: str) -> Place:
+    """Where the first of these settings is stated that a file states, else the run's anchor."""
+    for name in names:
+        setting = run.settings.get(name)
+        if setting is not None and setting.provenance.place is not None:
+            return setting.provenance.place
+    return anchor(run)
+
+
+def breaks_or_strains(context: RunContext) -> Severity | None:
+    """What a memory anti-pattern is worth: an error where the run does not fit, a warning where it is close, else None.
+
+    None, too, where the hardware is unknown: what a card cannot be compared with is not yet a mistake.
+    """
+    if context.verdict is Verdict.UNKNOWN:
+        return None
+    severity = context.severity()
+    return None if severity is Severity.INFO else severity
+
+
+def most(estimate: Estimate, *components: str) -> int:
+    """The most bytes that some components take together at any moment of a step."""
+    return max(sum(moment.components.get(name, 0) for name in components) for moment in estimate.moments)
+
+
+def fits(estimate: Estimate | None) -> bool:
+    """Whether a run would fit its cards, and its host as far as that is known."""
+    if estimate is None or estimate.verdict is not Verdict.FITS:
+        return False
+    return estimate.host_capacity_bytes is None or estimate.host.peak <= estimate.host_capacity_bytes
+
+
+def change(run: Run, message: str, applicability: Applicability, changes: Mapping[str, Any]) -> Fix | None:
+    """A fix that makes the run's files say something else, None where they cannot."""
+    from lintfit.run.write import write
+
+    edits = write(run, changes)
+    return Fix(message, applicability, edits, dict(changes)) if edits else None
+
+
+def enough(context: RunContext, message: str, applicability: Applicability, changes: Mapping[str, Any]) -> Fix | None:
+    """A fix for changes of the spec, None where they alone do not make the run fit."""
+    if context.verdict is Verdict.FITS or not fits(context.what_if(**changes)):
+        return None
+    return change(context.run, message, applicability, changes)
+
+
+def strategy(spec: Spec) -> str:
+    """How a run spreads over its cards, in the words of a message: ``ZeRO-2 on 8 GPUs``."""
+    match spec.engine:
+        case "single":
+            return "one process"
+        case "ddp":
+            return "DDP"
+        case "fsdp":
+            return "FSDP"
+    offloaded = [
+        what
+        for what, device in (("optimizer", spec.offload_optimizer), ("parameters", spec.offload_param))
+        if device != "none"
+    ]
+    return f"ZeRO-{spec.zero_stage}" + (f" with {' and '.join(offloaded)} offloaded" if offloaded else "")
+
+
+def cards(run: Run) -> str:
+    """The cards of a run: ``8 × RTX 3090``."""
+    hardware = run.hardware
+    name = hardware.gpu.name if hardware.gpu is not None else "GPU"
+    count = run.spec.gpus if run.spec is not None else hardware.gpus
+    return f"{count} × {name}" if count is not None else name

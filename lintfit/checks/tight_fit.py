@@ -1,0 +1,27 @@
+"""The rule tight-fit: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor
+from lintfit.checks.wording import gib, of_gib
+from lintfit.memory.result import Estimate, Verdict
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    estimate = context.estimate
+    if context.verdict is not Verdict.TIGHT or estimate is None or estimate.capacity_bytes is None:
+        return
+    yield Report(
+        anchor(context.run),
+        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU{_range(estimate)}: "
+        "a long sample or a fragmented heap is enough to run out of memory",
+        help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller micro-batch makes room",
+    )
+
+
+def _range(estimate: Estimate) -> str:
+    peak = estimate.peak
+    return f" ({gib(peak.low)} to {gib(peak.high)})" if peak.low < peak.high else ""

@@ -1,0 +1,53 @@
+"""The rule zero3-config-after-load: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Related
+from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call, ScriptFacts
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    facts = run.script.facts
+    config = _config(facts)
+    load = _load(facts)
+    if config is None or load is None or load.order > config.order:
+        return
+    yield Report(
+        load.place,
+        f"the model is loaded before {config.name} exists: ZeRO-3 cannot partition it while it loads, and {_cost(run)}",
+        related=(Related(config.place, "from here on a load is partitioned"),),
+        fix=change(run, f"move {config.name} above the load", Applicability.SAFE, {"zero3_init": True}),
+        help=f"build {config.name} before the model is loaded",
+    )
+
+
+def _config(facts: ScriptFacts) -> Call | None:
+    """What makes the DeepSpeed config known to ``from_pretrained``, the earliest of its kind."""
+    calls = [call for call in (facts.training_arguments, facts.parse_call, facts.accelerator) if call is not None]
+    return min(calls, key=lambda call: call.order, default=None)
+
+
+def _load(facts: ScriptFacts) -> Call | None:
+    loads = [load for load in facts.loads if load.taken is True]
+    trained = [load for load in loads if facts.trained_model is None or load.assigned_to == facts.trained_model]
+    candidates = trained or (loads if len(loads) == 1 else [])
+    return candidates[0] if candidates else None
+
+
+def _cost(run: Run) -> str:
+    spec = run.spec
+    if spec is None:
+        return "every rank first holds a whole copy"
+    size = spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
+    ranks = max(1, spec.gpus // max(1, spec.nodes))
+    return f"each of {ranks} ranks on a node first holds a whole copy of {gib(size)} ({gib(ranks * size)} together)"

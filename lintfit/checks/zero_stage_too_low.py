@@ -1,0 +1,57 @@
+"""The rule zero-stage-too-low: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import cards, change, fits, most, place_of, strategy
+from lintfit.checks.wording import gib, of_gib
+from lintfit.findings import Applicability, Fix
+from lintfit.memory.result import Estimate, Verdict
+
+_STATES = ("parameters", "gradients", "optimizer_states", "master_weights")
+
+_REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("ZeRO-3", {"zero_stage": 3}),
+    ("ZeRO-2 with the optimizer offloaded", {"zero_stage": 2, "offload_optimizer": "cpu"}),
+    ("ZeRO-3 with the optimizer offloaded", {"zero_stage": 3, "offload_optimizer": "cpu"}),
+)
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    spec, estimate = context.run.spec, context.estimate
+    if spec is None or estimate is None or context.verdict is not Verdict.DOES_NOT_FIT:
+        return
+    if (
+        spec.engine not in ("deepspeed", "ddp")
+        or spec.data_parallel < 2
+        or (spec.engine == "deepspeed" and spec.zero_stage == 3)
+    ):
+        return
+    states = most(estimate, *_STATES)
+    assert estimate.capacity_bytes is not None
+    if states <= estimate.capacity_bytes:
+        return
+    tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
+    peaks = ", ".join(f"{name} {gib(result.peak.likely)}" for name, _, result in tried if result is not None)
+    yield Report(
+        place_of(context.run, "zero_stage"),
+        f"{strategy(spec)} on {cards(context.run)}: model states alone take "
+        f"{of_gib(states, estimate.capacity_bytes)} on each GPU; whole peak with {peaks}",
+        fix=_fix(context, tried),
+        help="shard more, or offload the optimizer",
+    )
+
+
+def _fix(context: RunContext, tried: list[tuple[str, Mapping[str, Any], Estimate | None]]) -> Fix | None:
+    spec = context.run.spec
+    if spec is None or spec.engine != "deepspeed":
+        return None
+    for name, changes, result in tried:
+        host_is_known = spec.host_memory_bytes is not None or "offload_optimizer" not in changes
+        keeps_offload = spec.offload_optimizer == "none" or "offload_optimizer" in changes
+        if fits(result) and host_is_known and keeps_offload:
+            return change(context.run, f"use {name}", Applicability.SAFE, changes)
+    return None
