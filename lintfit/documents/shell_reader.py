@@ -1,0 +1,445 @@
+"""Shell scripts: their commands with every word and the place it is written at, followed in order of execution.
+
+tree-sitter-bash tells where commands, assignments, redirects and branches are; what a word comes to is worked out in
+:mod:`lintfit.documents.shell_words`. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import tree_sitter
+import tree_sitter_bash
+
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
+from lintfit.documents.model import Document, FileText, Kind, Problem, Span
+from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_word, expand, split, tokens, words
+
+_DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
+_OPTION = re.compile(
+    r"(?P<key>--?[A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|(?=[ \t]|$))(?P<value>\"[^\"]*\"|'[^']*'|[^ \t\r\n#-][^ \t\r\n]*|)"
+)
+_SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
+_BRANCHES = frozenset(
+    (
+        "if_statement",
+        "elif_clause",
+        "else_clause",
+        "while_statement",
+        "for_statement",
+        "c_style_for_statement",
+        "case_item",
+    )
+)
+_DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
+_MAX_CALLS = 100
+"""Function calls that are followed in one script; a bound against recursion."""
+_MAX_WORDS = 5000
+"""Words of one command after expansion; a bound against variables that double themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``NAME=value`` in front of a command. ``value`` is None where it cannot be known."""
+
+    name: str
+    value: str | None
+    span: Span
+    value_span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Command:
+    """One simple command as it would run.
+
+    ``words`` are the words after expansion, without redirects; prefixes such as ``srun`` or ``nohup`` are words, and
+    so are the parts of the string that ``eval`` or ``bash -c`` runs. ``assignments`` stand in front of it (or are
+    set by ``env``'s place as plain words). ``environment`` is what is exported by then. ``span`` reaches from the
+    first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
+    ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
+    that it stands in, if any.
+    """
+
+    words: tuple[Word, ...]
+    assignments: tuple[Assignment, ...]
+    environment: Mapping[str, Variable]
+    span: Span
+    end: int
+    conditional: bool = False
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One option of an ``#SBATCH`` line: ``--gres=gpu:8`` has the key ``--gres`` and the value ``gpu:8``."""
+
+    key: str
+    value: str
+    span: Span
+    value_span: Span
+
+
+@dataclass(slots=True, eq=False)
+class ShellDocument(Document):
+    """A shell script. ``variables`` holds what each variable is at the end of the script."""
+
+    commands: tuple[Command, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+
+
+@cache
+def _parser() -> tree_sitter.Parser:
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def read_shell(file: FileText) -> ShellDocument:
+    """Read a shell script. Never raises for bad text.
+
+    What tree-sitter cannot parse is one ``syntax-error``; the commands around it are still there.
+    """
+    if len(file.text) > MAX_BYTES[Kind.SHELL]:
+        problem = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
+        return ShellDocument(file, Kind.SHELL, (problem,), variables={})
+    reader = _Reader(file)
+    reader.run()
+    return ShellDocument(
+        file,
+        Kind.SHELL,
+        tuple(reader.problems),
+        commands=tuple(reader.commands),
+        directives=tuple(_directives(file.text)),
+        variables=reader.scope.variables,
+    )
+
+
+def _directives(text: str) -> Iterable[Directive]:
+    for line in _DIRECTIVE.finditer(text):
+        start, end = line.span("options")
+        comment = re.compile(r"[ \t]#").search(text, start, end)
+        offset, end = start, comment.start() if comment else end
+        while offset < end:
+            match = _SHORT_OPTION.match(text, offset, end) or _OPTION.match(text, offset, end)
+            if match is None:
+                offset += 1
+                continue
+            value = match["value"].strip("\"'")
+            yield Directive(match["key"], value, Span(*match.span()), Span(*match.span("value")))
+            offset = max(match.end(), offset + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The branch that a statement stands in."""
+
+    conditional: bool = False
+    function: str | None = None
+    depth: int = 0
+
+
+class _Reader:
+    def __init__(self, file: FileText) -> None:
+        # A carriage return is no blank to bash; a script saved with them is read as if saved without.
+        self.text = file.text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in file.text else file.text
+        data = self.text.encode("utf-8", "surrogatepass")
+        self.characters: list[int] | None = None
+        if len(data) != len(self.text):
+            self.characters = []
+            for index, character in enumerate(self.text):
+                self.characters.extend([index] * len(character.encode("utf-8", "surrogatepass")))
+            self.characters.append(len(self.text))
+        self.tree = _parser().parse(data)
+        self.scope = Scope(folder=file.path.parent.as_posix(), assign=self.assign_default)
+        self.problems: list[Problem] = []
+        self.commands: list[Command] = []
+        self.functions: dict[str, tree_sitter.Node] = {}
+        self.called: set[str] = set()
+        self.calls = 0
+
+    def run(self) -> None:
+        if self.tree.root_node.has_error:
+            self.error(self.tree.root_node)
+        self.walk(self.tree.root_node, _Where())
+        for name in [name for name in self.functions if name not in self.called]:
+            if name not in self.called:
+                self.call(name, None, _Where(conditional=True))
+
+    def span(self, node: tree_sitter.Node) -> Span:
+        if self.characters is None:
+            return Span(node.start_byte, node.end_byte)
+        return Span(self.characters[node.start_byte], self.characters[node.end_byte])
+
+    def error(self, node: tree_sitter.Node) -> None:
+        pending = [node]
+        while pending:
+            current = pending.pop()
+            if current.is_error or current.is_missing:
+                span = self.span(current)
+                end = min(span.end, *(at for at in (self.text.find("\n", span.start),) if at >= 0), span.end)
+                detail = f"a {current.type!r} is missing" if current.is_missing else "this is no bash that can be read"
+                self.problems.append(Problem("syntax-error", detail, Span(span.start, max(span.start, end))))
+                return
+            pending.extend(child for child in reversed(current.children) if child.has_error or child.is_missing)
+
+    def walk(self, node: tree_sitter.Node, where: _Where) -> None:
+        if where.depth > MAX_DEPTH:
+            return
+        kind = node.type
+        if kind == "command":
+            self.command(node, [], where)
+        elif kind == "redirected_statement":
+            self.redirected(node, where)
+        elif kind == "variable_assignment":
+            self.assign(self.span(node), export=False)
+        elif kind == "declaration_command":
+            self.declare(node)
+        elif kind == "function_definition":
+            name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+            if name is not None and body is not None:
+                span = self.span(name)
+                self.functions[self.text[span.start : span.end]] = body
+        elif kind == "list":
+            self.chain(node, where)
+        elif kind in _BRANCHES:
+            self.branch(node, where)
+        elif kind == "subshell":
+            before = dict(self.scope.variables)
+            self.children(node, where)
+            self.scope.variables = before
+        elif kind not in ("comment", "test_command", "heredoc_body", "command_substitution"):
+            self.children(node, where)
+
+    def children(self, node: tree_sitter.Node, where: _Where) -> None:
+        deeper = replace(where, depth=where.depth + 1)
+        for child in node.named_children:
+            self.walk(child, deeper)
+
+    def chain(self, node: tree_sitter.Node, where: _Where) -> None:
+        operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+        for index, child in enumerate(node.named_children):
+            doubtful = index > 0 and (operator == "||" or node.named_children[0].type == "test_command")
+            deeper = replace(where, conditional=where.conditional or doubtful, depth=where.depth + 1)
+            before = dict(self.scope.variables)
+            self.walk(child, deeper)
+            if doubtful:
+                self.forget_changes(before)
+
+    def branch(self, node: tree_sitter.Node, where: _Where) -> None:
+        before = dict(self.scope.variables)
+        inside = replace(where, conditional=True, depth=where.depth + 1)
+        if node.type in ("for_statement", "c_style_for_statement"):
+            self.loop_variable(node)
+        changed: dict[str, Variable] = {}
+        for child in node.named_children:
+            if node.type == "for_statement" and child.type != "do_group":
+                continue
+            if child.type in ("elif_clause", "else_clause"):
+                changed |= {
+                    name: value for name, value in self.scope.variables.items() if before.get(name) is not value
+                }
+                self.scope.variables = dict(before)
+            self.walk(child, inside)
+        self.scope.variables = {**changed, **self.scope.variables} | {
+            name: value for name, value in changed.items() if self.scope.variables.get(name) is before.get(name)
+        }
+        self.forget_changes(before)
+
+    def forget_changes(self, before: Mapping[str, Variable]) -> None:
+        """What a branch that may not run has set is not known after it."""
+        for name, variable in list(self.scope.variables.items()):
+            old = before.get(name)
+            if old is not variable and (old is None or old.value != variable.value or variable.array):
+                unknown = Fragment(f"${{{name}}}", variable.value_span, known=False)
+                self.scope.variables[name] = replace(variable, elements=((unknown,),), array=False)
+
+    def loop_variable(self, node: tree_sitter.Node) -> None:
+        name = node.child_by_field_name("variable")
+        if name is None:
+            return
+        values = node.children_by_field_name("value")
+        span = self.span(name)
+        label = self.text[span.start : span.end]
+        elements: tuple[tuple[Fragment, ...], ...] = ((Fragment(f"${label}", span, known=False),),)
+        if len(values) == 1:
+            found = split(expand(self.text, self.span(values[0]), self.scope))
+            elements = tuple(found) if len(found) == 1 else elements
+        value_span = self.span(values[0]) if values else span
+        self.scope.variables[label] = Variable(label, elements, span, value_span)
+
+    def redirected(self, node: tree_sitter.Node, where: _Where) -> None:
+        body = node.child_by_field_name("body")
+        if body is None:
+            return
+        if body.type != "command":
+            self.walk(body, where)
+            return
+        # tree-sitter hands the words behind a redirect's file to the redirect; bash to the command.
+        stray = [
+            child
+            for redirect in node.children_by_field_name("redirect")
+            for child in redirect.children_by_field_name("destination")[1:]
+        ]
+        self.command(body, stray, where)
+
+    def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
+        name = node.child_by_field_name("name")
+        whole = self.span(node)
+        start = self.span(name).start if name is not None else whole.end
+        assignments = self.leading(node, start)
+        pieces = [Span(start, whole.end), *(self.span(child) for child in stray)]
+        for redirect in (child for child in node.named_children if child.type.endswith("redirect")):
+            pieces = [part for piece in pieces for part in _without(piece, self.span(redirect))]
+        found = [item for piece in pieces for item in words(self.text, piece, self.scope)][:_MAX_WORDS]
+        found = self.inner(found)
+        if not found:
+            return
+        first = found[0][0].value
+        if first in _DECLARATIONS:
+            self.declare_words([token for piece in pieces for token in tokens(self.text, piece)][1:], first)
+        if first in self.functions:
+            arguments = [fragments for _, fragments in found[1:]]
+            self.call(first, arguments, where)
+            return
+        if first in ("unset", "read", "source", ".", "shift"):
+            self.side_effect(first, [word for word, _ in found[1:]])
+        span = Span(assignments[0].span.start if assignments else start, max(piece.end for piece in pieces if piece))
+        environment = self.scope.exported()
+        self.commands.append(
+            Command(
+                tuple(word for word, _ in found),
+                tuple(assignments),
+                environment,
+                span,
+                max(word.at.end for word, _ in found),
+                where.conditional,
+                where.function,
+            )
+        )
+
+    def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
+        """The assignments in front of a command.
+
+        One on an earlier line is a statement of its own that tree-sitter-bash (0.25) took for part of the command.
+        """
+        result: list[Assignment] = []
+        spans = [self.span(child) for child in node.named_children if child.type == "variable_assignment"]
+        spans = [span for span in spans if span.start < start]
+        last_break = -1
+        for match in re.finditer(r"\n", self.text[spans[0].start : start] if spans else ""):
+            at = spans[0].start + match.start()
+            inside = any(span.start <= at < span.end for span in spans)
+            if not inside and not self.text[:at].endswith("\\"):
+                last_break = at
+        for span in spans:
+            if span.end <= last_break:
+                self.assign(span, export=False)
+                continue
+            variable = self.variable(span)
+            if variable is not None:
+                result.append(Assignment(variable.name, variable.value, span, variable.value_span))
+        return result
+
+    def inner(self, found: list[tuple[Word, tuple[Fragment, ...]]]) -> list[tuple[Word, tuple[Fragment, ...]]]:
+        """The words with those inside the string that ``eval`` or ``bash -c`` runs."""
+        values = [word.value for word, _ in found]
+        run: int | None = None
+        if values[:1] == ["eval"]:
+            run = 1
+        else:
+            for index, value in enumerate(values[:-1]):
+                if (
+                    value in ("-c", "-lc", "-ec")
+                    and index
+                    and (values[index - 1] or "").rpartition("/")[2] in ("bash", "sh")
+                ):
+                    run = index + 1
+                    break
+        if run is None:
+            return found
+        result = found[:run]
+        for word, fragments in found[run : None if run == 1 else run + 1]:
+            loose = [replace(part, quoted=False, literal=False) for part in fragments]
+            result.extend((as_word(parts, word.at), parts) for parts in split([loose]))
+        return result
+
+    def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:
+        self.called.add(name)
+        self.calls += 1
+        if self.calls > _MAX_CALLS or where.depth > MAX_DEPTH // 4:
+            return
+        outer = self.scope.positional
+        self.scope.positional = arguments
+        self.children(self.functions[name], replace(where, function=name, depth=where.depth + 1))
+        self.scope.positional = outer
+
+    def side_effect(self, name: str, arguments: list[Word]) -> None:
+        if name == "shift":
+            if self.scope.positional is not None:
+                count = arguments[0].value if arguments else "1"
+                self.scope.positional = self.scope.positional[int(count) if count and count.isdigit() else 1 :]
+            return
+        for word in arguments if name in ("unset", "read") else ():
+            self.scope.variables.pop(word.value or "", None)
+
+    def declare(self, node: tree_sitter.Node) -> None:
+        keyword = self.text[self.span(node).start :].split(None, 1)[0]
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(self.span(child), export=keyword == "export")
+            elif child.type == "variable_name" and keyword == "export":
+                self.export(self.span(child))
+
+    def declare_words(self, spans: list[Span], keyword: str) -> None:
+        for span in spans:
+            if _ASSIGNMENT.match(self.text, span.start, span.end):
+                self.assign(span, export=keyword == "export")
+            elif keyword == "export":
+                self.export(span)
+
+    def export(self, span: Span) -> None:
+        name = self.text[span.start : span.end]
+        if name in self.scope.variables:
+            self.scope.variables[name] = replace(self.scope.variables[name], exported=True)
+
+    def assign(self, span: Span, export: bool) -> None:
+        variable = self.variable(span)
+        if variable is not None:
+            old = self.scope.variables.get(variable.name)
+            exported = export or bool(old and old.exported)
+            self.scope.variables[variable.name] = replace(variable, exported=exported)
+
+    def assign_default(self, name: str, fragments: tuple[Fragment, ...], span: Span) -> None:
+        self.scope.variables[name] = Variable(name, (fragments,), span, span)
+
+    def variable(self, span: Span) -> Variable | None:
+        """What the assignment at ``span`` sets."""
+        match = _ASSIGNMENT.match(self.text, span.start, span.end)
+        if match is None:
+            return None
+        name, value_span = match["name"], Span(match.end(), span.end)
+        old = self.scope.variables.get(name)
+        kept = old.elements if old and match["append"] else ()
+        if match["subscript"]:
+            unknown = Fragment(self.text[span.start : span.end], span, known=False)
+            return Variable(name, ((unknown,),), span, value_span)
+        if self.text.startswith("(", value_span.start):
+            inner = Span(value_span.start + 1, max(value_span.start + 1, value_span.end - 1))
+            found = words(self.text, inner, self.scope)
+            elements = (*kept, *(fragments for _, fragments in found))[:_MAX_WORDS]
+            return Variable(name, elements, span, value_span, array=True)
+        parts = [part for parts in expand(self.text, value_span, self.scope) for part in parts]
+        first = (*(kept[0] if kept else ()), *parts)
+        if len(first) > _MAX_WORDS:
+            first = (Fragment(f"${{{name}}}", value_span, known=False),)
+        return Variable(name, (first, *kept[1:]), span, value_span)
+
+
+def _without(piece: Span, hole: Span) -> list[Span]:
+    if hole.end <= piece.start or hole.start >= piece.end:
+        return [piece]
+    parts = [(piece.start, hole.start), (hole.end, piece.end)]
+    return [Span(start, end) for start, end in parts if start < end]

@@ -1,0 +1,419 @@
+"""Shell words: quote removal, expansion and splitting, with the place that every character came from.
+
+The rules are those of the Bash manual (3.5 Shell Expansions) as far as they can be followed without running anything:
+parameters, ``${name:-default}``, arrays, integer arithmetic and the script's own folder. Everything else is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from lintfit.documents.model import Span
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
+_BLANK = " \t\n\r"
+_SUBSTITUTED_FOLDER = re.compile(
+    r"(?:cd\s+(?:--\s+)?)?\"?(?:\$\(\s*)?(?:dirname\s+(?:--\s+)?)?(?:\$\(\s*(?:realpath|readlink\s+-f)\s+)?"
+    r"\"?\$(?:0|\{0\}|\{BASH_SOURCE(?:\[0\])?\}|BASH_SOURCE)\"?\s*\)?\s*\)?(?P<up>(?:/\.\.)*)/?\"?"
+    r"(?:\s+(?:>\s*/dev/null\s+(?:2>&1\s+)?)?&&\s+pwd(?:\s+-P)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of a value. ``origin`` is where the text stands, character by character; None where it is computed.
+
+    ``literal`` pieces are written in the word itself, the others come through an expansion. ``quoted`` ones are not
+    split. ``known`` is False for what only running the script would tell; ``text`` is then the source as written.
+    """
+
+    text: str
+    origin: Span | None
+    quoted: bool = False
+    literal: bool = True
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command after expansion.
+
+    ``value`` is None where a part cannot be known (``unknown``); ``text`` then keeps the unknown parts as written.
+    ``span`` is where the word is written and can be replaced: the token in the command, or its text inside the
+    assignment (or default) that a variable's value comes from. ``at`` is the token in the command.
+    """
+
+    text: str
+    value: str | None
+    span: Span
+    at: Span
+
+    @property
+    def unknown(self) -> bool:
+        return self.value is None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the word is written elsewhere than in the command itself."""
+        return self.span != self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A shell variable: the elements of its value (one, unless it is an array) and where it was last set.
+
+    ``span`` is the last assignment with its name, ``value_span`` what stands behind its ``=``.
+    """
+
+    name: str
+    elements: tuple[tuple[Fragment, ...], ...]
+    span: Span
+    value_span: Span
+    exported: bool = False
+    array: bool = False
+
+    @property
+    def value(self) -> str | None:
+        """The value as far as it can be known (an array's first element, as ``$name`` would give)."""
+        first = self.elements[0] if self.elements else ()
+        return text_of(first) if all(fragment.known for fragment in first) else None
+
+
+@dataclass(slots=True)
+class Scope:
+    """What is set at one point of the script."""
+
+    variables: dict[str, Variable] = field(default_factory=dict)
+    positional: Sequence[tuple[Fragment, ...]] | None = None
+    """The arguments of the function that is being followed; None at the top, where nobody knows them."""
+    folder: str = "."
+    """The script's own folder."""
+    assign: Callable[[str, tuple[Fragment, ...], Span], None] | None = None
+    """Called for ``${name:=default}``."""
+
+    def exported(self) -> Mapping[str, Variable]:
+        return {name: variable for name, variable in self.variables.items() if variable.exported}
+
+
+def text_of(fragments: Iterable[Fragment]) -> str:
+    return "".join(fragment.text for fragment in fragments)
+
+
+def words(text: str, span: Span, scope: Scope) -> list[tuple[Word, tuple[Fragment, ...]]]:
+    """The words that a stretch of a command comes to, in order, each with its fragments."""
+    result: list[tuple[Word, tuple[Fragment, ...]]] = []
+    for token in tokens(text, span):
+        result.extend((as_word(fragments, token), fragments) for fragments in split(expand(text, token, scope)))
+    return result
+
+
+def tokens(text: str, span: Span) -> list[Span]:
+    """Cut a stretch of a command at its unquoted blanks."""
+    found: list[Span] = []
+    offset, start = span.start, -1
+    while offset < span.end:
+        character = text[offset]
+        if character in _BLANK or _continues(text, offset):
+            if start >= 0:
+                found.append(Span(start, offset))
+                start = -1
+            offset += 1
+            continue
+        if start < 0:
+            if character == "#":
+                break_at = text.find("\n", offset, span.end)
+                offset = span.end if break_at < 0 else break_at
+                continue
+            start = offset
+        offset = min(_skip(text, offset, span.end), span.end)
+    if start >= 0:
+        found.append(Span(start, span.end))
+    return found
+
+
+def _continues(text: str, offset: int) -> bool:
+    return text.startswith("\\\n", offset)
+
+
+def _skip(text: str, offset: int, end: int) -> int:
+    """Behind the character, quoted string or expansion that starts at ``offset``."""
+    character = text[offset]
+    if character == "\\":
+        return offset + 2
+    if character == "'":
+        close = text.find("'", offset + 1, end)
+        return end if close < 0 else close + 1
+    if character == '"':
+        offset += 1
+        while offset < end and text[offset] != '"':
+            offset = offset + 2 if text[offset] == "\\" else _skip_dollar(text, offset, end)
+        return offset + 1
+    return _skip_dollar(text, offset, end)
+
+
+def _skip_dollar(text: str, offset: int, end: int) -> int:
+    if text[offset] == "`":
+        close = text.find("`", offset + 1, end)
+        return end if close < 0 else close + 1
+    if text.startswith(("$(", "${"), offset):
+        opener, closer = text[offset + 1], ")" if text[offset + 1] == "(" else "}"
+        depth, offset = 1, offset + 2
+        while offset < end and depth:
+            character = text[offset]
+            depth += (character == opener) - (character == closer)
+            offset = _skip(text, offset, end) if character in "\\'\"`$" else offset + 1
+        return offset
+    return offset + 1
+
+
+def expand(text: str, span: Span, scope: Scope, quoted: bool = False) -> list[list[Fragment]]:
+    """Remove quotes and expand; more than one list only where ``"${array[@]}"`` or ``"$@"`` makes several words."""
+    result: list[list[Fragment]] = [[]]
+    offset, end = span.start, span.end
+    while offset < end:
+        character = text[offset]
+        stop = min(_skip_dollar(text, offset, end) if quoted and character != "\\" else _skip(text, offset, end), end)
+        if character == "\\":
+            if not _continues(text, offset):
+                keep = quoted and text[offset + 1 : offset + 2] not in tuple('$`"\\')
+                result[-1].append(Fragment(text[offset + (not keep) : stop], Span(offset + (not keep), stop), True))
+        elif character == "'" and not quoted:
+            result[-1].append(Fragment(text[offset + 1 : stop - 1], Span(offset + 1, stop - 1), True))
+        elif character == '"' and not quoted:
+            inner = expand(text, Span(offset + 1, max(offset + 1, stop - 1)), scope, quoted=True)
+            if inner == [[]]:
+                inner = [[Fragment("", Span(offset + 1, offset + 1), True)]]
+            _join(result, inner)
+        elif character == "$" and not quoted and text[offset + 1 : offset + 2] in ("'", '"'):
+            stop = offset + 1  # $'…' and $"…": the quotes themselves follow
+        elif character in "$`":
+            match = _PARAMETER.match(text, offset + 1) if character == "$" else None
+            stop = match.end() if match else stop
+            _join(result, _expansion(text, Span(offset, stop), scope, quoted))
+        else:
+            while stop < end and text[stop] not in "\\'\"`$":
+                stop += 1
+            result[-1].append(Fragment(text[offset:stop], Span(offset, stop), quoted))
+        offset = stop
+    return result
+
+
+def _join(result: list[list[Fragment]], more: Sequence[Sequence[Fragment]]) -> None:
+    for index, fragments in enumerate(more):
+        if index:
+            result.append([])
+        result[-1].extend(fragments)
+
+
+def _unknown(text: str, span: Span, quoted: bool) -> list[list[Fragment]]:
+    return [[Fragment(text[span.start : span.end], span, quoted, literal=False, known=False)]]
+
+
+def _expansion(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    source = text[span.start : span.end]
+    if source in ("$", "`"):
+        return [[Fragment(source, span, quoted)]]
+    if source.startswith("$(("):
+        return _arithmetic(text, span, scope, quoted)
+    if source.startswith(("$(", "`")):
+        inner = source[2:-1] if source.startswith("$(") else source[1:-1]
+        return _substitution(text, span, inner.strip(), scope, quoted)
+    if source.startswith("${"):
+        return _braced(text, span, scope, quoted)
+    return _parameter(text, span, source[1:], scope, quoted)
+
+
+def _substitution(text: str, span: Span, command: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    if command == "pwd":
+        return [[Fragment(".", None, quoted, literal=False)]]
+    folder = _SUBSTITUTED_FOLDER.fullmatch(command) if "dirname" in command else None
+    if folder:
+        return [[Fragment(scope.folder + folder["up"], None, quoted, literal=False)]]
+    return _unknown(text, span, quoted)
+
+
+def _parameter(text: str, span: Span, name: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    if name in ("@", "*") and scope.positional is not None:
+        return _elements(scope.positional, quoted, separate=name == "@")
+    if name.isdigit() and int(name) > 0 and scope.positional is not None:
+        index = int(name) - 1
+        return _elements(scope.positional[index : index + 1], quoted, separate=False)
+    if name == "#" and scope.positional is not None:
+        return [[Fragment(str(len(scope.positional)), None, quoted, literal=False)]]
+    variable = scope.variables.get(name)
+    if variable is None:
+        return _unknown(text, span, quoted)
+    return _elements(variable.elements[:1], quoted, separate=False)
+
+
+def _elements(elements: Sequence[tuple[Fragment, ...]], quoted: bool, separate: bool) -> list[list[Fragment]]:
+    lists = [[replace(part, quoted=quoted, literal=False) for part in element] for element in elements]
+    if separate or len(lists) < 2:
+        return lists or [[]]
+    joined: list[Fragment] = []
+    for index, parts in enumerate(lists):
+        if index:
+            joined.append(Fragment(" ", None, quoted, literal=False))
+        joined.extend(parts)
+    return [joined]
+
+
+def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    start, end = span.start + 2, span.end - 1
+    length = text.startswith("#", start) and end > start + 1
+    match = _PARAMETER.match(text, start + length)
+    if match is None:
+        return _unknown(text, span, quoted)
+    name, rest = match.group(), text[match.end() : end]
+    subscript = re.match(r"\[([^\]]*)\]", rest)
+    after = match.end() + (subscript.end() if subscript else 0)
+    rest = text[after:end]
+    variable = scope.variables.get(name)
+    if length:
+        count = len(variable.elements) if variable and subscript and subscript[1] in ("@", "*") else None
+        return _unknown(text, span, quoted) if count is None else [[Fragment(str(count), None, quoted, literal=False)]]
+    if subscript:
+        return _subscript(text, span, variable, subscript[1], rest, quoted)
+    operator = re.match(r":?[-=+?]", rest)
+    if not rest:
+        return _parameter(text, span, name, scope, quoted)
+    if operator is None:
+        return _unknown(text, span, quoted)
+    default = Span(after + operator.end(), end)
+    return _with_default(text, span, name, operator.group(), default, scope, quoted)
+
+
+def _subscript(
+    text: str, span: Span, variable: Variable | None, index: str, rest: str, quoted: bool
+) -> list[list[Fragment]]:
+    if variable is None or rest:
+        return _unknown(text, span, quoted)
+    if index in ("@", "*"):
+        return _elements(variable.elements, quoted, separate=index == "@") if variable.elements else [[]]
+    if index.isdigit() and int(index) < len(variable.elements):
+        return _elements([variable.elements[int(index)]], quoted, separate=False)
+    return _unknown(text, span, quoted)
+
+
+def _with_default(
+    text: str, span: Span, name: str, operator: str, default: Span, scope: Scope, quoted: bool
+) -> list[list[Fragment]]:
+    """``${name:-default}`` and its kin. A name that the script never sets counts as unset."""
+    current: list[list[Fragment]] | None = None
+    if name in scope.variables or (name.isdigit() and scope.positional is not None):
+        current = _parameter(text, span, name, scope, quoted)
+        known = all(part.known for parts in current for part in parts)
+        if operator.startswith(":") and known and not text_of(part for parts in current for part in parts):
+            current = None
+    if operator.endswith("+"):
+        if current is None:
+            return [[]]
+        return _elements([tuple(parts) for parts in expand(text, default, scope)], quoted, separate=True)
+    if current is not None:
+        return current
+    if operator.endswith("?"):
+        return _unknown(text, span, quoted)
+    parts = [tuple(item) for item in expand(text, default, scope)]
+    if operator.endswith("=") and scope.assign is not None:
+        scope.assign(name, parts[0], default)
+    return _elements(parts, quoted, separate=True)
+
+
+def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
+    inner = text[span.start + 3 : max(span.start + 3, span.end - 2)]
+    expression = _NAME.sub(
+        lambda match: _integer(scope.variables.get(match.group())), re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", inner)
+    )
+    value = _calculate(expression)
+    return _unknown(text, span, quoted) if value is None else [[Fragment(str(value), None, quoted, literal=False)]]
+
+
+def _integer(variable: Variable | None) -> str:
+    value = variable.value if variable else None
+    return value if value is not None and re.fullmatch(r"-?[0-9]{1,18}", value) else "?"
+
+
+def _calculate(expression: str) -> int | None:
+    """An integer expression of ``+ - * / %`` and brackets; division goes towards zero, as in C."""
+    found = re.findall(r"[0-9]{1,18}|[-+*/%()]|\S", expression)
+    stack: list[list[str | int]] = [[]]
+    for token in found:
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            if len(stack) < 2 or (inner := _reduce(stack.pop())) is None:
+                return None
+            stack[-1].append(inner)
+        elif token.isdigit():
+            stack[-1].append(int(token))
+        else:
+            stack[-1].append(token)
+    return _reduce(stack[0]) if len(stack) == 1 else None
+
+
+def _reduce(items: list[str | int]) -> int | None:
+    sums: list[int] = []
+    sign, operator, expect_value = 1, "+", True
+    for item in items:
+        if expect_value and item in ("-", "+"):
+            sign = -sign if item == "-" else sign
+        elif expect_value and isinstance(item, int):
+            value, sign, expect_value = sign * item, 1, False
+            if operator in "+-":
+                sums.append(value if operator == "+" else -value)
+            elif operator == "*":
+                sums[-1] *= value
+            elif value == 0:
+                return None
+            else:
+                quotient = abs(sums[-1]) // abs(value) * (1 if (sums[-1] < 0) == (value < 0) else -1)
+                sums[-1] = quotient if operator == "/" else sums[-1] - quotient * value
+        elif not expect_value and isinstance(item, str) and item in "+-*/%":
+            operator, expect_value = item, True
+        else:
+            return None
+    return None if expect_value else sum(sums)
+
+
+def split(lists: list[list[Fragment]]) -> list[tuple[Fragment, ...]]:
+    """Split unquoted expansions at blanks; what comes to nothing and bears no quotes is no word."""
+    result: list[tuple[Fragment, ...]] = []
+    for fragments in lists:
+        current: list[Fragment] = []
+        for fragment in fragments:
+            if fragment.literal or fragment.quoted or not fragment.known:
+                current.append(fragment)
+                continue
+            for piece in re.finditer(r"[ \t\r\n]+|\\?[^ \t\r\n]+", fragment.text):
+                if piece.group()[0] in _BLANK:
+                    if current:
+                        result.append(tuple(current))
+                    current = []
+                elif piece.group() != "\\":
+                    current.append(_part(fragment, piece.start(), piece.end()))
+        if current:
+            result.append(tuple(current))
+    return result
+
+
+def _part(fragment: Fragment, start: int, end: int) -> Fragment:
+    origin = fragment.origin
+    if origin is not None:
+        origin = Span(origin.start + start, origin.start + end)
+    return replace(fragment, text=fragment.text[start:end], origin=origin)
+
+
+def as_word(fragments: tuple[Fragment, ...], token: Span) -> Word:
+    """The word that fragments come to; ``token`` is where it stands in the command."""
+    value = text_of(fragments) if all(fragment.known for fragment in fragments) else None
+    span = token
+    origins = [fragment.origin for fragment in fragments if fragment.text or len(fragments) == 1]
+    if fragments and not any(fragment.literal for fragment in fragments) and None not in origins:
+        places = [origin for origin in origins if origin is not None]
+        if value is not None and all(a.end == b.start for a, b in pairwise(places)):
+            span = Span(places[0].start, places[-1].end)
+    return Word(text_of(fragments), value, span, token)
