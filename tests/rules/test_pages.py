@@ -6,12 +6,12 @@ import ast
 from pathlib import Path
 
 import pytest
-from lintfit.engine import check
-from pages import CHECKS, PAGES, Case, cases_of
 
 from lintfit.config import Options
+from lintfit.engine import check
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import load_rules
+from tests.rules.pages import CHECKS, PAGES, Case, cases_of
 
 PAGE_FILES = sorted(PAGES.glob("*.md"))
 CASES = [case for page in PAGE_FILES for case in cases_of(page)]
