@@ -1,0 +1,52 @@
+"""JUnit's XML: a test suite per file, a failed test case per finding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from lintfit.findings import Finding, Severity
+from lintfit.report import View, clean, shown_path
+from lintfit.results import CheckResult
+
+
+def render(result: CheckResult, view: View) -> str:
+    """The findings as failures; a check without findings is one test that passed."""
+    by_path = sorted(result.findings, key=lambda finding: shown_path(finding.place.document.path))
+    suites = [
+        _suite(path, list(group))
+        for path, group in groupby(by_path, key=lambda finding: shown_path(finding.place.document.path))
+    ]
+    if not suites:
+        suites = [
+            '  <testsuite name="lintfit" tests="1" failures="0">\n    <testcase name="lintfit"/>\n  </testsuite>\n'
+        ]
+    total = len(result.findings)
+    head = f'<testsuites name="lintfit" tests="{max(total, 1)}" failures="{total}">'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{head}\n{"".join(suites)}</testsuites>\n'
+
+
+def _suite(path: str, findings: Sequence[Finding]) -> str:
+    cases = "".join(_case(path, finding) for finding in findings)
+    counts = f'tests="{len(findings)}" failures="{len(findings)}"'
+    return f"  <testsuite name={_quoted(path)} {counts}>\n{cases}  </testsuite>\n"
+
+
+def _case(path: str, finding: Finding) -> str:
+    at = finding.place.document.position(finding.place.span.start)
+    kind = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "info"}[finding.severity]
+    name = _quoted(f"{finding.rule} ({at.line}:{at.column})")
+    place = f"{path}:{at.line}:{at.column}: {finding.severity} {finding.rule} {finding.message}"
+    return (
+        f'    <testcase name={name} classname={_quoted(path)} file={_quoted(path)} line="{at.line}">\n'
+        f'      <failure type="{kind}" message={_quoted(finding.message)}>{_escaped(place)}</failure>\n'
+        f"    </testcase>\n"
+    )
+
+
+def _escaped(text: str) -> str:
+    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quoted(text: str) -> str:
+    return '"' + _escaped(text).replace('"', "&quot;") + '"'

@@ -1,0 +1,66 @@
+"""Reviewdog's diagnostic format: what turns fixes into suggestions on a pull request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lintfit.documents.model import Document, Span
+from lintfit.findings import Applicability, Finding, Severity
+from lintfit.report import View, shown_path
+from lintfit.report.json import dumps
+from lintfit.results import CheckResult
+
+_SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
+
+
+def render(result: CheckResult, view: View) -> str:
+    """One ``DiagnosticResult``. Columns count bytes of UTF-8, as the format wants."""
+    return dumps(
+        {
+            "source": {"name": "lintfit"},
+            "diagnostics": [_diagnostic(finding) for finding in result.findings],
+        }
+    )
+
+
+def _diagnostic(finding: Finding) -> dict[str, Any]:
+    place = finding.place
+    diagnostic: dict[str, Any] = {
+        "message": finding.message,
+        "location": _location(place.document, place.span),
+        "severity": _SEVERITIES[finding.severity],
+        "code": {"value": finding.rule},
+    }
+    suggestions = _suggestions(finding)
+    if suggestions:
+        diagnostic["suggestions"] = suggestions
+    if finding.related:
+        diagnostic["related_locations"] = [
+            {"message": related.message, "location": _location(related.place.document, related.place.span)}
+            for related in finding.related
+        ]
+    return diagnostic
+
+
+def _suggestions(finding: Finding) -> list[dict[str, Any]]:
+    """The edits of a fix that stays in the finding's own file: a suggestion cannot reach into another."""
+    fix, document = finding.fix, finding.place.document
+    if fix is None or fix.applicability is Applicability.DISPLAY:
+        return []
+    if any(edit.document is not document for edit in fix.edits):
+        return []
+    return [{"range": _range(document, edit.edit.span), "text": edit.edit.text} for edit in fix.edits]
+
+
+def _location(document: Document, span: Span) -> dict[str, Any]:
+    return {"path": shown_path(document.path), "range": _range(document, span)}
+
+
+def _range(document: Document, span: Span) -> dict[str, Any]:
+    return {"start": _position(document, span.start), "end": _position(document, span.end)}
+
+
+def _position(document: Document, offset: int) -> dict[str, int]:
+    at = document.position(offset)
+    before = document.text[offset - at.column + 1 : offset]
+    return {"line": at.line, "column": len(before.encode("utf-8", "surrogatepass")) + 1}
