@@ -1,0 +1,315 @@
+"""A launch command taken apart: the launcher, its own options, the script, and the script's flags.
+
+Only words are looked at here, not where they stand in the file or what the options mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lintfit.documents.shell_words import Word
+
+Launcher = Literal["torchrun", "torch.distributed.launch", "deepspeed", "accelerate", "fabric", "python"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """``--name``, ``--name value`` or ``--name=value``.
+
+    ``name`` is without dashes, with ``-`` as ``_``. ``values`` are the texts of its values (None where one cannot be
+    told), ``words`` the words that they stand in; ``glued`` says that the value stands behind a ``=``.
+    """
+
+    name: str
+    flag: Word
+    values: tuple[str | None, ...] = ()
+    words: tuple[Word, ...] = ()
+    glued: bool = False
+
+    @property
+    def value(self) -> str | None:
+        """The first value; None for a bare flag and for a value that cannot be told."""
+        return self.values[0] if self.values else None
+
+    @property
+    def bare(self) -> bool:
+        return not self.values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Invocation:
+    """A launch command by its parts. ``module`` says that ``script`` is a module's name (``-m``).
+
+    ``positional`` are the words between the script and its first flag. ``opaque`` says that among the launcher's own
+    options are words that could not be expanded, so that any of its options may be set without being listed.
+    """
+
+    launcher: Launcher
+    program: Word
+    options: Mapping[str, Option]
+    script: Word | None
+    module: bool
+    arguments: tuple[Option, ...]
+    positional: tuple[Word, ...] = ()
+    opaque: bool = False
+    prefix: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """Which of a launcher's options take a value and which do not (names with ``_``)."""
+
+    valued: frozenset[str]
+    bare: frozenset[str]
+    short: Mapping[str, str] = field(default_factory=dict)
+    abbreviations: bool = True
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_GRAMMARS: Mapping[Launcher, _Grammar] = {
+    # torch.distributed.run.get_args_parser, torch 2.13; --use_env of older releases of torch.distributed.launch.
+    "torchrun": _Grammar(
+        _names("""nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval
+               start_method event_log_handler role log_dir redirects tee local_ranks_filter duplicate_stdout_filters
+               duplicate_stderr_filters node_rank master_addr master_port local_addr logs_specs numa_binding
+               signals_to_handle shutdown_timeout"""),
+        _names("help standalone module no_python run_path virtual_local_rank use_env"),
+        {"m": "module", "r": "redirects", "t": "tee", "h": "help"},
+    ),
+    # deepspeed.launcher.runner.parse_args, DeepSpeed 0.19.8.
+    "deepspeed": _Grammar(
+        _names("""hostfile include exclude num_nodes min_elastic_nodes max_elastic_nodes num_gpus num_accelerators
+               master_port master_addr node_rank launcher launcher_args enable_each_rank_log autotuning bind_core_list
+               ssh_port venv_script log_level"""),
+        _names("""help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training
+               bind_cores_to_rank quiet"""),
+        {"H": "hostfile", "i": "include", "e": "exclude", "h": "help", "q": "quiet"},
+    ),
+    # accelerate.commands.launch.launch_command_parser, Accelerate 1.15.0 (allow_abbrev=False): all others take a value.
+    "accelerate": _Grammar(
+        frozenset(),
+        _names("""help quiet cpu multi_gpu tpu use_deepspeed use_fsdp use_megatron_lm use_parallelism_config module
+               no_python debug enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic
+               dynamo_use_regional_compilation same_network tpu_use_cluster no_tpu_cluster tpu_use_sudo downcast_bf16
+               fp8_use_autocast_during_eval use_xpu ipex"""),
+        {"m": "module", "q": "quiet", "h": "help"},
+        abbreviations=False,
+    ),
+    # lightning.fabric.cli.
+    "fabric": _Grammar(
+        _names("accelerator strategy devices num_nodes node_rank main_address main_port precision"), _names("help")
+    ),
+    # The interpreter's own options, up to the script.
+    "python": _Grammar(frozenset(), frozenset(), {"W": "warning", "X": "implementation"}, abbreviations=False),
+}
+_GRAMMARS = {**_GRAMMARS, "torch.distributed.launch": _GRAMMARS["torchrun"]}
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
+_WRAPPERS = _names("""
+    apptainer bash conda coverage docker env exec gosu ionice mpirun mpiexec nice nohup nsys numactl pipenv poetry
+    podman setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
+    """)
+"""Commands that run another command, which stands further right on their line."""
+
+_MODULES: Mapping[str, Launcher] = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torch.distributed.launch",
+    "deepspeed.launcher.runner": "deepspeed",
+    "accelerate.commands.launch": "accelerate",
+}
+_NEGATIVE = re.compile(r"-\.?\d")
+
+
+def take_apart(words: Sequence[Word]) -> Invocation | None:
+    """The parts of a command that starts a Python script, None for any other command."""
+    start = _program(words)
+    if start is None:
+        return None
+    launcher, program, rest = start
+    if launcher == "python":
+        return _python(words, program, rest)
+    return _launched(launcher, words, program, rest)
+
+
+def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
+    """The launcher, the index of its word, and the index where its own options begin."""
+    wrapped = False
+    for index, word in enumerate(words):
+        name = _base(word)
+        if name in ("torchrun", "torchrun.exe"):
+            return "torchrun", index, index + 1
+        if name in ("deepspeed", "deepspeed.pt", "ds"):
+            return "deepspeed", index, index + 1
+        if name == "accelerate-launch":
+            return "accelerate", index, index + 1
+        following = words[index + 1].value if index + 1 < len(words) else None
+        if name == "accelerate":
+            return ("accelerate", index, index + 2) if following == "launch" else None
+        if name == "fabric":
+            return ("fabric", index, index + 2) if following in ("run", "run model") else None
+        if _PYTHON.fullmatch(name):
+            return "python", index, index + 1
+        wrapped = wrapped or name in _WRAPPERS
+        if not wrapped:
+            return None
+    return None
+
+
+def _base(word: Word) -> str:
+    return word.text.rsplit("/", 1)[-1]
+
+
+def _python(words: Sequence[Word], program: int, rest: int) -> Invocation | None:
+    index = rest
+    while index < len(words):
+        text = words[index].value
+        if text == "-m" and index + 1 < len(words):
+            module = words[index + 1].value or ""
+            launcher = _MODULES.get(module)
+            if launcher is not None:
+                return _launched(launcher, words, program, index + 2)
+            return _with_script("python", words, program, {}, index + 1, module=True)
+        if text == "-c":
+            return None
+        if text in ("-W", "-X"):
+            index += 1
+        elif text is None or not text.startswith("-"):
+            return _with_script("python", words, program, {}, index, module=False)
+        index += 1
+    return None
+
+
+def _launched(launcher: Launcher, words: Sequence[Word], program: int, rest: int) -> Invocation | None:
+    options, index, opaque = _own_options(_GRAMMARS[launcher], words, rest)
+    return _with_script(launcher, words, program, options, index, module="module" in options, opaque=opaque)
+
+
+def _with_script(
+    launcher: Launcher,
+    words: Sequence[Word],
+    program: int,
+    options: Mapping[str, Option],
+    index: int,
+    *,
+    module: bool,
+    opaque: bool = False,
+) -> Invocation | None:
+    if index >= len(words):
+        return None
+    script = words[index]
+    inner = _separator(words, index) if launcher == "python" else None
+    if inner is not None:
+        return take_apart(words[inner:])
+    return Invocation(
+        launcher=launcher,
+        program=words[program],
+        options=options,
+        script=script,
+        module=module,
+        arguments=arguments(words[index + 1 :]),
+        positional=_positional(words[index + 1 :]),
+        opaque=opaque,
+        prefix=tuple(words[:program]),
+    )
+
+
+def _separator(words: Sequence[Word], index: int) -> int | None:
+    """Where a command begins that a submitting script (``python submit.py … -- torchrun …``) takes behind ``--``."""
+    for position in range(index, len(words) - 1):
+        if words[position].value == "--" and take_apart(words[position + 1 :]) is not None:
+            return position + 1
+    return None
+
+
+def _own_options(grammar: _Grammar, words: Sequence[Word], index: int) -> tuple[dict[str, Option], int, bool]:
+    """A launcher's own options, the index of the script behind them, and whether a word could not be expanded."""
+    options: dict[str, Option] = {}
+    opaque = False
+    while index < len(words):
+        word = words[index]
+        if word.value is None and not word.text.startswith("-"):
+            if not _script_follows(words, index + 1):
+                break
+            opaque = True
+            index += 1
+            continue
+        text = word.text
+        if not text.startswith("-") or text == "-":
+            break
+        if text == "--":
+            index += 1
+            break
+        name, glued = _option_name(grammar, text)
+        taken = 0 if glued is not None or name in grammar.bare else 1
+        following = words[index + 1 : index + 1 + taken]
+        known = glued if word.value is not None else None
+        values = (known,) if glued is not None else tuple(value.value for value in following)
+        places = (word,) if glued is not None else tuple(following)
+        options[name] = Option(name, word, values, places, glued is not None)
+        index += 1 + taken
+    return options, index, opaque
+
+
+def _option_name(grammar: _Grammar, text: str) -> tuple[str, str | None]:
+    """The full name of an option as written, and its value where one is glued to it."""
+    written, equals, value = text.partition("=")
+    name = written.lstrip("-").replace("-", "_")
+    if not written.startswith("--") and name in grammar.short:
+        name = grammar.short[name]
+    elif grammar.abbreviations and name not in grammar.valued | grammar.bare:
+        matching = [known for known in sorted(grammar.valued | grammar.bare) if known.startswith(name)]
+        name = matching[0] if len(matching) == 1 else name
+    return name, value if equals else None
+
+
+def _script_follows(words: Sequence[Word], index: int) -> bool:
+    """Whether a word that could not be expanded is followed by the script, so that it must hold options."""
+    for word in words[index:]:
+        text = word.text
+        if text.startswith("-"):
+            continue
+        if text.endswith(".py"):
+            return True
+        if word.value is not None and not text.isdigit():
+            return False
+    return False
+
+
+def arguments(words: Sequence[Word]) -> tuple[Option, ...]:
+    """The flags of a script, each with its values: all words up to the next flag."""
+    found: list[Option] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if not _is_flag(word):
+            continue
+        written, equals, value = word.text.partition("=")
+        name = written.lstrip("-").replace("-", "_")
+        if equals:
+            found.append(Option(name, word, (value if word.value is not None else None,), (word,), glued=True))
+            continue
+        end = index
+        while end < len(words) and not _is_flag(words[end]):
+            end += 1
+        values = words[index:end]
+        found.append(Option(name, word, tuple(value.value for value in values), tuple(values)))
+        index = end
+    return tuple(found)
+
+
+def _positional(words: Sequence[Word]) -> tuple[Word, ...]:
+    """The words in front of a script's first flag (a recipe's file, Hydra's ``key=value``)."""
+    count = next((index for index, word in enumerate(words) if _is_flag(word)), len(words))
+    return tuple(words[:count])
+
+
+def _is_flag(word: Word) -> bool:
+    text = word.text
+    return text.startswith("-") and len(text) > 1 and not _NEGATIVE.match(text) and text != "--"

@@ -1,0 +1,302 @@
+"""The training launches of a shell script: which script they start, on what, and with which flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lintfit.documents.model import Document, Edit, Span
+from lintfit.documents.shell_reader import Command, ShellDocument
+from lintfit.findings import FileEdit
+from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
+from lintfit.sources import launcher_settings
+from lintfit.sources.command_line import Invocation, Option, take_apart
+from lintfit.sources.flags import Flag
+from lintfit.sources.processes import Surroundings, process_settings, read_slurm, visible_devices
+
+Writer = Callable[[str], tuple[FileEdit, ...] | None]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAME = re.compile(r"[^a-z]+")
+_TRAINS = _names("""
+    clm cpt distill dpo finetune finetuning fine ft grpo kto lora mlm orpo posttrain ppo pretrain pretraining qlora
+    reinforce reward rlhf rloo rm sft train trainer training tune
+    """)
+_DOES_NOT = _names("""
+    api app benchmark chat check cli convert conversion data dataset demo download embed eval evaluate evaluation
+    export gather generate generation gradio infer inference merge plot predict prepare preprocess process push
+    quantize sample score serve server test tests tokenize upload vllm web webui
+    """)
+_TRAINING_FLAGS = _names("""
+    deepspeed deepspeed_config do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr
+    num_train_epochs per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
+    """)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """One command that starts a training, read as settings.
+
+    ``script`` is its path as the command says it, None where that cannot be told; ``module`` says that it was given
+    as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
+    cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
+    whose values are known. ``positional`` are the words between the script and its first flag.
+    """
+
+    document: ShellDocument
+    place: Place
+    launcher: str
+    script: str | None
+    script_place: Place | None
+    flags: tuple[Flag, ...]
+    launcher_flags: tuple[Flag, ...]
+    settings: Mapping[str, Setting]
+    environment: Mapping[str, str]
+    invocation: Invocation
+    command: Command
+    module: bool = False
+    positional: tuple[str, ...] = ()
+    conditional: bool = False
+    dialect: str = field(default="launcher")
+
+    @property
+    def line(self) -> int:
+        """The 1-based line that the command begins on."""
+        return self.document.position(self.place.span.start).line
+
+    def flag(self, name: str) -> Flag | None:
+        """The last flag of the script with this name (without dashes), or None."""
+        return next((flag for flag in reversed(self.flags) if flag.name == name), None)
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the command say ``name = value``; None where no option of it says that."""
+        if isinstance(value, Special) and value is not AUTO:
+            return None
+        if name == "deepspeed":
+            return self.set_flag("deepspeed", str(value))
+        if name == "gpus":
+            return self._write_gpus(value)
+        option = launcher_settings.option_for(self.invocation.launcher, name)
+        return self.set_option(option, launcher_settings.spelled(value)) if option is not None else None
+
+    def set_flag(self, flag: str, value: str | None) -> tuple[FileEdit, ...] | None:
+        """The edits that give the script a flag (``--flag value``), or another value where it has it.
+
+        None where the value would need quotes inside a variable's string.
+        """
+        return _set_flag(self.document, self.command, self.invocation, flag, value)
+
+    def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
+        """The edits that give the launcher itself an option, in front of the script."""
+        found = self.invocation.options.get(option)
+        if found is not None and found.words:
+            word = found.words[-1]
+            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
+            edit = Edit(word.span, text)
+        elif self.invocation.script is not None:
+            at = self.invocation.script.at.start
+            edit = Edit(Span(at, at), f"--{option} {value} ")
+        else:
+            return None
+        return (FileEdit(self.document.path, edit, self.document),)
+
+    def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:
+        option = launcher_settings.GPUS.get(self.invocation.launcher)
+        nodes = self.settings.get("nodes")
+        count = nodes.value if nodes is not None else 1
+        if option is None or not isinstance(count, int) or count < 1 or value % count:
+            return None
+        per_node = value if self.invocation.launcher == "accelerate" else value // count
+        if self.invocation.launcher == "deepspeed" and "include" in self.invocation.options:
+            return None
+        return self.set_option(option, str(per_node))
+
+
+def read_launches(document: Document) -> tuple[Launch, ...]:
+    """The commands of a shell script that start a training, in order; none for a document of another kind."""
+    if not isinstance(document, ShellDocument):
+        return ()
+    batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
+    return tuple(launch for command in document.commands if (launch := _launch(document, command, batch)) is not None)
+
+
+def _launch(document: ShellDocument, command: Command, batch: Mapping[str, tuple[str, Span]]) -> Launch | None:
+    invocation = take_apart(command.words)
+    if invocation is None or not _trains(invocation):
+        return None
+    around = _surroundings(document, command, invocation, batch)
+    script = invocation.script
+    return Launch(
+        document=document,
+        place=Place(document, command.span),
+        launcher=invocation.launcher,
+        script=_script_path(invocation),
+        script_place=Place(document, script.span) if script is not None else None,
+        flags=tuple(
+            _flag(document, option, partial(_set_flag, document, command, invocation, option.name))
+            for option in invocation.arguments
+        ),
+        launcher_flags=tuple(_flag(document, option) for option in invocation.options.values()),
+        settings={setting.name: setting for setting in _settings(invocation, around)},
+        environment={name: value for name, value in around.environment.items() if value is not None},
+        invocation=invocation,
+        command=command,
+        module=invocation.module,
+        positional=tuple(word.text for word in invocation.positional),
+        conditional=command.conditional,
+    )
+
+
+def _set_flag(
+    document: ShellDocument, command: Command, invocation: Invocation, flag: str, value: str | None
+) -> tuple[FileEdit, ...] | None:
+    from lintfit.documents.shell_edits import set_flag
+
+    name = flag.lstrip("-").replace("-", "_")
+    present = next((option for option in reversed(invocation.arguments) if option.name == name), None)
+    if present is None and name in invocation.options:
+        # The same flag in front of the script is the launcher's own.
+        return None
+    written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
+    try:
+        edits = set_flag(document, command, written, value)
+    except ValueError:
+        return None
+    return tuple(FileEdit(document.path, edit, document) for edit in edits)
+
+
+def _trains(invocation: Invocation) -> bool:
+    """Whether a command looks like a training: by its flags, else by its script's name.
+
+    A distributed launcher counts unless the name says something else, plain python only if the name says so.
+    """
+    if any(option.name in _TRAINING_FLAGS for option in invocation.arguments):
+        return True
+    name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
+    parts = set(_NAME.split(name.removesuffix(".py")))
+    if parts & _DOES_NOT and not parts & _TRAINS:
+        return False
+    return bool(parts & _TRAINS) if invocation.launcher == "python" else True
+
+
+def _script_path(invocation: Invocation) -> str | None:
+    script = invocation.script
+    if script is None or not script.value:
+        return None
+    return script.value.replace(".", "/") + ".py" if invocation.module else script.value
+
+
+def _flag(document: ShellDocument, option: Option, write: Writer | None = None) -> Flag:
+    words = tuple(_shown(value, word.text) for value, word in zip(option.values, option.words, strict=False))
+    if option.bare:
+        span, value_place = option.flag.at, None
+    else:
+        span = Span(min(option.flag.at.start, option.words[0].at.start), option.words[-1].at.end)
+        value_place = Place(document, _value_span(option))
+    if option.glued:
+        words = (_shown(option.value, option.flag.text.partition("=")[2]),)
+    return Flag(
+        name=option.name,
+        value=words[0] if words else None,
+        place=Place(document, span),
+        value_place=value_place,
+        words=words if len(words) > 1 else (),
+        write=write,
+    )
+
+
+def _value_span(option: Option) -> Span:
+    first, last = option.words[0].span, option.words[-1].span
+    if option.glued and not option.words[0].moved:
+        name = option.flag.text.partition("=")[0]
+        return Span(min(first.start + len(name) + 1, first.end), first.end)
+    return Span(first.start, last.end) if first.start <= last.start and first.end <= last.end else first
+
+
+def _shown(value: str | None, written: str) -> str:
+    """A value, or what is written for it; that always holds a ``$``, which tells it from a known value."""
+    if value is not None:
+        return value
+    return written if "$" in written else f"$({written.strip('`')})"
+
+
+def _surroundings(
+    document: ShellDocument, command: Command, invocation: Invocation, batch: Mapping[str, tuple[str, Span]]
+) -> Surroundings:
+    environment: dict[str, str | None] = {}
+    places: dict[str, Span] = {}
+    for name, variable in command.environment.items():
+        environment[name], places[name] = variable.value, variable.value_span
+    for assignment in command.assignments:
+        environment[assignment.name], places[assignment.name] = assignment.value, assignment.value_span
+    for word in invocation.prefix:
+        name, equals, value = word.text.partition("=")
+        if equals and name.isidentifier():
+            environment[name] = value if word.value is not None else None
+            places[name] = Span(min(word.span.start + len(name) + 1, word.span.end), word.span.end)
+    by_srun = any(word.text == "srun" for word in invocation.prefix)
+    slurm = read_slurm(document, {**_long_names(batch), **_srun_options(invocation)})
+    return Surroundings(document, command.span, environment, places, slurm, by_srun)
+
+
+_SWITCHES = frozenset(("true", "false", "0", "1", "none", ""))
+"""Values of ``--deepspeed`` where it is a switch and not a path."""
+
+_SHORT = {"N": "nodes", "n": "ntasks", "G": "gpus", "C": "constraint"}
+
+
+def _long_names(batch: Mapping[str, tuple[str | None, Span]]) -> dict[str, tuple[str | None, Span]]:
+    return {_SHORT.get(name, name): found for name, found in batch.items()}
+
+
+def _srun_options(invocation: Invocation) -> dict[str, tuple[str | None, Span]]:
+    """The options that ``srun`` itself is given; they beat the job's."""
+    prefix = list(invocation.prefix)
+    names = [word.text for word in prefix]
+    if "srun" not in names:
+        return {}
+    found: dict[str, tuple[str | None, Span]] = {}
+    words = prefix[names.index("srun") + 1 :]
+    for index, word in enumerate(words):
+        name, equals, value = word.text.partition("=")
+        if not name.startswith("-"):
+            continue
+        if equals:
+            found[name.lstrip("-")] = (value if word.value is not None else None, word.span)
+        elif index + 1 < len(words) and not words[index + 1].text.startswith("-"):
+            found[name.lstrip("-")] = (words[index + 1].value, words[index + 1].span)
+    return _long_names(found)
+
+
+def _settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    yield from process_settings(invocation, around)
+    if around.slurm.gpu is not None:
+        yield around.slurm.gpu
+    visible = visible_devices(around)
+    if visible is not None:
+        yield visible
+    yield from launcher_settings.read(invocation, around)
+    yield from _deepspeed_flag(invocation, around)
+
+
+def _deepspeed_flag(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """The DeepSpeed JSON that a script's flag names. ``--deepspeed`` alone only switches it on."""
+    flags = {option.name: option for option in invocation.arguments}
+    for name in ("deepspeed_config", "deepspeed", "ds_config", "deepspeed_config_file"):
+        option = flags.get(name)
+        if option is None or option.bare or (option.value is not None and option.value.lower() in _SWITCHES):
+            continue
+        path = option.value if option.value is not None and _is_path(option.value) else UNKNOWN
+        yield Setting("deepspeed", path, Provenance.at(around.document, _value_span(option)))
+        return
+
+
+def _is_path(text: str) -> bool:
+    return not text.lstrip().startswith("{") and ("/" in text or re.search(r"\.\w+$", text) is not None)

@@ -1,0 +1,149 @@
+"""The settings that a launcher's own options state: Accelerate's and Fabric's; torchrun and deepspeed have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lintfit.settings import AUTO, UNKNOWN, Setting
+from lintfit.sources.command_line import Invocation, Option
+from lintfit.sources.processes import Surroundings
+from lintfit.sources.values import Reader, coerced_integer, one_of, truth, word
+
+GPUS: Mapping[str, str] = {
+    "torchrun": "nproc_per_node",
+    "torch.distributed.launch": "nproc_per_node",
+    "deepspeed": "num_gpus",
+    "accelerate": "num_processes",
+    "fabric": "devices",
+}
+"""The option that says how many processes start: on each node, for Accelerate in all."""
+
+
+def _decimal(value: Any) -> Any:
+    """A number written as text."""
+    if value == "auto":
+        return AUTO
+    try:
+        return float(value)
+    except ValueError:
+        return UNKNOWN
+
+
+_device = one_of("none", "cpu", "nvme")
+
+ACCELERATE: Mapping[str, tuple[str, Reader]] = {
+    "mixed_precision": ("mixed_precision", one_of("no", "fp16", "bf16", "fp8")),
+    "zero_stage": ("zero_stage", coerced_integer),
+    "offload_optimizer": ("offload_optimizer_device", _device),
+    "offload_param": ("offload_param_device", _device),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps", coerced_integer),
+    "max_grad_norm": ("gradient_clipping", _decimal),
+    "deepspeed_config_file": ("deepspeed_config_file", word),
+    "zero3_init_flag": ("zero3_init_flag", truth),
+    "accelerate_config": ("config_file", word),
+}
+"""``accelerate launch``'s options by setting."""
+
+_ENGINES: Mapping[str, Any] = {
+    "use_deepspeed": "deepspeed",
+    "use_fsdp": "fsdp",
+    "multi_gpu": "ddp",
+    "use_megatron_lm": UNKNOWN,
+    "tpu": UNKNOWN,
+}
+
+_FABRIC_PRECISION: Mapping[str, str] = {
+    "bf16-mixed": "bf16",
+    "16-mixed": "fp16",
+    "16": "fp16",
+    "bf16": "bf16",
+    "32-true": "no",
+    "32": "no",
+}
+
+
+def option_for(launcher: str, name: str) -> str | None:
+    """The launcher's own option that states a setting, or None."""
+    if launcher != "accelerate":
+        return None
+    if name == "nodes":
+        return "num_machines"
+    found = ACCELERATE.get(name)
+    return found[0] if found is not None else None
+
+
+def spelled(value: Any) -> str:
+    """A value as a command line has it."""
+    if value is AUTO:
+        return "auto"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def read(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """What the launcher's own options state."""
+    if invocation.launcher == "accelerate":
+        yield from _accelerate(invocation, around)
+    elif invocation.launcher == "fabric":
+        yield from _fabric(invocation, around)
+
+
+def _value(option: Option, reader: Reader) -> Any:
+    return UNKNOWN if option.value is None else reader(option.value)
+
+
+def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    for flag, engine in _ENGINES.items():
+        option = invocation.options.get(flag)
+        if option is not None:
+            yield Setting("engine", engine, around.at(option.flag.span))
+    for name, (flag, reader) in ACCELERATE.items():
+        option = invocation.options.get(flag)
+        if option is not None:
+            yield Setting(name, _value(option, reader), around.of(option))
+    if "use_fsdp" in invocation.options:
+        yield from _fsdp(invocation, around)
+
+
+def _fsdp(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    from lintfit.memory.spec import Fsdp
+    from lintfit.sources.accelerate import SHARDING_STRATEGIES
+
+    def said(name: str, default: str) -> str:
+        option = invocation.options.get(name)
+        return option.value if option is not None and option.value is not None else default
+
+    if said("fsdp_version", "1") == "2":
+        strategy = "FULL_SHARD" if truth(said("fsdp_reshard_after_forward", "true")) is not False else "SHARD_GRAD_OP"
+        version = 2
+    else:
+        strategy, version = said("fsdp_sharding_strategy", "FULL_SHARD").upper(), 1
+        if strategy.isdigit() and 1 <= int(strategy) <= len(SHARDING_STRATEGIES):
+            strategy = SHARDING_STRATEGIES[int(strategy) - 1]
+    offload = truth(said("fsdp_offload_params", "false")) is True
+    place = around.at(invocation.options["use_fsdp"].flag.span)
+    yield Setting("fsdp", Fsdp(2 if version == 2 else 1, strategy, offload), place)
+    checkpointing = invocation.options.get("fsdp_activation_checkpointing")
+    if checkpointing is not None:
+        yield Setting("gradient_checkpointing", _value(checkpointing, truth), around.of(checkpointing))
+
+
+def _fabric(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    precision, strategy = invocation.options.get("precision"), invocation.options.get("strategy")
+    if precision is not None:
+        known = _FABRIC_PRECISION.get(precision.value or "", UNKNOWN)
+        yield Setting("mixed_precision", known, around.of(precision))
+    if strategy is None:
+        return
+    place, text = around.of(strategy), strategy.value or ""
+    if text.startswith("deepspeed"):
+        yield Setting("engine", "deepspeed", place)
+        # Lightning's DeepSpeedStrategy: stage 2 unless the name says another; "_offload" offloads all it can.
+        stage = next((int(part) for part in text.split("_") if part.isdigit()), 2)
+        yield Setting("zero_stage", stage, place)
+        yield Setting("offload_optimizer", "cpu" if text.endswith("offload") else "none", place)
+        yield Setting("offload_param", "cpu" if text.endswith("offload") and stage == 3 else "none", place)
+    elif text in ("ddp", "fsdp"):
+        yield Setting("engine", text, place)

@@ -1,0 +1,325 @@
+"""How many processes a launch command starts, on how many machines, and on which GPUs.
+
+Counts follow ``torch.distributed.run`` (torch 2.13), ``deepspeed.launcher.runner`` (DeepSpeed 0.19.8),
+``accelerate.commands.launch`` (Accelerate 1.15.0), ``lightning.fabric.cli`` and sbatch's own page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lintfit.documents.model import Document, Span
+from lintfit.settings import UNKNOWN, Provenance, Setting, Special
+from lintfit.sources.command_line import Invocation, Option
+
+Count = int | Special
+
+_SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
+"""An option's value that is nothing but one of SLURM's variables."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stated:
+    """A count and where it came from."""
+
+    value: Count
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slurm:
+    """What ``#SBATCH`` lines and ``srun``'s flags say; None where they do not. ``gpus`` are those of one node."""
+
+    nodes: Stated | None = None
+    tasks: Stated | None = None
+    tasks_per_node: Stated | None = None
+    gpus: Stated | None = None
+    gpu: Setting | None = None
+
+    def variable(self, name: str) -> Stated | None:
+        """What SLURM sets an environment variable to, as far as the job's own options decide it."""
+        match name:
+            case "SLURM_NNODES" | "SLURM_JOB_NUM_NODES":
+                return self.nodes
+            case "SLURM_NTASKS" | "SLURM_NPROCS":
+                return self.tasks
+            case "SLURM_NTASKS_PER_NODE":
+                return self.tasks_per_node
+            case "SLURM_GPUS_ON_NODE" | "SLURM_GPUS_PER_NODE":
+                return self.gpus
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """What stands around a launch command: its document, the variables that it sees, and the batch job it is in."""
+
+    document: Document
+    command: Span
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+    environment_places: Mapping[str, Span] = field(default_factory=dict)
+    slurm: Slurm = field(default_factory=Slurm)
+    by_srun: bool = False
+
+    def at(self, span: Span, detail: str = "") -> Provenance:
+        return Provenance.at(self.document, span, detail)
+
+    def of(self, option: Option, detail: str = "") -> Provenance:
+        span = option.words[0].span if option.words else option.flag.span
+        return self.at(span, detail)
+
+    @property
+    def whole(self) -> Provenance:
+        return self.at(self.command)
+
+
+def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """``gpus`` (processes over all nodes) and ``nodes``, as far as the command says or implies them."""
+    count = _LAUNCHERS[invocation.launcher]
+    yield from count(invocation, around)
+
+
+def visible_devices(around: Surroundings) -> Setting | None:
+    """The ``CUDA_VISIBLE_DEVICES`` that the command sees."""
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        if name in around.environment:
+            value = around.environment[name]
+            span = around.environment_places.get(name, around.command)
+            return Setting("visible_devices", UNKNOWN if value is None else value, around.at(span, name))
+    return None
+
+
+def _visible(around: Surroundings) -> Stated | None:
+    """How many GPUs ``CUDA_VISIBLE_DEVICES`` leaves, where that is set."""
+    devices = visible_devices(around)
+    if devices is None:
+        return None
+    if not isinstance(devices.value, str):
+        return Stated(UNKNOWN, devices.provenance)
+    return Stated(len([one for one in devices.value.split(",") if one.strip()]), devices.provenance)
+
+
+def _all_gpus(around: Surroundings, why: str) -> Stated:
+    """All GPUs that a node shows: those left visible, else those the batch job asks for, else nobody knows."""
+    found = _visible(around) or around.slurm.gpus
+    return found if found is not None else Stated(UNKNOWN, around.at(around.command, why))
+
+
+def _integer(option: Option | None, around: Surroundings) -> Stated | None:
+    if option is None:
+        return None
+    text = option.value
+    if text is None and option.words:
+        variable = _SLURM_VARIABLE.search(option.words[0].text)
+        stated = around.slurm.variable(variable[1]) if variable else None
+        return stated or Stated(UNKNOWN, around.of(option))
+    value: Count = int(text) if text is not None and re.fullmatch(r"\d+", text.strip()) else UNKNOWN
+    return Stated(value, around.of(option))
+
+
+def _product(per_node: Stated, nodes: Stated) -> Iterator[Setting]:
+    if isinstance(per_node.value, int) and isinstance(nodes.value, int):
+        yield Setting("gpus", per_node.value * nodes.value, per_node.provenance)
+    else:
+        blamed = per_node if not isinstance(per_node.value, int) else nodes
+        yield Setting("gpus", UNKNOWN, blamed.provenance)
+    if nodes.provenance.kind != "default" or nodes.value != 1:
+        yield Setting("nodes", nodes.value, nodes.provenance)
+
+
+def _torchrun(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    whose = f"{invocation.launcher}'s default"
+    missing = UNKNOWN if invocation.opaque else 1
+    per_node = _per_node(invocation, around) or Stated(missing, Provenance.default(f"{whose} (1 process per node)"))
+    nodes = _torch_nodes(invocation, around) or Stated(missing, Provenance.default(f"{whose} (1 node)"))
+    yield from _product(per_node, nodes)
+
+
+def _per_node(invocation: Invocation, around: Surroundings) -> Stated | None:
+    option = invocation.options.get("nproc_per_node")
+    if option is None:
+        text = around.environment.get("PET_NPROC_PER_NODE", "")
+        if text == "":
+            return None
+        place = around.environment_places.get("PET_NPROC_PER_NODE", around.command)
+        return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place))
+    if option.value in ("gpu", "auto"):
+        return _all_gpus(around, "one process per GPU of the machine")
+    return _integer(option, around)
+
+
+def _torch_nodes(invocation: Invocation, around: Surroundings) -> Stated | None:
+    option = invocation.options.get("nnodes")
+    if option is None or option.value is None:
+        return _integer(option, around)
+    least, colon, most = option.value.partition(":")
+    if colon and least != most:
+        return Stated(UNKNOWN, around.of(option, "an elastic number of nodes"))
+    if least.isdigit():
+        return Stated(int(least), around.of(option))
+    return Stated(UNKNOWN, around.of(option))
+
+
+def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    options = invocation.options
+    include, exclude = options.get("include"), options.get("exclude")
+    if include is not None:
+        yield from _included(include, around)
+        return
+    per_node = _integer(options.get("num_gpus") or options.get("num_accelerators"), around)
+    nodes = _integer(options.get("num_nodes"), around)
+    hosts = options.get("hostfile")
+    if per_node is None:
+        # --num_nodes and --exclude make the runner drop CUDA_VISIBLE_DEVICES.
+        kept = around if nodes is None and exclude is None else _without_visible(around)
+        per_node = _all_gpus(kept, "deepspeed starts one process per GPU of the machine")
+        if exclude is not None or invocation.opaque:
+            per_node = Stated(UNKNOWN, around.of(exclude) if exclude else around.whole)
+    if nodes is None:
+        alone = Stated(1, Provenance.default("deepspeed's default (this machine alone, without a hostfile)"))
+        nodes = Stated(UNKNOWN, around.of(hosts, "the hostfile says")) if hosts is not None else alone
+    yield from _product(per_node, nodes)
+
+
+def _without_visible(around: Surroundings) -> Surroundings:
+    return Surroundings(around.document, around.command, slurm=around.slurm)
+
+
+def _included(option: Option, around: Surroundings) -> Iterator[Setting]:
+    """``--include host:0,1@other:2``: named GPUs of named hosts; a host without GPUs stands for all of its own."""
+    provenance = around.of(option)
+    hosts = (option.value or "").split("@")
+    counts = [len([gpu for gpu in host.partition(":")[2].split(",") if gpu.strip()]) for host in hosts]
+    known = option.value is not None and all(counts)
+    yield Setting("gpus", sum(counts) if known else UNKNOWN, provenance)
+    if option.value is not None and len(hosts) > 1:
+        yield Setting("nodes", len(hosts), provenance)
+
+
+def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    options = invocation.options
+    processes = _integer(options.get("num_processes"), around)
+    nodes = _integer(options.get("num_machines"), around)
+    if processes is None and "config_file" not in options:
+        counted = _visible(around) if not invocation.opaque else None
+        # Without flags Accelerate asks for its default config in the home folder, then counts the visible GPUs.
+        processes = counted or Stated(UNKNOWN, around.at(around.command, "one process per visible GPU"))
+    if processes is not None:
+        yield Setting("gpus", processes.value, processes.provenance)
+    if nodes is not None:
+        yield Setting("nodes", nodes.value, nodes.provenance)
+
+
+def _fabric(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    option = invocation.options.get("devices")
+    one = Stated(1, Provenance.default("fabric run's default (1 device per node)"))
+    per_node = _devices(option, around) if option is not None else one
+    nodes = _integer(invocation.options.get("num_nodes"), around)
+    yield from _product(per_node, nodes or Stated(1, Provenance.default("fabric run's default (1 node)")))
+
+
+def _devices(option: Option, around: Surroundings) -> Stated:
+    text = (option.value or "").strip().strip("[]")
+    if text in ("auto", "-1"):
+        return _all_gpus(around, "all GPUs of the machine")
+    if "," in text:
+        return Stated(len([one for one in text.split(",") if one.strip()]), around.of(option))
+    return Stated(int(text) if text.isdigit() else UNKNOWN, around.of(option))
+
+
+def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    slurm = around.slurm
+    if not around.by_srun:
+        yield Setting("gpus", 1, Provenance.default(f"{invocation.launcher} starts one process"))
+        return
+    nodes = slurm.nodes or Stated(1, Provenance.default("srun's default (1 node)"))
+    if slurm.tasks is not None:
+        yield Setting("gpus", slurm.tasks.value, slurm.tasks.provenance)
+        if slurm.nodes is not None:
+            yield Setting("nodes", nodes.value, nodes.provenance)
+        return
+    per_node = slurm.tasks_per_node or Stated(1, Provenance.default("srun's default (1 task per node)"))
+    yield from _product(per_node, nodes)
+
+
+_LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]] = {
+    "torchrun": _torchrun,
+    "torch.distributed.launch": _torchrun,
+    "deepspeed": _deepspeed,
+    "accelerate": _accelerate,
+    "fabric": _fabric,
+    "python": _python,
+}
+
+
+def read_slurm(document: Document, options: Mapping[str, tuple[str | None, Span]]) -> Slurm:
+    """What a batch job's options say. ``options`` are their values by long name (with ``-``), None where unknown."""
+
+    def stated(name: str) -> Stated | None:
+        found = options.get(name)
+        if found is None:
+            return None
+        text, span = found
+        match = re.match(r"\d+", text or "")
+        return Stated(int(match[0]) if match else UNKNOWN, Provenance.at(document, span))
+
+    nodes = stated("nodes")
+    gpus: Stated | None = None
+    gpu: Setting | None = None
+    for name in ("gpus-per-node", "gres", "gpus", "gpus-per-task"):
+        found = options.get(name)
+        if found is None or found[0] is None:
+            continue
+        kind, count = split_gres(found[0])
+        provenance = Provenance.at(document, found[1])
+        if kind is not None and gpu is None:
+            gpu = Setting("gpu", kind, provenance)
+        if count is not None and gpus is None:
+            gpus = _per_node_of(name, Stated(count, provenance), nodes, stated("ntasks-per-node"))
+    if gpu is None and (found := options.get("constraint")) is not None and found[0]:
+        gpu = _constrained(document, found[0], found[1])
+    return Slurm(nodes, stated("ntasks"), stated("ntasks-per-node"), gpus, gpu)
+
+
+def _per_node_of(name: str, count: Stated, nodes: Stated | None, tasks: Stated | None) -> Stated:
+    """The GPUs of one node, from a count that is one node's, the whole job's or one task's."""
+    if not isinstance(count.value, int):
+        return count
+    if name == "gpus" and nodes is not None:
+        known = isinstance(nodes.value, int) and nodes.value > 0 and count.value % nodes.value == 0
+        return Stated(
+            count.value // nodes.value if known and isinstance(nodes.value, int) else UNKNOWN, count.provenance
+        )
+    if name == "gpus-per-task" and tasks is not None:
+        return Stated(count.value * tasks.value if isinstance(tasks.value, int) else UNKNOWN, count.provenance)
+    return count
+
+
+def split_gres(text: str) -> tuple[str | None, int | None]:
+    """Card and count of a ``--gres`` or ``--gpus`` value: ``gpu:a100:4`` is (``a100``, 4), ``4`` is (None, 4).
+
+    Both are None where the text asks for something else than GPUs.
+    """
+    for item in text.split(","):
+        parts = [part for part in re.sub(r"\(.*?\)", "", item).strip().removeprefix("gres/").split(":") if part]
+        if not parts:
+            continue
+        if parts[0] == "gpu":
+            parts = parts[1:] or ["1"]
+        elif not (parts[0].isdigit() or (len(parts) == 2 and parts[1].isdigit())):
+            continue
+        count = int(parts[-1]) if parts[-1].isdigit() else 1
+        kind = parts[0] if not parts[0].isdigit() else None
+        return kind, count
+    return None, None
+
+
+def _constrained(document: Document, text: str, span: Span) -> Setting | None:
+    """The card that a node feature names (``a100_80gb``), where the catalogue knows one of that name."""
+    from lintfit.catalog.gpus import lookup
+
+    alternatives = [part for part in re.split(r"[|&\[\]()]", text) if part.strip()]
+    cards = [name for name in alternatives if lookup(name) is not None]
+    return Setting("gpu", cards[0], Provenance.at(document, span)) if len(cards) == 1 else None
