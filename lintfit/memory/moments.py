@@ -41,6 +41,7 @@ class Step:
     masks: int
     kept_share: float
     checkpointed: bool
+    retained: bool
     embedding_scratch: int
     out_of_place: bool
     notes: tuple[str, ...]
@@ -106,6 +107,7 @@ def record(spec: Spec, states: States) -> Step:
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
         checkpointed=checkpointed,
+        retained=checkpointed and _retains_inputs(spec),
         embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
         out_of_place=trains_embedding and facts.tied and not recipe.autocast,
         notes=notes,
@@ -116,6 +118,16 @@ def _kept(spec: Spec, states: States, held: Inventory) -> float:
     """The share of a parameter gradient that stays with the rank once it is made."""
     grown = states.backward_end.get("gradients", 0) - states.first_gradient.get("gradients", 0)
     return min(1.0, max(0.0, grown / held.trainable_bytes)) if held.trainable_bytes else 0.0
+
+
+def _retains_inputs(spec: Spec) -> bool:
+    """FSDP 1 over frozen layers with reentrant checkpointing: no layer's input dies before the backward ends.
+
+    ``_register_post_backward_reshard_only_hook`` keeps a hook on the detached input of every frozen unit, and the
+    hook its gradient accumulator, until ``_post_backward_final_callback``: input and gradient stay.
+    """
+    first = spec.fsdp is None or spec.fsdp.version == 1
+    return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant
 
 
 def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
@@ -166,6 +178,9 @@ def _backward(states: States, step: Step) -> list[Moment]:
     for index in range(len(step.layers) - 1, -1, -1):
         layer = step.layers[index]
         below = _minus(below, saved[index])
+        if step.retained and index + 1 < len(step.layers):
+            above = step.layers[index + 1].input
+            base = _sum((base, Live(above, temporaries=above)))
         own = Live(layer.input) if step.checkpointed else Live()
         alive = _sum((base, below, own, layer.peak, Live(gradients=int(step.kept_share * done))))
         moment = Moment(f"layer {index}, backward", "backward", _plus(states.first_gradient, alive))

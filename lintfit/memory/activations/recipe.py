@@ -35,7 +35,7 @@ class Recipe:
     ``weights`` is the bytes of a weight as the layers see it: what the engine computes with, not what it keeps
     (DeepSpeed bf16 and FSDP's mixed precision compute on half-precision weights). ``autocast``: whether a
     half-precision autocast surrounds the forward pass. ``frozen``: the base weights have no gradient.
-    ``quantized``: the linear layers' weights are dequantised for each use.
+    ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights are dequantised for each use.
     """
 
     weights: int
@@ -104,7 +104,7 @@ def of(spec: Spec) -> Recipe:
         quantized=spec.quantization is not None,
         lora=lora,
         trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
-        liger=spec.loss == "liger",
+        liger="liger_kernel" in spec.versions,
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
     )
