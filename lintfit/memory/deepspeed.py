@@ -83,6 +83,7 @@ def _stage_0(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
                 temporaries=tied_gradient(spec, held) + (largest_gradient(held) if between != steady else 0),
             ),
         },
+        reduced=full,
         step={**full, **components(temporaries=temporaries)},
         evaluate=steady,
         save=steady,

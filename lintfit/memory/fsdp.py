@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lintfit.memory.components import components
-from lintfit.memory.host import host_memory, pinned, ranks_per_node
+from lintfit.memory.host import RankHost, host_memory, ranks_per_node
 from lintfit.memory.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.result import Components
@@ -73,6 +73,7 @@ def fsdp(spec: Spec) -> States:
             **components(gradients=gradients, temporaries=step_temporaries(entry, shard.weights)),
         }
     )
+    rank_host = RankHost((shard.bytes, gradients), states) if offload else RankHost()
     return States(
         load=_load(spec, held, shard),
         initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
@@ -80,6 +81,7 @@ def fsdp(spec: Spec) -> States:
         backward_start=forward,
         first_gradient=running,
         backward_end=end,
+        reduced={**steady, **components(gradients=0 if offload else gradients)},
         step=step,
         evaluate={**steady, **components(communication_buffers=at_turn)},
         # FSDP 1 drops the flat gradients only at the next forward (flat_param.py
@@ -91,12 +93,8 @@ def fsdp(spec: Spec) -> States:
                 temporaries=_unit_stored(held),
             ),
         },
-        host=host_memory(
-            spec,
-            held,
-            steady=(pinned(shard.bytes) + pinned(gradients) + states) if offload else 0,
-            pinned=(pinned(shard.bytes) + pinned(gradients)) if offload else 0,
-        ),
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
         not_modelled=not_modelled,
     )
 

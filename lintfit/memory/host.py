@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
 from lintfit.memory.parameters import Inventory, loaded_dtype
 from lintfit.memory.result import HostMemory
@@ -18,23 +18,34 @@ def pinned(*sizes: int) -> int:
     return sum(1 << (size - 1).bit_length() for size in sizes if size > 0)
 
 
-def pinned_total(blocks: Iterable[tuple[int, int]]) -> int:
-    """Bytes for ``(size, count)`` pairs of pinned blocks."""
-    return sum(pinned(size) * count for size, count in blocks)
-
-
 def ranks_per_node(spec: Spec) -> int:
     return -(-spec.gpus // max(1, spec.nodes))
 
 
-def host_memory(spec: Spec, held: Inventory, *, steady: int = 0, pinned: int = 0, nvme: int = 0) -> HostMemory:
-    """One node's host memory from what one rank keeps there (``steady`` includes ``pinned``; bytes)."""
+@dataclass(frozen=True, slots=True)
+class RankHost:
+    """Bytes that one rank keeps on its host in steady state: page-locked blocks, ordinary memory, files on NVMe."""
+
+    locked: tuple[int, ...] = ()
+    plain: int = 0
+    nvme: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the tensors themselves, before the rounding of page-locked blocks."""
+        return sum(self.locked) + self.plain
+
+
+def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None) -> HostMemory:
+    """One node's host memory from what each of its ranks keeps there."""
+    rank = rank or RankHost()
     ranks = ranks_per_node(spec)
+    locked = pinned(*rank.locked)
     return HostMemory(
-        steady=steady * ranks,
-        pinned=pinned * ranks,
+        steady=(locked + rank.plain) * ranks,
+        pinned=locked * ranks,
         load_peak=load_peak(spec, held),
-        nvme=nvme * ranks,
+        nvme=rank.nvme * ranks,
     )
 
 

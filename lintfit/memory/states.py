@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lintfit.memory.host import RankHost
 from lintfit.memory.result import Components, HostMemory
 from lintfit.memory.spec import Spec
 
@@ -17,6 +18,7 @@ class States:
     forward pass itself gathers; gradients that earlier micro-batches left count here. ``backward_start``: the
     loss's backward, when this micro-batch has no gradient yet. ``first_gradient``: the same once the first
     gradient has made the engine's buffers (IPG, all-gather window). ``backward_end``: every gradient is there.
+    ``reduced``: the backward's buffers are gone and the reduced gradients wait for the step.
     ``step``: the largest point of clipping and the optimizer step. ``evaluate``: a forward pass between steps.
     ``save``: the weights being gathered for a checkpoint.
 
@@ -31,10 +33,13 @@ class States:
     backward_start: Components = field(default_factory=dict)
     first_gradient: Components = field(default_factory=dict)
     backward_end: Components = field(default_factory=dict)
+    reduced: Components = field(default_factory=dict)
     step: Components = field(default_factory=dict)
     evaluate: Components = field(default_factory=dict)
     save: Components = field(default_factory=dict)
     host: HostMemory = field(default_factory=HostMemory)
+    rank_host: RankHost = field(default_factory=RankHost)
+    """What one rank keeps on the host, before rounding: :attr:`host` is the node's."""
     assumptions: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
 

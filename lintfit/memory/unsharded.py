@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.components import components
 from lintfit.memory.ddp import broadcast_bytes, bucket_bytes
-from lintfit.memory.host import host_memory
+from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
 from lintfit.memory.parameters import Inventory, inventory, loaded_dtype, rounded
 from lintfit.memory.quantization import quantises
@@ -37,7 +37,7 @@ def unsharded(spec: Spec) -> States:
     full = {**steady, **components(gradients=gradients)}
     late = tied_gradient(spec, held) + (largest if accumulates else 0)
     step = {**full, **components(temporaries=step_temporaries(entry, held.weights))}
-    paged = state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0
+    rank_host = RankHost(plain=state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0)
     return States(
         load=components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec)),
         initialize=components(
@@ -49,10 +49,12 @@ def unsharded(spec: Spec) -> States:
         backward_start=between,
         first_gradient=between,
         backward_end={**full, **components(temporaries=late)},
+        reduced=full,
         step=step if not spec.optimizer_in_backward else {**full},
         evaluate=steady,
         save=steady,
-        host=host_memory(spec, held, steady=paged),
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
         not_modelled=not_modelled,
     )
 

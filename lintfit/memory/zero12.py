@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from lintfit.memory.components import components, larger
 from lintfit.memory.deepspeed import flat, gpu_load
-from lintfit.memory.host import host_memory, pinned
+from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
 from lintfit.memory.parameters import Inventory, model_dtype
-from lintfit.memory.result import Components, HostMemory
+from lintfit.memory.partitions import largest_partition
+from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
 from lintfit.memory.unsharded import load_temporary, tied_gradient
@@ -68,6 +69,8 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
             temporaries=late + tied_gradient(spec, held),
         ),
     }
+    rank_host = _host(config, held, size, accumulates) if offload else RankHost()
+    waiting = 4 * size.shard if fp32_flat else 0 if offload else size.gradient_shard
     return States(
         load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
         initialize=_initialize(spec, size, offload),
@@ -75,10 +78,12 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         backward_start=between,
         first_gradient=first,
         backward_end=end,
+        reduced={**steady, **components(gradients=waiting)},
         step=_step(spec, config, entry, size, steady, fp32_flat),
         evaluate=steady,
         save=steady,
-        host=_host(spec, config, held, size, accumulates) if offload else host_memory(spec, held),
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
         not_modelled=not_modelled,
     )
 
@@ -102,7 +107,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         masters=4 * shard,
         states=flat_state_bytes(entry, shard),
         whole_gradients=itemsize * held.trainable,
-        gradient_shard=itemsize * shard,
+        gradient_shard=itemsize * largest_partition(held, ranks, shard),
         ipg=itemsize * bucket * (2 if config.overlap_comm else 1) if config.contiguous_gradients else 0,
         flush=flush,
         largest=itemsize * held.largest_trainable,
@@ -152,10 +157,7 @@ def _step(
     if config.offload_optimizer:
         return {**steady, **components(gradients=4 * size.shard if fp32_flat else 0)}
     own = 4 * size.shard if fp32_flat else size.gradient_shard
-    copies = 0 if fp32_flat else size.gradient_shard + (4 * size.shard if size.itemsize == 2 else 0)
-    # The first step allocates the states after the half-precision gradients are gone: never above a later step.
-    if size.ranks == 1 and not fp32_flat:
-        copies = (4 if size.itemsize == 2 else 0) * size.shard + size.gradient_shard
+    copies = 0 if fp32_flat else size.itemsize * size.shard + (4 * size.shard if size.itemsize == 2 else 0)
     converting = {**steady, **components(gradients=own, temporaries=copies)}
     stepping = {
         **steady,
@@ -220,6 +222,7 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
         backward_start=steady,
         first_gradient=steady,
         backward_end=end,
+        reduced=steady,
         step={**steady, **components(temporaries=flat_step_temporaries(entry, size.shard))},
         evaluate=steady,
         save=steady,
@@ -228,24 +231,17 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
     )
 
 
-def _host(spec: Spec, config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> HostMemory:
+def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> RankHost:
     """What one rank keeps on the host under ``offload_optimizer``.
 
-    Pinned where ``pin_memory``: the fp32 masters, a buffer of the shard in the model's dtype, the fp32 gradients and
-    one largest gradient; accumulated gradients of the own partition where steps accumulate. Not pinned: Adam's
-    states.
+    Page-locked where ``pin_memory``: the fp32 masters, a buffer of the shard in the model's dtype, the fp32
+    gradients and one largest gradient, and, where steps accumulate, one block for every parameter of the own
+    partition. Not locked: the optimizer's states.
     """
-    blocks = [size.masters, size.gradient_shard, 4 * size.shard, size.largest]
-    states = flat_state_bytes(optimizer(optimizer_name(spec))[0], size.shard)
-    accumulated = size.gradient_shard if accumulates else 0
+    blocks = [size.masters, size.itemsize * size.shard, 4 * size.shard, size.largest]
+    if accumulates:
+        for weight in held.trainables:
+            blocks += [size.itemsize * weight.numel] * -(-weight.copies // size.ranks)
     if config.pin_optimizer:
-        locked = pinned(*blocks)
-        if accumulates:
-            # One pinned block a parameter; sizes that are powers of two already round to themselves.
-            locked += (
-                sum(pinned(size.itemsize * weight.numel) * weight.copies for weight in held.trainables) // size.ranks
-            )
-            accumulated = 0
-    else:
-        locked, accumulated = 0, accumulated + sum(blocks)
-    return host_memory(spec, held, steady=locked + states + accumulated, pinned=locked)
+        return RankHost(tuple(blocks), size.states)
+    return RankHost((), sum(blocks) + size.states)

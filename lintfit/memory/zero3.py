@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.components import components, larger
-from lintfit.memory.host import host_memory, pinned
+from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
 from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded
-from lintfit.memory.result import Components, HostMemory
+from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
 from lintfit.memory.unsharded import load_temporary, loaded_bytes, tied_gradient
@@ -45,11 +45,13 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
     entry, not_modelled = optimizer(optimizer_name(spec))
     size = _sizes(spec, config, held, entry)
     on_gpu = not config.offload_optimizer
+    # offload_optimizer.ratio leaves the first sub-groups' masters and states on the GPU.
+    left = 1.0 if on_gpu else 1.0 - config.offload_ratio
     steady = components(
         parameters=(size.frozen_shards + size.shards if not config.offload_param else 0) + size.persistent,
-        master_weights=size.masters if on_gpu else 0,
-        optimizer_states=size.states if on_gpu else 0,
-        gradients=size.gradient_flat if on_gpu else 0,
+        master_weights=int(left * size.masters),
+        optimizer_states=int(left * size.states),
+        gradients=size.gradient_flat if on_gpu else int(left * 4 * size.shard),
         communication_buffers=size.ipg,
     )
     fetched = _Fetch.of(spec, config, held, size)
@@ -62,6 +64,7 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         **_with_buffers(steady, size, fetched.layer + max(flush, oversized)),
         **components(temporaries=whole + tied_gradient(spec, held)),
     }
+    rank_host = _host(config, size)
     return States(
         load=_load(spec, held, size, config),
         initialize=_initialize(config, size, on_gpu),
@@ -69,10 +72,12 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         backward_start=forward,
         first_gradient=running,
         backward_end=end,
+        reduced=steady,
         step=_step(config, entry, size, steady),
         evaluate=forward,
         save={**steady, **components(temporaries=size.itemsize * size.largest if config.gather_on_save else 0)},
-        host=_host(spec, config, held, size, entry),
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
         not_modelled=not_modelled,
     )
 
@@ -203,33 +208,36 @@ def _step(config: ZeroConfig, entry: Optimizer, size: _Sizes, steady: Components
     return {**steady, **components(temporaries=max(flat + converted, stepping))}
 
 
-def _host(spec: Spec, config: ZeroConfig, held: Inventory, size: _Sizes, entry: Optimizer) -> HostMemory:
+def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
     """What one rank keeps on the host and on NVMe under offload.
 
-    ``offload_param``: the shards in one pinned buffer a parameter group (pinned whatever ``pin_memory`` says,
+    ``offload_param``: the shards in one page-locked buffer a parameter group (locked whatever ``pin_memory`` says,
     stage3.py ``_create_param_groups_fp16_flat_cpu_memory``). ``offload_optimizer``: masters and states (not
-    pinned), and fp32 gradients a sub-group and the flat gradient partition (pinned where ``pin_memory``).
+    locked), and fp32 gradients a sub-group and the flat gradient partition (locked where ``pin_memory``). With
+    ``ratio`` below 1 that share of the sub-groups stays on the GPU.
     """
-    locked = plain = nvme = 0
+    locked: list[int] = []
+    plain = nvme = 0
     if config.offload_param:
         in_memory = size.shards
         if config.nvme_param:
             in_memory = min(size.shards, size.itemsize * config.max_in_cpu)
             nvme += size.shards - in_memory
-            locked += pinned(size.itemsize * config.param_buffer_size * config.param_buffers)
-        locked += pinned(in_memory)
+            locked += [size.itemsize * config.param_buffer_size] * config.param_buffers
+        locked.append(in_memory)
         plain += size.frozen_shards
     if config.offload_optimizer:
+        share = config.offload_ratio
         groups = max(1, -(-size.shard // max(1, config.sub_group)))
-        gradients = [4 * size.shard // groups] * groups + [size.gradient_flat]
+        gradients = [int(share * 4 * size.shard) // groups] * groups + [size.gradient_flat]
         if config.nvme_optimizer:
             nvme += size.masters + size.states + 4 * size.shard
-            plain += 4 * size.sub_group * config.optimizer_buffers
+            locked += [4 * size.sub_group] * config.optimizer_buffers
             gradients = [size.gradient_flat]
         else:
-            plain += size.masters + size.states
+            plain += int(share * (size.masters + size.states))
         if config.pin_optimizer:
-            locked += pinned(*gradients)
+            locked += gradients
         else:
             plain += sum(gradients)
-    return host_memory(spec, held, steady=locked + plain, pinned=locked, nvme=nvme)
+    return RankHost(tuple(locked), plain, nvme)

@@ -1,0 +1,91 @@
+"""lintfit against a recording of bench/deepspeed_cpu.py: per case, phase and kind, the largest rank's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lintfit.catalog.models import from_config
+from lintfit.memory.result import Components
+from lintfit.memory.spec import Dtype, Spec
+from lintfit.memory.states import States, states
+
+Row = tuple[str, str, str, int, int]
+"""Case, phase, kind, recorded bytes, lintfit's bytes."""
+
+
+def spec_of(model: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
+    """The recorded case as lintfit's spec."""
+    zero = case["config"]["zero_optimization"]
+    dtype: Dtype = case["precision"]
+    return Spec(
+        facts=from_config(model),
+        gpus=case["ranks"],
+        engine="deepspeed",
+        zero_stage=zero["stage"],
+        offload_optimizer=zero.get("offload_optimizer", {}).get("device", "none"),
+        offload_param=zero.get("offload_param", {}).get("device", "none"),
+        deepspeed_config=case["config"],
+        weights_dtype=dtype,
+        mixed_precision="bf16" if dtype == "bf16" else "no",
+        gradient_accumulation_steps=case["config"]["gradient_accumulation_steps"],
+        versions={"deepspeed": "0.19.8"},
+    )
+
+
+def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
+    """Every figure of a recording beside lintfit's, the largest rank's of each kind.
+
+    Without offload, kind by kind. Under offload the one CPU stands for GPU and host, so that the sum of all is
+    compared with the rank's GPU states and its share of the host's before page-locking rounds it.
+    """
+    from bench.deepspeed_cpu import name
+
+    for case in recording["cases"]:
+        spec = spec_of(recording["model"], case)
+        held = states(spec)
+        offloads = spec.offload_optimizer != "none"
+        for phase in case["phases"][0]:
+            ranks = [rank[phase] for rank in case["phases"]]
+            expected = _lasting(held, phase)
+            if offloads and phase != "initialize":
+                recorded = max(sum(rank.values()) for rank in ranks)
+                yield name(case), phase, "all", recorded, sum(expected.values()) + held.rank_host.bytes
+            elif not offloads:
+                yield from _kinds(name(case), phase, ranks, expected, bool(spec.zero_stage))
+
+
+def _kinds(
+    case: str, phase: str, ranks: Sequence[Mapping[str, int]], expected: Components, lazy: bool
+) -> Iterator[Row]:
+    for kind, parts in KINDS.items():
+        # ZeRO's states come with the first step.
+        if phase == "initialize" and kind == "optimizer_states" and lazy:
+            continue
+        recorded = max(sum(rank.get(part, 0) for part in parts) for rank in ranks)
+        if recorded or expected.get(kind):
+            yield case, phase, kind, recorded, expected.get(kind, 0)
+
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "parameters": ("parameters",),
+    "master_weights": ("master_weights",),
+    "optimizer_states": ("optimizer_states",),
+    "gradients": ("gradients", "fp32_gradients"),
+    "communication_buffers": ("buckets",),
+}
+
+
+def _lasting(held: States, phase: str) -> Components:
+    """What lasts beyond a phase; a recording sees nothing that comes and goes inside it."""
+    parts = held.reduced if phase == "backward" else held.save
+    return {kind: size for kind, size in parts.items() if kind != "temporaries"}
+
+
+def table(recording: Mapping[str, Any]) -> str:
+    """A Markdown table of all rows with the difference in per cent."""
+    lines = ["| case | phase | kind | DeepSpeed, bytes | lintfit, bytes | difference |", "|---|---|---|--:|--:|--:|"]
+    for case, phase, kind, recorded, expected in rows(recording):
+        difference = f"{(expected - recorded) / recorded:+.3%}" if recorded else "-"
+        lines.append(f"| {case} | {phase} | {kind} | {recorded:,} | {expected:,} | {difference} |")
+    return "\n".join(lines)

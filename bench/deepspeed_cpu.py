@@ -1,0 +1,263 @@
+"""Real DeepSpeed on a CPU as the oracle for model states: initialise, two steps, and count every live tensor.
+
+    python -m bench.deepspeed_cpu --out tests/memory/deepspeed_cpu.json     # record (needs the bench extra)
+    python -m bench.deepspeed_cpu --compare tests/memory/deepspeed_cpu.json # a recording against lintfit, no torch
+
+Every rank is a process with gloo. After initialisation, after the second backward and after the second step it
+walks all tensors that Python can reach and sums their storages once each, by what they are. Offloaded tensors are
+on the CPU like all others here, so that they are told apart by what they are, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+MODEL = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 256,
+    "intermediate_size": 704,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 2048,
+    "max_position_embeddings": 64,
+    "tie_word_embeddings": False,
+}
+BUCKET = 300_000
+"""Elements of the reduce bucket: smaller than the embedding, so that its gradient takes the way around it."""
+
+
+def cases() -> list[dict[str, Any]]:
+    """Every combination that is run: stage, ranks, precision, offload."""
+    found: list[dict[str, Any]] = []
+    for stage, ranks, precision in product((0, 1, 2, 3), (1, 2, 4), ("bf16", "fp32")):
+        found.append(_case(stage, ranks, precision, "none", "none", 1))
+    for stage, ranks in product((1, 2, 3), (1, 2, 4)):
+        found.append(_case(stage, ranks, "bf16", "cpu", "none", 1))
+    found += [_case(3, ranks, "bf16", "cpu", "cpu", 1) for ranks in (1, 2, 4)]
+    found += [_case(stage, 2, "bf16", "none", "none", 2) for stage in (1, 2, 3)]
+    found += [_case(2, 2, "bf16", "none", "none", 2, "fp32"), _case(3, 2, "bf16", "none", "none", 1, "fp32")]
+    found += [_case(1, 2, "bf16", "none", "none", 1, "fp32")]
+    return found
+
+
+def _case(
+    stage: int,
+    ranks: int,
+    precision: str,
+    optimizer: str,
+    param: str,
+    accumulation: int,
+    accumulator: str | None = None,
+) -> dict[str, Any]:
+    zero: dict[str, Any] = {"stage": stage, "reduce_bucket_size": BUCKET, "allgather_bucket_size": BUCKET}
+    if stage == 3:
+        zero |= {"stage3_param_persistence_threshold": 1000, "stage3_prefetch_bucket_size": 100_000}
+    if optimizer != "none":
+        zero["offload_optimizer"] = {"device": optimizer}
+    if param != "none":
+        zero["offload_param"] = {"device": param}
+    offloaded = optimizer != "none"
+    config: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": accumulation,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3} | ({} if offloaded else {"torch_adam": True})},
+        "bf16": {"enabled": precision == "bf16"},
+        "zero_optimization": zero,
+    }
+    if accumulator:
+        config["data_types"] = {"grad_accum_dtype": accumulator}
+    return {"ranks": ranks, "precision": precision, "config": config}
+
+
+def name(case: dict[str, Any]) -> str:
+    """A case in one line."""
+    config, zero = case["config"], case["config"]["zero_optimization"]
+    parts = [f"stage {zero['stage']}", f"{case['ranks']} ranks", case["precision"]]
+    parts += [f"{key} {zero[key]['device']}" for key in ("offload_optimizer", "offload_param") if key in zero]
+    if config["gradient_accumulation_steps"] > 1:
+        parts.append(f"accumulation {config['gradient_accumulation_steps']}")
+    if "data_types" in config:
+        parts.append(f"gradients accumulate in {config['data_types']['grad_accum_dtype']}")
+    return ", ".join(parts)
+
+
+# --- one rank ---------------------------------------------------------------------------------------------------
+
+
+def worker(rank: int, case: dict[str, Any], out: Path) -> None:
+    """Train two steps on this rank and write what was alive."""
+    import deepspeed
+    import torch
+    from transformers import AutoModelForCausalLM, LlamaConfig
+
+    deepspeed.init_distributed(dist_backend="gloo", verbose=False)
+    torch.manual_seed(0)
+    config = LlamaConfig(**{key: value for key, value in MODEL.items() if key not in ("model_type", "architectures")})
+    dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
+    if case["config"]["zero_optimization"]["stage"] == 3:
+        with deepspeed.zero.Init(config_dict_or_path=case["config"]):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    else:
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    engine, *_ = deepspeed.initialize(model=model, config=case["config"], model_parameters=model.parameters())
+    phases = {"initialize": _live(engine)}
+    ids = torch.randint(0, MODEL["vocab_size"], (1, 16))
+    for step in range(2):
+        for _ in range(case["config"]["gradient_accumulation_steps"]):
+            loss = engine(input_ids=ids, labels=ids).loss
+            engine.backward(loss)
+            del loss
+            if step == 1:
+                phases["backward"] = _live(engine)
+            engine.step()
+    phases["step"] = _live(engine)
+    out.write_text(json.dumps(phases))
+
+
+def _live(engine: Any) -> dict[str, int]:
+    """Bytes of live storages by kind, each storage once."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    kinds: dict[int, str] = {}
+    sizes: dict[int, int] = {}
+
+    def mark(value: Any, kind: str) -> None:
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            if storage.nbytes():
+                kinds.setdefault(storage.data_ptr(), kind)
+        elif isinstance(value, dict):
+            for inner in value.values():
+                mark(inner, kind)
+        elif isinstance(value, (list, tuple)):
+            for inner in value:
+                mark(inner, kind)
+
+    outer, inner = engine.optimizer, getattr(engine.optimizer, "optimizer", engine.optimizer)
+    for parameter in engine.module.parameters():
+        mark(getattr(parameter, "ds_tensor", None), "parameters")
+        mark(parameter.data, "parameters")
+    for attribute in ("bit16_groups_flat", "fp16_groups_flat", "param_groups_fp16_flat_cpu_memory"):
+        mark(getattr(outer, attribute, None), "parameters")
+    mark(getattr(outer, "lp_param_buffer", None), "parameters")
+    for attribute in ("single_partition_of_fp32_groups", "fp32_partitioned_groups_flat", "fp32_groups_flat",
+                      "fp32_groups", "fp32_groups_flat_partition"):  # fmt: skip
+        groups = getattr(outer, attribute, None) or []
+        mark(groups, "master_weights")
+        for group in groups:
+            for tensor in group if isinstance(group, list) else [group]:
+                mark(tensor.grad, "fp32_gradients")
+    mark({key: dict(value) for key, value in inner.state.items()}, "optimizer_states")
+    for parameter in engine.module.parameters():
+        mark(parameter.grad, "gradients")
+        mark(getattr(parameter, "grad_accum", None), "gradients")
+    for attribute in ("averaged_gradients", "all_grad_tensors", "grads_in_partition", "grad_partitions_flat_buffer",
+                      "fp32_groups_gradients_flat", "accumulated_grads_in_cpu"):  # fmt: skip
+        mark(getattr(outer, attribute, None), "gradients")
+    for bucket in getattr(outer, "ipg_buckets", {}).values():
+        mark(bucket.buffer, "buckets")
+    for attribute in ("temp_grad_buffer_for_cpu_offload", "temp_grad_buffer_for_gpu_offload",
+                      "param_buffer_of_bit16_for_cpu_offload_groups"):  # fmt: skip
+        mark(getattr(outer, attribute, None), attribute)
+    for value in gc.get_objects():
+        if isinstance(value, torch.Tensor) and value.device.type == "cpu" and type(value).__name__ != "FakeTensor":
+            try:
+                storage = value.untyped_storage()
+            except (RuntimeError, NotImplementedError):
+                continue
+            if storage.nbytes():
+                sizes[storage.data_ptr()] = storage.nbytes()
+    totals: dict[str, int] = {}
+    for pointer, size in sizes.items():
+        kind = kinds.get(pointer, "other")
+        totals[kind] = totals.get(kind, 0) + size
+    return totals
+
+
+# --- recording and comparing ------------------------------------------------------------------------------------
+
+
+def record(out: Path, only: str | None = None) -> None:
+    """Run every case (or those whose name contains ``only``) and write what each rank held."""
+    os.environ |= {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
+    _preload()
+    results = []
+    for index, case in enumerate(cases()):
+        if only and only not in name(case):
+            continue
+        print(f"{name(case)} …", file=sys.stderr, flush=True)
+        results.append({**case, "phases": _run(case, 29_500 + index)})
+    from importlib.metadata import version
+
+    versions = {package: version(package) for package in ("deepspeed", "torch", "transformers")}
+    out.write_text(json.dumps({"model": MODEL, "versions": versions, "cases": results}, indent=None) + "\n")
+
+
+def _preload() -> None:
+    """Import once, before the ranks are forked."""
+    import deepspeed  # noqa: F401
+    import transformers.models.llama.modeling_llama  # noqa: F401
+
+
+def _run(case: dict[str, Any], port: int) -> list[dict[str, dict[str, int]]]:
+    context = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [
+            context.Process(target=_rank, args=(rank, case, port, Path(folder) / str(rank)))
+            for rank in range(case["ranks"])
+        ]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join()
+        if any(process.exitcode for process in ranks):
+            raise RuntimeError(f"{name(case)}: {(Path(folder) / '0.err').read_text()[-3000:]}")
+        return [json.loads((Path(folder) / str(rank)).read_text()) for rank in range(case["ranks"])]
+
+
+def _rank(rank: int, case: dict[str, Any], port: int, out: Path) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(case["ranks"]),
+        "LOCAL_SIZE": str(case["ranks"]),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    with Path(f"{out}.err").open("w") as errors:
+        os.dup2(errors.fileno(), 1)
+        os.dup2(errors.fileno(), 2)
+        worker(rank, case, out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only")
+    parser.add_argument("--compare", type=Path)
+    options = parser.parse_args()
+    if options.compare:
+        from bench.deepspeed_compare import table
+
+        print(table(json.loads(options.compare.read_text())))
+    elif options.out:
+        record(options.out, options.only)
+    else:
+        parser.error("say --out or --compare")
+
+
+if __name__ == "__main__":
+    main()
