@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
+from lintfit.documents import python_edits
 from lintfit.findings import FileEdit
 from lintfit.settings import Provenance, Setting
 from lintfit.sources.flags import Flag
-from lintfit.sources.python import defaults, facts, modelling, training
+from lintfit.sources.python import defaults, facts, modelling, training, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import walk_module
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.state import Walk
-from lintfit.sources.script_model import ScriptFacts
+from lintfit.sources.script_model import Call, ScriptFacts, Statement
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
+
+
+AddFlag = Callable[[str, str], tuple[FileEdit, ...] | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +35,7 @@ class ScriptSource:
     settings: Mapping[str, Setting]
     reading: Reading = field(repr=False)
     walk: Walk = field(repr=False)
+    add_flag: AddFlag | None = field(default=None, repr=False)
 
     @property
     def dialect(self) -> str:
@@ -42,9 +47,37 @@ class ScriptSource:
         That is the flag on the launch line, the keyword in the script, a new keyword of the arguments object, or
         a dataclass default: the first of these that decides now.
         """
-        from lintfit.sources.python import writing
-
         return writing.write(self, name, value)
+
+    def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
+        """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
+        record = self.reading.calls.records.get(id(statement.call))
+        return writing.remove_statement(self, record) if record is not None else ()
+
+    def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
+        """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
+        record = self.reading.calls.records.get(id(call))
+        if record is None or not self.document.editable:
+            return ()
+        edits = python_edits.remove_keyword(self.document, record.node, name)
+        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+
+    def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
+        """The edits that make a call of the facts say ``name=code``."""
+        record = self.reading.calls.records.get(id(call))
+        if record is None or not self.document.editable:
+            return ()
+        edits = python_edits.set_keyword(self.document, record.node, name, code)
+        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+
+    def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that add a flag to the launch line; None where no launch line can be edited.
+
+        ``name`` is the field's; the flag is spelled as the script declares it.
+        """
+        if self.add_flag is None:
+            return None
+        return self.add_flag(self.walk.spelling.get(name, name), str(value))
 
 
 def read_script(
@@ -53,6 +86,7 @@ def read_script(
     env: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
     has_launch: bool = False,
+    add_flag: AddFlag | None = None,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -73,7 +107,7 @@ def read_script(
         guess = _read(walk_module(module, named, words, env or {}, library, True), calls, library, versions or {})
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes
-    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk)
+    return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
 
 
 def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions: Mapping[str, str]) -> Reading:

@@ -44,6 +44,8 @@ class Calls:
         self.document: Document = document
         self._file: PythonFile = document
         self._made: dict[int, Call] = {}
+        self.records: dict[int, Record] = {}
+        """The record of each call made, by the call's id."""
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.document, self._file.span(node))
@@ -115,6 +117,7 @@ class Calls:
             device_guarded=record.guarded,
         )
         self._made[id(record)] = made
+        self.records[id(made)] = record
         return made
 
     def parsed(self, made: Object) -> Call:
@@ -151,7 +154,7 @@ class Calls:
         """
         call = self.call(record)
         line = record.statement
-        if line is not None and len(line.body) == 1 and _is_whole(line.body[0], record.node):
+        if line is not None and is_whole(line, record.node):
             return Statement(call, Place(self.document, self._lines(line)))
         if isinstance(record.node.func, cst.Attribute):
             inner = self._file.span(record.node.func.value)
@@ -169,13 +172,15 @@ class Calls:
         return Span(start, end)
 
 
-def _is_whole(small: cst.BaseSmallStatement, node: cst.Call) -> bool:
-    """Whether a statement is nothing but this call on a name, or its assignment back to that name."""
-    if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Name | cst.Attribute):
+def is_whole(line: cst.SimpleStatementLine, node: cst.Call) -> bool:
+    """Whether a line is nothing but this call on a name, or its assignment back to that name."""
+    if len(line.body) != 1 or not isinstance(node.func, cst.Attribute):
         return False
+    if not isinstance(node.func.value, cst.Name | cst.Attribute):
+        return False
+    small = line.body[0]
     if isinstance(small, cst.Expr):
         return small.value is node
     if isinstance(small, cst.Assign) and small.value is node and len(small.targets) == 1:
-        target = small.targets[0].target
-        return target.deep_equals(node.func.value)
+        return small.targets[0].target.deep_equals(node.func.value)
     return False

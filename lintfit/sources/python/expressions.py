@@ -54,6 +54,7 @@ class Expressions:
     def __init__(self, module: cst.Module, walk: Walk) -> None:
         self.module = module
         self.walk = walk
+        self._texts: dict[int, str] = {}
         self._dispatch: dict[type[cst.CSTNode], Callable[[Any, Scope], Value]] = {
             cst.Name: self._name,
             cst.Attribute: self._attribute,
@@ -268,7 +269,10 @@ class Expressions:
 
     def guards(self, test: cst.BaseExpression, body: bool) -> bool:
         """Whether a branch under this test runs only without CUDA."""
-        return guards_device(self.module.code_for_node(test), body)
+        text = self._texts.get(id(test))
+        if text is None:
+            text = self._texts[id(test)] = self.module.code_for_node(test)
+        return guards_device(text, body)
 
     def under(self, test: cst.BaseExpression, holds: bool | None, guarded: bool, run: Callable[[], Value]) -> Value:
         """Run something one test further in."""
@@ -323,8 +327,10 @@ class Expressions:
 
     def _call(self, node: cst.Call, scope: Scope) -> Value:
         assigned = self.walk.assigned_to
-        self.walk.assigned_to = None
+        chained = isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Call)
+        self.walk.assigned_to = assigned if chained else None
         receiver, function, name = self._callee(node, scope)
+        self.walk.assigned_to = None
         passed, spreads = self._arguments(node, scope)
         branch = self.walk.branch
         record = Record(

@@ -263,8 +263,8 @@ class Interpreter(Expressions):
 
     def _if(self, node: cst.If, scope: Scope) -> Flow:
         test = self.eval(node.test, scope)
-        if isinstance(node.test, cst.Comparison) and "__name__" in self.module.code_for_node(node.test):
-            self._has_entry = True
+        if isinstance(node.test, cst.Comparison) and isinstance(node.test.left, cst.Name):
+            self._has_entry |= node.test.left.value == "__name__"
         known = operators.truth(test)
         orelse = node.orelse
         body = _body(node.body)

@@ -220,6 +220,9 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
             entry = parsers.argument_field(names, keywords, record.node)
             if entry is not None and walk.branch.taken is not False:
                 parser.fields[entry.name] = entry
+                long = [name.lstrip("-") for name in names if name.startswith("--")]
+                if long and "-" in long[0]:
+                    walk.spelling[entry.name] = long[0]
             return Unknown(record.node)
         case "add_argument_group" | "add_mutually_exclusive_group" | "add_subparsers" | "add_parser":
             return parser

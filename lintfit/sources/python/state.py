@@ -77,6 +77,8 @@ class Walk:
     """Whether anything was read from the command line."""
     parsed: list[Object] = field(default_factory=list)
     """The objects that it filled."""
+    spelling: dict[str, str] = field(default_factory=dict)
+    """How the script declares a flag whose name has dashes, by the field's name."""
     steps: int = 0
     branch: Branch = field(default_factory=Branch)
     frames: list[Frame] = field(default_factory=list)

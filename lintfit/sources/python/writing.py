@@ -2,12 +2,264 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import libcst as cst
+
+from lintfit.documents import python_edits
+from lintfit.documents.model import Edit
+from lintfit.findings import FileEdit
+from lintfit.settings import UNKNOWN
+from lintfit.sources.flags import Flag
+from lintfit.sources.python.library import is_arguments
+from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
+from lintfit.sources.python.values import Object, Record, Value, plain
+
 if TYPE_CHECKING:
-    from lintfit.findings import FileEdit
     from lintfit.sources.script import ScriptSource
 
+_TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
-def write(source: ScriptSource, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+Edits = tuple[FileEdit, ...]
+
+
+def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
+    """The edits that make the run say ``name = value``; None where this script and its launch line cannot."""
+    if not source.document.editable:
+        return None
+    writer = Writer(source)
+    match name:
+        case "forced_float32" if value is False:
+            return writer.drop_casts("fp32")
+        case "weights_dtype" if value in _TORCH:
+            return writer.weights(value)
+        case "attention":
+            return writer.load_argument("attn_implementation", value)
+        case "gradient_checkpointing":
+            return writer.checkpointing(value)
+        case "loss" if value == "liger":
+            return writer.argument(("use_liger_kernel",), True)
+        case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
+            return writer.argument((name,), value)
+        case _ if name in ARGUMENTS:
+            return writer.setting(name, value)
     return None
+
+
+def remove_statement(source: ScriptSource, record: Record) -> Edits:
+    """Drop a call that returns what it was called on: its statement, or its part of a longer expression."""
+    from lintfit.sources.python.calls import is_whole
+
+    document = source.document
+    line = record.statement
+    if line is not None and is_whole(line, record.node):
+        return _edits(source, python_edits.remove_statement(document, line))
+    place = source.reading.calls.statement(record).lines
+    return _edits(source, (Edit(place.span, ""),))
+
+
+def _edits(source: ScriptSource, edits: Iterable[Edit]) -> Edits:
+    return tuple(FileEdit(source.document.path, edit, source.document) for edit in edits)
+
+
+def _code(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+class Writer:
+    """Makes the edits for one source."""
+
+    def __init__(self, source: ScriptSource) -> None:
+        self.source = source
+        self.document = source.document
+        self.found = source.reading.found
+
+    def setting(self, name: str, value: Any) -> Edits | None:
+        """A field of the arguments object; without one, the argument of the hand-written loop that states it."""
+        if self.found.arguments is not None:
+            return self.argument(ARGUMENTS[name], value)
+        home = self.source.reading.homes.get(name)
+        if home is None or home.record is None:
+            if name == "gradient_accumulation_steps" and self.found.accelerator is not None:
+                return self.keyword(self.found.accelerator, name, _code(value))
+            return None
+        for passed in home.record.passed:
+            if passed.value.origin is home.origin:
+                return self.replace_value(passed.value, passed.node.value, value, _code(value))
+        return None
+
+    def argument(self, names: Sequence[str], value: Any) -> Edits | None:
+        """A field of the arguments object: where its value comes from now, else added."""
+        made = self.found.arguments
+        if made is None:
+            return None
+        name = next((candidate for candidate in names if candidate in made.attributes), names[0])
+        current = made.attributes.get(name)
+        if current is not None:
+            if _equal(plain(current), value):
+                return ()
+            if (written := self._existing(made, name, current, value)) is not None:
+                return written
+        return self._add(made, name, value)
+
+    def _existing(self, made: Object, name: str, current: Value, value: Any) -> Edits | None:
+        node = None
+        if made.call is not None and not made.parsed:
+            passed = next((p for p in made.call.passed if p.name == name and p.value is current), None)
+            node = passed.node.value if passed is not None and passed.node.star == "" else None
+        return self.replace_value(current, node, value, _code(value))
+
+    def replace_value(self, current: Value, node: cst.BaseExpression | None, value: Any, code: str) -> Edits | None:
+        """Change a value at its origin; ``node`` is the expression that stands for it in a call, where there is one.
+
+        A literal is replaced where it is written, anything computed where it is used.
+        """
+        origin = current.origin
+        if isinstance(origin, Flag):
+            return write_flag(origin, value)
+        if isinstance(origin, cst.CSTNode) and (added := self._flag_for(origin, value)) is not None:
+            return added
+        if isinstance(origin, cst.CSTNode) and self._is_plain(origin):
+            return _edits(self.source, python_edits.replace(self.document, origin, code))
+        if node is not None:
+            return _edits(self.source, python_edits.replace(self.document, node, code))
+        return None
+
+    def _is_plain(self, node: cst.CSTNode) -> bool:
+        """Whether an origin is a literal on its own: an argument, an assignment, a default, an item of a dict."""
+        literal = isinstance(node, cst.Integer | cst.Float | cst.SimpleString | cst.UnaryOperation) or (
+            isinstance(node, cst.Name) and node.value in ("True", "False", "None")
+        )
+        if not literal and not isinstance(node, cst.Attribute):
+            return False
+        try:
+            self.document.span(node)
+        except KeyError:
+            return False
+        parent = self.document.parent(node)
+        holders = cst.Arg | cst.Assign | cst.AnnAssign | cst.Param | cst.DictElement
+        return isinstance(parent, holders)
+
+    def _flag_for(self, node: cst.CSTNode, value: Any) -> Edits | None:
+        """A new flag on the launch line for a field whose default says nothing (None), or has no literal."""
+        nothing = isinstance(node, cst.Name) and node.value == "None"
+        if not nothing and self._is_plain(node):
+            return None
+        for made in self.source.walk.parsed:
+            for name, current in made.attributes.items():
+                if current.origin is node:
+                    return self.source.new_flag(name, value)
+        return None
+
+    def _add(self, made: Object, name: str, value: Any) -> Edits | None:
+        """State a field that nobody states: a keyword where the object is constructed, else a flag."""
+        if made.parsed:
+            return self.source.new_flag(name, value)
+        if made.call is None or made.call.spreads:
+            return None
+        if made.cls is not None and not is_arguments(made.library) and name not in made.attributes:
+            return None
+        return self.keyword(made.call, name, _code(value))
+
+    def keyword(self, record: Record, name: str, code: str) -> Edits:
+        return _edits(self.source, python_edits.set_keyword(self.document, record.node, name, code))
+
+    # -- the model -------------------------------------------------------------------------------------------
+
+    def load_argument(self, name: str, value: Any, code: str | None = None) -> Edits | None:
+        """An argument of the call that loads the trained model."""
+        load = self.found.trained_load
+        if load is None or load.name not in ("from_pretrained", "from_config"):
+            return None
+        passed = next((p for p in load.passed if p.name == name), None)
+        text = code if code is not None else _code(value)
+        if passed is None:
+            return None if load.spreads else self.keyword(load, name, text)
+        node = passed.node.value if passed.node.star == "" else None
+        if isinstance(passed.value.origin, cst.SimpleString):
+            text = _code(_TORCH.get(value, value))
+        return self.replace_value(passed.value, node, _TORCH.get(value, value), text)
+
+    def weights(self, value: str) -> Edits | None:
+        """The dtype that the model is loaded in; casts to another one go."""
+        load = self.found.trained_load
+        if load is None:
+            return self._weights_by_name(value)
+        name = next((n for n in ("dtype", "torch_dtype") if load.keyword(n) is not None), None)
+        if name is None:
+            known = self.source.reading.version("transformers")
+            name = "dtype" if known is not None and known >= (4, 56) else "torch_dtype"
+        setting = self.source.settings.get("weights_dtype")
+        loaded = setting.overrode[-1] if setting is not None and setting.overrode else setting
+        edits = self.drop_casts(*(other for other in _TORCH if other != value))
+        if loaded is not None and loaded.value == value and loaded.provenance.kind == "file":
+            return edits
+        written = self.load_argument(name, value, self._dtype_code(value))
+        return None if written is None else (*edits, *written)
+
+    def _weights_by_name(self, value: str) -> Edits | None:
+        """TRL's own loading: ``model_init_kwargs`` of its config."""
+        made = self.found.arguments
+        if made is None or made.call is None or made.parsed or "model_init_kwargs" in made.attributes:
+            return None
+        return self.keyword(made.call, "model_init_kwargs", f'{{"dtype": "{_TORCH[value]}"}}')
+
+    def _dtype_code(self, value: str) -> str:
+        for line in self.document.module.body if self.document.module is not None else ():
+            if isinstance(line, cst.SimpleStatementLine):
+                for small in line.body:
+                    if isinstance(small, cst.Import):
+                        for alias in small.names:
+                            if alias.evaluated_name == "torch":
+                                return f"{alias.evaluated_alias or 'torch'}.{_TORCH[value]}"
+        return _code(_TORCH[value])
+
+    def drop_casts(self, *targets: str) -> Edits:
+        """Delete the casts of the whole model to these dtypes that this run makes."""
+        edits: list[FileEdit] = []
+        seen: set[int] = set()
+        for record, target in self.found.casts:
+            if target in targets and record.taken is True and not record.guarded and id(record.node) not in seen:
+                seen.add(id(record.node))
+                edits.extend(remove_statement(self.source, record))
+        return tuple(edits)
+
+    def checkpointing(self, value: Any) -> Edits | None:
+        """Gradient checkpointing: the arguments' field, else a call on the model after it is loaded."""
+        if self.found.arguments is not None:
+            return self.argument(self._checkpointing_names(), value)
+        load = self.found.trained_load
+        if value is not True or load is None or load.statement is None or load.assigned_to is None:
+            return None
+        line = load.statement
+        if len(line.body) != 1:
+            return None
+        code = f"{load.assigned_to}.gradient_checkpointing_enable()"
+        return _edits(self.source, python_edits.insert_statement_after(self.document, line, code))
+
+    def _checkpointing_names(self) -> tuple[str, ...]:
+        """``gradient_checkpointing`` in every version below 6; its new name only where it is used already."""
+        made = self.found.arguments
+        if made is not None and CHECKPOINTING[0] in made.attributes:
+            return CHECKPOINTING
+        return tuple(reversed(CHECKPOINTING))
+
+
+def write_flag(flag: Flag, value: Any) -> Edits | None:
+    """Give a flag of the launch line another value."""
+    text = str(value)
+    if flag.write is not None:
+        return flag.write(text)
+    document = flag.document
+    if flag.value_place is not None:
+        return (FileEdit(document.path, Edit(flag.value_place.span, text), document),)
+    if value is False:
+        return (FileEdit(document.path, Edit(flag.place.span, ""), document),)
+    return None
+
+
+def _equal(left: Any, right: Any) -> bool:
+    return left is not UNKNOWN and type(left) is type(right) and bool(left == right)
