@@ -155,6 +155,8 @@ def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
             return ("fabric", index, index + 2) if following in ("run", "run model") else None
         if _PYTHON.fullmatch(name):
             return "python", index, index + 1
+        if name.endswith(".py") and (wrapped or index == 0):
+            return "python", index, index
         wrapped = wrapped or name in _WRAPPERS
         if not wrapped:
             return None
@@ -202,7 +204,11 @@ def _with_script(
 ) -> Invocation | None:
     if index >= len(words):
         return None
-    script = words[index]
+    script, own = words[index], arguments(words[index + 1 :])
+    if launcher == "fabric":
+        # Click takes an option of its own from anywhere on the line.
+        mine = {option.name: option for option in own if option.name in _GRAMMARS["fabric"].valued}
+        options, own = {**options, **mine}, tuple(option for option in own if option.name not in mine)
     inner = _separator(words, index) if launcher == "python" else None
     if inner is not None:
         return take_apart(words[inner:])
@@ -212,7 +218,7 @@ def _with_script(
         options=options,
         script=script,
         module=module,
-        arguments=arguments(words[index + 1 :]),
+        arguments=own,
         positional=_positional(words[index + 1 :]),
         opaque=opaque,
         prefix=tuple(words[:program]),
@@ -220,11 +226,18 @@ def _with_script(
 
 
 def _separator(words: Sequence[Word], index: int) -> int | None:
-    """Where a command begins that a submitting script (``python submit.py … -- torchrun …``) takes behind ``--``."""
+    """Where the last command begins that a submitting script takes behind ``--``.
+
+    ``submit.py … -- setup.sh \\&\\& torchrun …`` is how several of them are joined.
+    """
+    found: int | None = None
+    behind = False
     for position in range(index, len(words) - 1):
-        if words[position].value == "--" and take_apart(words[position + 1 :]) is not None:
-            return position + 1
-    return None
+        text = words[position].value
+        behind = behind or text == "--"
+        if behind and text in ("--", "&&", ";") and take_apart(words[position + 1 :]) is not None:
+            found = position + 1
+    return found
 
 
 def _own_options(grammar: _Grammar, words: Sequence[Word], index: int) -> tuple[dict[str, Option], int, bool]:

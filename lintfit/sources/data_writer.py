@@ -22,19 +22,22 @@ Assignments = dict[KeyPath, Any]
 """Values by key path, in the order in which they are carried out: a parent before what goes into it."""
 
 
-def edits(document: DataDocument, assignments: Mapping[KeyPath, Any]) -> tuple[FileEdit, ...]:
-    """The edits of ``document`` that carry out all assignments.
+def edits(document: DataDocument, assignments: Mapping[KeyPath, Any]) -> tuple[FileEdit, ...] | None:
+    """The edits of ``document`` that carry out all assignments; None where its text cannot take one of them.
 
     Each assignment sees the result of those before it, so that two of them may add to the same new mapping.
     What is already so makes no edit.
     """
-    from lintfit.documents.data_edits import remove, set_value
+    from lintfit.documents.data_edits import CannotEdit, remove, set_value
     from lintfit.documents.edits import apply
 
     pieces = Pieces.whole(len(document.text))
     current = document
     for path, value in assignments.items():
-        step = remove(current, path) if value is REMOVE else set_value(current, path, value)
+        try:
+            step = remove(current, path) if value is REMOVE else set_value(current, path, value)
+        except CannotEdit:
+            return None
         if not step:
             continue
         pieces.apply(step)

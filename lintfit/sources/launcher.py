@@ -26,17 +26,27 @@ def _names(text: str) -> frozenset[str]:
 
 _NAME = re.compile(r"[^a-z]+")
 _TRAINS = _names("""
-    clm cpt distill dpo finetune finetuning fine ft grpo kto lora mlm orpo posttrain ppo pretrain pretraining qlora
-    reinforce reward rlhf rloo rm sft train trainer training tune
+    clm cpt distill dpo finetune finetuning grpo kto mlm orpo posttrain ppo pretrain pretraining reinforce rlhf rloo
+    sft train trainer training tune
     """)
+"""Words in the name of a script that trains."""
+
+_MAY_TRAIN = _names("fine ft lora qlora reward rm tune")
+"""Words that do so only where nothing else is said."""
+
 _DOES_NOT = _names("""
-    api app benchmark chat check cli convert conversion data dataset demo download embed eval evaluate evaluation
-    export gather generate generation gradio infer inference merge plot predict prepare preprocess process push
-    quantize sample score serve server test tests tokenize upload vllm web webui
+    api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
+    evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
+    preprocess process push quantize sample score serve server submit test tests tokenize upload vllm web webui
     """)
+"""Words in the name of a script that does something else."""
+
+_PREPARES = _names("convert download merge prepare preprocess submit tokenize")
+"""First words of such a name that say so whatever the flags are."""
+
 _TRAINING_FLAGS = _names("""
-    deepspeed deepspeed_config do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr
-    num_train_epochs per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
+    do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr num_train_epochs
+    per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
     """)
 
 
@@ -173,17 +183,21 @@ def _set_flag(
 
 
 def _trains(invocation: Invocation) -> bool:
-    """Whether a command looks like a training: by its flags, else by its script's name.
+    """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
 
-    A distributed launcher counts unless the name says something else, plain python only if the name says so.
+    Where neither tells, a distributed launcher counts and plain python does not.
     """
-    if any(option.name in _TRAINING_FLAGS for option in invocation.arguments):
-        return True
+    flags = {option.name for option in invocation.arguments}
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
-    parts = set(_NAME.split(name.removesuffix(".py")))
-    if parts & _DOES_NOT and not parts & _TRAINS:
+    parts = _NAME.split(name.removesuffix(".py"))
+    if parts[0] in _PREPARES:
         return False
-    return bool(parts & _TRAINS) if invocation.launcher == "python" else True
+    if flags & _TRAINING_FLAGS:
+        return True
+    for part in parts:
+        if part in _TRAINS or part in _DOES_NOT:
+            return part in _TRAINS
+    return invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts)
 
 
 def _script_path(invocation: Invocation) -> str | None:
