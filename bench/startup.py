@@ -119,9 +119,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
     repeats = parser.parse_args().repeats
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled, too
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "compiled")
         prepare(folder)
         timed = commands(folder)
         for command in timed.values():

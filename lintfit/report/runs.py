@@ -54,21 +54,20 @@ def short_line(result: RunResult, view: View) -> Line:
     line: Line = [(result.run.id, "path"), (" ", "")]
     if estimate is None:
         return [*line, ("memory unknown", "note")]
-    return [*line, *_verdict(estimate), (f" · {what_runs(result.run)}", "")]
+    return [*line, *_verdict(estimate), (f" · {' · '.join(what_runs(result.run))}", "")]
 
 
 def header(run: Run, view: View) -> list[Line]:
     """The launch, then what runs on what."""
     lines: list[Line] = [[(run.id, "path")]]
-    if described := what_runs(run):
-        lines += wrapped([("  ", "")], described, view.width, 4)
+    lines += flowed([[(part, "")] for part in what_runs(run)], view.width, "  ", " · ")
     if run.spec is not None:
-        lines += wrapped([("  ", "")], _batch(run.spec), view.width, 4)
+        lines += flowed([[(part, "")] for part in _batch(run.spec)], view.width, "  ", " · ")
     return lines
 
 
-def what_runs(run: Run) -> str:
-    """``Llama-3-8B (8.0 B) · LoRA r=16 · weights bf16 · DDP · 8 × RTX 3090``; what is unknown is left out."""
+def what_runs(run: Run) -> list[str]:
+    """``Llama-3-8B (8.0 B)``, ``LoRA r=16``, ``weights bf16``, ``DDP``, ``8 × RTX 3090``; the unknown is left out."""
     hardware = run.hardware
     facts = run.facts or (run.spec.facts if run.spec else None)
     model = f"{facts.name} ({facts.parameters / 1e9:.1f} B)" if facts else _text(run.value("model"))
@@ -77,7 +76,7 @@ def what_runs(run: Run) -> str:
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
     spec = run.spec
     parts = [model, *(_method(spec) if spec else []), engine(spec) if spec else _stated_engine(run), f"{cards}{nodes}"]
-    return " · ".join(part for part in parts if part)
+    return [part for part in parts if part]
 
 
 def _text(value: Any) -> str:
@@ -112,7 +111,7 @@ def _stated_engine(run: Run) -> str:
     return f"ZeRO-{stage}" if stage is not None else _text(run.value("engine"))
 
 
-def _batch(spec: Spec) -> str:
+def _batch(spec: Spec) -> list[str]:
     checkpointing = spec.gradient_checkpointing
     stated = checkpointing if isinstance(checkpointing, str) else _said(checkpointing)
     ranks = spec.data_parallel
@@ -121,7 +120,7 @@ def _batch(spec: Spec) -> str:
         f"batch {effective} = micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
         f" × {ranks} {'rank' if ranks == 1 else 'ranks'}"
     )
-    return f"{batch} · {spec.seq_len} tokens · gradient checkpointing {stated}"
+    return [batch, f"{spec.seq_len} tokens", f"gradient checkpointing {stated}"]
 
 
 def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> list[Line]:
@@ -129,7 +128,7 @@ def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> li
     peak = estimate.peak_moment.components
     lines: list[Line] = [[("  memory of one GPU: ", ""), *_verdict(estimate)]]
     lines.append([("  ", ""), *bar(peak, estimate.capacity_bytes, scale)])
-    lines += _flowed(legend(peak), view.width, 2)
+    lines += flowed(legend(peak), view.width, "  GiB: ", "  ")
     phase = PHASE_WORDS.get(estimate.peak_moment.phase, estimate.peak_moment.phase)
     spread = f"likely {gib(estimate.peak.likely)}, from {gib(estimate.peak.low)} to {gib(estimate.peak.high)} GiB"
     host = f"; {_host(estimate)}" if estimate.host.peak or estimate.host.nvme else ""
@@ -156,16 +155,17 @@ def _host(estimate: Estimate) -> str:
     return f"{host}{of} GiB a node{nvme}"
 
 
-def _flowed(entries: list[Line], width: int, indent: int) -> list[Line]:
-    """Entries next to each other, as many to a line as fit."""
-    lines: list[Line] = [[(" " * indent, ""), ("GiB: ", "dim")]] if entries else []
-    used = indent + len("GiB: ")
+def flowed(entries: list[Line], width: int, first: str, separator: str) -> list[Line]:
+    """Entries next to each other, as many to a line as fit; further lines are indented like the first."""
+    lines: list[Line] = []
+    used = 0
     for entry in entries:
-        size = sum(cells(text) for text, _ in entry) + 2
-        if used + size > width:
-            lines.append([(" " * (indent + len("GiB: ")), "")])
-            used = indent + len("GiB: ")
-        lines[-1] += [*entry, ("  ", "")]
+        size = cells(separator) + sum(cells(text) for text, _ in entry)
+        if lines and used + size <= width:
+            lines[-1] += [(separator, ""), *entry]
+        else:
+            lines.append([(" " * cells(first) if lines else first, ""), *entry])
+            used = cells(first) - cells(separator)
         used += size
     return lines
 
@@ -237,9 +237,10 @@ def _costs(result: RunResult, view: View) -> list[Line]:
     lines += wrapped([("  = ", "gutter"), ("cost: ", "note")], time, view.width, 4)
     match str(plan.applicability):
         case "safe":
-            apply = "`lintfit check --fix` carries it out"
+            apply = "`--fix` carries it out, `--diff` shows it"
         case "unsafe":
-            apply = "`lintfit check --fix --unsafe-fixes` carries it out (unsafe: it may change how the run trains)"
+            flags = "`--fix --unsafe-fixes` carries it out, `--diff --unsafe-fixes` shows it"
+            apply = f"{flags} (unsafe: it may change how the run trains)"
         case _:
             apply = "to be carried out by hand"
     return [*lines, *wrapped([("  = ", "gutter"), ("help: ", "help")], apply, view.width, 4)]

@@ -113,15 +113,12 @@ def _label(related: Related) -> Label:
 
 
 def _advice(finding: Finding, gutter: int, view: View, run: RunResult | None) -> list[Line]:
-    lines: list[Line] = []
-    if finding.help:
-        lines += _equals("help", "help", finding.help, gutter, view)
     fix = finding.fix
     if fix is None:
-        return lines
+        return _equals("help", "help", finding.help, gutter, view) if finding.help else []
     if run is not None and run.plan is not None and fix is run.plan.fix:
-        return [*lines, *_equals("help", "help", "the plan below makes it fit", gutter, view)]
-    lines += _equals("help", "help", fix.message, gutter, view)
+        return _equals("help", "help", "the plan below makes it fit", gutter, view)
+    lines = _equals("help", "help", fix.message, gutter, view)
     lines += diff_lines(fix.edits, gutter, view.width, finding.place.document)
     if fix.applicability is Applicability.UNSAFE:
         note = "this fix is unsafe: it may change how the run trains; `--fix --unsafe-fixes` applies it"
