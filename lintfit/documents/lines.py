@@ -1,0 +1,38 @@
+"""Lines of a text, by offset. Only ``\\r\\n``, ``\\r`` and ``\\n`` break a line."""
+
+from __future__ import annotations
+
+import re
+
+_BREAK = re.compile(r"\r\n|\r|\n")
+_BLANKS = re.compile(r"[ \t]*")
+_REST = re.compile(r"[ \t]*(?:(?:#|//)[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/[ \t]*)?(?=[\r\n]|\Z)")
+
+
+def line_start(text: str, offset: int) -> int:
+    """Where the line that ``offset`` stands on begins."""
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def line_end(text: str, offset: int, breaks: bool = True) -> int:
+    """Where the line that ``offset`` stands on ends: behind its line break, or before it."""
+    found = _BREAK.search(text, offset)
+    if found is None:
+        return len(text)
+    return found.end() if breaks else found.start()
+
+
+def indentation(text: str, offset: int) -> str:
+    """The blanks at the start of the line that ``offset`` stands on."""
+    match = _BLANKS.match(text, line_start(text, offset))
+    return match.group() if match else ""
+
+
+def starts_line(text: str, offset: int) -> bool:
+    """Whether only blanks stand before ``offset`` on its line."""
+    return not text[line_start(text, offset) : offset].strip(" \t")
+
+
+def rest_is_blank(text: str, offset: int) -> bool:
+    """Whether behind ``offset`` the line holds nothing but blanks and a comment (``#``, ``//`` or ``/* */``)."""
+    return _REST.match(text, offset) is not None

@@ -1,0 +1,291 @@
+"""How a change of a YAML document is written: the splices behind :mod:`lintfit.documents.data_edits`."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line
+from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
+from lintfit.documents.yaml11 import is_plain_string
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*(?: [A-Za-z0-9_./+@=-]+)*")
+_COLON = re.compile(r"[ \t\r\n]*:")
+_COMMA = re.compile(r"(?:[ \t\r\n]|(?<=[ \t\r\n])#[^\r\n]*)*(,)")
+_DEFAULT_UNIT = "  "
+
+
+def replaced(document: DataDocument, steps: list[Node], value: Any) -> tuple[Edit, ...]:
+    """Edits that put ``value`` in the place of the last node of ``steps``."""
+    node, text = steps[-1], document.text
+    if len(steps) == 1:
+        return _new_root(document, node, value)
+    flow = any(_flow(document, step) for step in steps[:-1])
+    block_before = node.shape != "scalar" and not _flow(document, node) and not text.startswith("*", node.span.start)
+    nested = isinstance(value, (dict, list)) and bool(value) and not flow
+    if not nested and not block_before:
+        new = _inline(document, value, like=document.slice(node.span))
+        needs_blank = node.span.start == node.span.end and not text[node.span.start - 1 : node.span.start].isspace()
+        return (Edit(node.span, (" " if needs_blank else "") + new),)
+    after = _indicator_end(document, steps)
+    if not nested:
+        return _collapsed(document, after, node, _inline(document, value, like=""))
+    indent = _item_column(document, steps) + _unit(document)
+    return _unfolded(document, after, node, _block(document, value, indent))
+
+
+def _new_root(document: DataDocument, node: Node, value: Any) -> tuple[Edit, ...]:
+    newline = document.file.newline
+    if isinstance(value, (dict, list)) and value:
+        new = _block(document, value, "")
+    else:
+        new = _inline(document, value, like="")
+    if node.span.start == node.span.end:
+        # Nothing but comments: the value goes below them.
+        text = document.text
+        lead = "" if not text or text.endswith(("\n", "\r")) else newline
+        return (Edit(Span(len(text), len(text)), lead + new + newline),)
+    return (Edit(node.span, new),)
+
+
+def _collapsed(document: DataDocument, after: int, node: Node, new: str) -> tuple[Edit, ...]:
+    """A block collection becomes a scalar on its key's line; a comment on that line stays."""
+    line = line_end(document.text, after, breaks=False)
+    if line < node.span.start:
+        return (Edit(Span(after, after), " " + new), Edit(Span(line, node.span.end), ""))
+    return (Edit(node.span, new),)
+
+
+def _unfolded(document: DataDocument, after: int, node: Node, block: str) -> tuple[Edit, ...]:
+    """A value becomes a block collection on the lines below its key; a comment on the key's line stays."""
+    text, newline = document.text, document.file.newline
+    start = line_start(text, node.span.start)
+    if starts_line(text, node.span.start) and node.span.start > after:
+        return (Edit(Span(start, node.span.end), block),)
+    if rest_is_blank(text, node.span.end):
+        end = line_end(text, node.span.end, breaks=False)
+        blanks = max(after, node.span.start - (1 if text[node.span.start - 1 : node.span.start] == " " else 0))
+        if node.span.end == end:
+            return (Edit(Span(min(blanks, node.span.start), end), newline + block),)
+        return (Edit(Span(min(blanks, node.span.start), node.span.end), ""), Edit(Span(end, end), newline + block))
+    return (Edit(Span(after, node.span.end), newline + block),)
+
+
+def added(document: DataDocument, steps: list[Node], step: str | int, value: Any) -> tuple[Edit, ...]:
+    """Edits that add an entry (or element) to the last node of ``steps``, behind its last one."""
+    node, text = steps[-1], document.text
+    if any(_flow(document, item) for item in steps):
+        return _added_in_flow(document, node, step, value)
+    first = _own(node)[0]
+    column = " " * (first.start - line_start(text, first.start)) if node.entries else _dash_column(document, node)
+    if isinstance(step, str):
+        lines = column + _entry(document, step, value, column)
+    else:
+        lines = _block(document, [value], column)
+    end = line_end(text, max(node.span.end, first.end))
+    newline = document.file.newline
+    if text[:end].endswith(("\n", "\r")):
+        return (Edit(Span(end, end), lines + newline),)
+    return (Edit(Span(end, end), newline + lines),)
+
+
+def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: Any) -> tuple[Edit, ...]:
+    text = document.text
+    new = _inline(document, value, like="", flow=True)
+    if isinstance(step, str):
+        new = f"{key_text(document, step, '')}: {new}"
+    items = _own(node)
+    if not items:
+        return (Edit(Span(node.span.start + 1, node.span.start + 1), new),)
+    last = items[-1]
+    comma = _COMMA.match(text, last.end, node.span.end)
+    if starts_line(text, last.start):
+        line = document.file.newline + indentation(text, last.start) + new
+        after = comma.end() if comma else last.end
+        end = line_end(text, after, breaks=False) if rest_is_blank(text, after) else after
+        if comma:
+            return (Edit(Span(end, end), line + ","),)
+        if end == last.end:
+            return (Edit(Span(end, end), "," + line),)
+        return (Edit(Span(last.end, last.end), ","), Edit(Span(end, end), line))
+    return (Edit(Span(last.end, last.end), f", {new}"),)
+
+
+def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:
+    """Edits that take the last node of ``steps`` out of the one before it, and all entries of its key."""
+    node, parent = steps[-1], steps[-2]
+    entries = [entry for entry in parent.entries if entry.span in _own(parent)]
+    if parent.shape == "mapping":
+        key = next(entry.key for entry in parent.entries if entry.value is node)
+        gone = [entry.span for entry in entries if entry.key == key]
+    else:
+        gone = [node.span]
+    if any(_flow(document, step) for step in steps[:-1]):
+        return tuple(_removed_in_flow(document, parent, span) for span in gone)
+    if len(gone) == len(_own(parent)) and not _has_merge(document, parent):
+        # A mapping without entries is no mapping any more: it must say that it is empty.
+        empty = "{}" if parent.shape == "mapping" else "[]"
+        if len(steps) == 2:
+            return (Edit(parent.span, empty),)
+        return _collapsed(document, _indicator_end(document, steps[:-1]), parent, empty)
+    return tuple(_removed_lines(document, parent, span) for span in gone)
+
+
+def _removed_lines(document: DataDocument, parent: Node, span: Span) -> Edit:
+    text = document.text
+    if parent.shape == "sequence":
+        dash = text.rfind("-", 0, span.start + (span.start == span.end))
+        start = dash if dash >= 0 else span.start
+    else:
+        start = span.start
+    end = line_end(text, span.end)
+    if starts_line(text, start):
+        return Edit(Span(line_start(text, start), end), "")
+    # The first entry behind a dash: the next one moves up to its place.
+    items = _own(parent)
+    index = items.index(span)
+    following = items[index + 1].start if index + 1 < len(items) else span.end
+    if parent.shape == "sequence" and index + 1 < len(items):
+        following = text.rfind("-", 0, following)
+    return Edit(Span(start, following), "")
+
+
+def _removed_in_flow(document: DataDocument, parent: Node, span: Span) -> Edit:
+    text, items = document.text, _own(parent)
+    index = items.index(span)
+    comma = _COMMA.match(text, span.end, parent.span.end)
+    after = comma.end() if comma else span.end
+    if starts_line(text, span.start) and rest_is_blank(text, after):
+        return Edit(Span(line_start(text, span.start), line_end(text, after)), "")
+    if index + 1 < len(items):
+        following = items[index + 1].start
+        return Edit(Span(span.start, following if "\n" not in text[after:following] else after), "")
+    if index and "#" not in text[items[index - 1].end : span.start]:
+        return Edit(Span(items[index - 1].end, span.end), "")
+    return Edit(Span(span.start, after), "")
+
+
+def key_text(document: DataDocument, key: str, like: str) -> str:
+    """A key, quoted where it must be or where the key ``like`` is in the source."""
+    return _string(document, key, like)
+
+
+def _entry(document: DataDocument, key: str, value: Any, indent: str) -> str:
+    name = key_text(document, key, "")
+    if isinstance(value, (dict, list)) and value:
+        return f"{name}:{document.file.newline}{_block(document, value, indent + _unit(document))}"
+    return f"{name}: {_inline(document, value, like='')}"
+
+
+def _block(document: DataDocument, value: dict[str, Any] | list[Any], indent: str) -> str:
+    """A collection in block style, every line indented; no line break at its end."""
+    newline = document.file.newline
+    if isinstance(value, dict):
+        return newline.join(indent + _entry(document, key, item, indent) for key, item in value.items())
+    lines = []
+    for item in value:
+        if isinstance(item, (dict, list)) and item:
+            lines.append(f"{indent}- {_block(document, item, indent + '  ')[len(indent) + 2 :]}")
+        else:
+            lines.append(f"{indent}- {_inline(document, item, like='')}")
+    return newline.join(lines)
+
+
+def _inline(document: DataDocument, value: Any, like: str, flow: bool = False) -> str:
+    if isinstance(value, dict):
+        inner = (f"{key_text(document, key, '')}: {_inline(document, item, '', True)}" for key, item in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_inline(document, item, "", True) for item in value) + "]"
+    if isinstance(value, str):
+        return _string(document, value, like)
+    return _number(value)
+
+
+def _number(value: float | bool | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    # YAML 1.1 wants a dot before the exponent: 1e-05 would be a string.
+    mantissa, mark, exponent = repr(value).partition("e")
+    return mantissa + (".0" if mark and "." not in mantissa else "") + mark + exponent
+
+
+def _string(document: DataDocument, value: str, like: str) -> str:
+    quote = like[:1] if like[:1] in ("'", '"') else ""
+    if not quote and _PLAIN.fullmatch(value) and is_plain_string(value):
+        return value
+    if not value.isprintable() or quote == '"':
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _own(node: Node) -> list[Span]:
+    if node.shape == "sequence":
+        return [element.span for element in node.elements]
+    return [entry.span for entry in node.entries if node.span.start <= entry.key_span.start < node.span.end]
+
+
+def _has_merge(document: DataDocument, node: Node) -> bool:
+    return len(_own(node)) < len(node.entries)
+
+
+def _flow(document: DataDocument, node: Node) -> bool:
+    return node.shape != "scalar" and document.text[node.span.start : node.span.start + 1] in ("{", "[")
+
+
+def _holder(parent: Node, node: Node) -> Entry | None:
+    return next((entry for entry in reversed(parent.entries) if entry.value is node), None)
+
+
+def _indicator_end(document: DataDocument, steps: list[Node]) -> int:
+    """Behind the ``:`` or ``-`` that introduces the last node of ``steps``."""
+    node, text = steps[-1], document.text
+    entry = _holder(steps[-2], node)
+    if entry is not None:
+        colon = _COLON.match(text, entry.key_span.end)
+        return colon.end() if colon else entry.key_span.end
+    return text.rfind("-", 0, node.span.start + (node.span.start == node.span.end)) + 1
+
+
+def _dash_column(document: DataDocument, node: Node) -> str:
+    start = node.span.start
+    return " " * (start - line_start(document.text, start))
+
+
+def _item_column(document: DataDocument, steps: list[Node]) -> str:
+    """The blanks up to the column of the entry or dash that holds the last node of ``steps``."""
+    entry = _holder(steps[-2], steps[-1])
+    start = entry.key_span.start if entry is not None else _indicator_end(document, steps) - 1
+    return " " * (start - line_start(document.text, start))
+
+
+def _unit(document: DataDocument) -> str:
+    """What one level of nesting is indented by in this file."""
+    if document.root is not None:
+        for _, node in document.root.walk():
+            for entry in node.entries:
+                value = entry.value
+                if value.entries and starts_line(document.text, value.span.start):
+                    inner = indentation(document.text, value.span.start)
+                    outer = indentation(document.text, entry.key_span.start)
+                    if inner.startswith(outer) and len(inner) > len(outer):
+                        return inner[len(outer) :]
+    return _DEFAULT_UNIT
