@@ -6,7 +6,7 @@ is carried out in memory, read again and estimated again. A plan that does not t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,8 +26,6 @@ _ATTEMPTS = 6
 
 _MORE_CARDS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
-_SHOWN_SETTINGS = ("forced_float32", "deepspeed", "engine", "full_load_dtype")
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -45,33 +43,40 @@ class _Fitting:
     estimate: Estimate
     step_time: float
 
-    @property
-    def rank(self) -> tuple[int, bool, float, int]:
-        host_unknown = self.spec.host_memory_bytes is None and self.spec.offload_optimizer != "none"
-        applicability = list(Applicability).index(self.candidate.applicability)
-        return applicability, host_unknown, self.step_time, len(self.candidate.made)
-
 
 def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     """What would make the run fit. The run must have a spec whose estimate does not fit."""
     assert run.spec is not None
-    fitting = sorted(_fitting(run, run.spec), key=lambda found: found.rank)
-    if not fitting:
-        return Outcome(None, _ladder_rejected(run, run.spec, {}), _shortfall(run, run.spec))
-    for found in fitting[:_ATTEMPTS]:
+    shown: Plan | None = None
+    for attempt, found in enumerate(_fitting(run, run.spec)):
         confirmed = _confirmed(run, found, workspace, cli)
         if confirmed is not None:
             return Outcome(confirmed, confirmed.rejected)
-    shown = _displayed(run, fitting[0])
-    return Outcome(shown, shown.rejected)
+        shown = shown or _displayed(run, found)
+        if attempt + 1 == _ATTEMPTS:
+            break
+    if shown is not None:
+        return Outcome(shown, shown.rejected)
+    return Outcome(None, _ladder_rejected(run.spec, {}), _shortfall(run, run.spec))
 
 
 def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
-    for candidate in candidates(run):
-        changed = changed_spec(spec, candidate.changes)
+    """The candidates that fit, best first. Estimates are made only as far as they are asked for."""
+    ranked = sorted(
+        ((candidate, changed_spec(spec, candidate.changes)) for candidate in candidates(run)),
+        key=lambda pair: _rank(spec, *pair),
+    )
+    for candidate, changed in ranked:
         result = estimate(changed)
         if _suffices(result):
             yield _Fitting(candidate, changed, result, relative_step_time(spec, changed))
+
+
+def _rank(spec: Spec, candidate: Candidate, changed: Spec) -> tuple[int, bool, float, int]:
+    """Safety first, then what does not rest on an unknown host, then step time, then the number of changes."""
+    host_unknown = changed.host_memory_bytes is None and changed.offload_optimizer != "none"
+    applicability = list(Applicability).index(candidate.applicability)
+    return applicability, host_unknown, relative_step_time(spec, changed), len(candidate.made)
 
 
 def _suffices(result: Estimate) -> bool:
@@ -93,7 +98,7 @@ def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) ->
     steps = tuple(_steps(run, found, carried))
     message = "; ".join(_describe(step) for step in steps)
     fix = Fix(message, applicability, carried.edits, dict(found.candidate.changes))
-    rejected = _ladder_rejected(run, run.spec, found.candidate.changes)
+    rejected = _ladder_rejected(run.spec, found.candidate.changes)
     return Plan(applicability, steps, result, relative_step_time(run.spec, carried.run.spec), fix, rejected)
 
 
@@ -103,7 +108,7 @@ def _displayed(run: Run, found: _Fitting) -> Plan:
     steps = tuple(_steps(run, found, None))
     message = "; ".join(_describe(step) for step in steps)
     fix = Fix(message, Applicability.DISPLAY, (), dict(found.candidate.changes))
-    rejected = _ladder_rejected(run, run.spec, found.candidate.changes)
+    rejected = _ladder_rejected(run.spec, found.candidate.changes)
     return Plan(Applicability.DISPLAY, steps, found.estimate, found.step_time, fix, rejected)
 
 
@@ -116,11 +121,8 @@ def _steps(run: Run, found: _Fitting, carried: Carried | None) -> Iterator[Step]
     places = carried.places if carried is not None else {}
     edits = carried.edits if carried is not None else ()
     for name, after in found.candidate.changes.items():
-        before = False if name == "engine" else getattr(run.spec, name, None)
-        if name in ("full_load_dtype", "forced_float32") or (name != "forced_float32" and before == after):
-            continue
-        before = getattr(run.spec, name)
-        if before == after:
+        before = getattr(run.spec, name, after)
+        if name == "full_load_dtype" or before == after:
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
         in_config = name in ("engine", "zero_stage", "offload_optimizer", "offload_param")
@@ -137,16 +139,14 @@ def _describe(step: Step) -> str:
 
 
 def _shown(value: Any) -> str:
-    return (
-        {True: "on", False: "off", None: "none"}.get(value, str(value))
-        if not isinstance(value, int) or isinstance(value, bool)
-        else str(value)
-    )
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)
 
 
-def _ladder_rejected(run: Run, spec: Spec, changes: dict[str, Any] | Any) -> tuple[Rejected, ...]:
+def _ladder_rejected(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
     """The rungs of ZeRO below the plan's own that do not fit, with everything else as in the plan."""
-    if run.spec is None or spec.data_parallel < 2:
+    if spec.data_parallel < 2:
         return ()
     goal = tuple(
         changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
@@ -163,15 +163,15 @@ def _ladder_rejected(run: Run, spec: Spec, changes: dict[str, Any] | Any) -> tup
     return tuple(found)
 
 
-def _precision(spec: Spec, changes: Any) -> str:
-    stated = changes.get("mixed_precision", spec.mixed_precision)
+def _precision(spec: Spec, changes: Mapping[str, Any]) -> str:
+    stated = str(changes.get("mixed_precision", spec.mixed_precision))
     return stated if stated != "no" else "bf16"
 
 
 def _shortfall(run: Run, spec: Spec) -> str:
     """What is missing when nothing fits: GiB on these cards at the least, and the number of cards that would do."""
-    smallest = min((changed_spec(spec, c.changes) for c in candidates(run)), key=lambda s: estimate(s).peak.likely)
-    least = estimate(smallest)
+    tried = ((changed, estimate(changed)) for changed in (changed_spec(spec, c.changes) for c in candidates(run)))
+    smallest, least = min(tried, key=lambda pair: pair[1].peak.likely)
     capacity = least.capacity_bytes or 0
     missing = max(0, least.peak.high - capacity) / GIB
     said = f"the least that these changes reach is {least.peak.likely / GIB:.1f} GiB a card"

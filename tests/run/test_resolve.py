@@ -76,7 +76,9 @@ def test_precision(sources: dict[str, Any], precision: Any) -> None:
 
 
 def test_environment_does_not_fill_auto_of_a_deepspeed_file() -> None:
-    yaml = _accelerate("distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config:\n  zero3_init_flag: true\n")
+    yaml = _accelerate(
+        "distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config:\n  zero3_init_flag: true\n"
+    )
     deepspeed = _deepspeed(bf16={"enabled": "auto"}, **BATCH)
     assert _value("mixed_precision", script=_trainer(), accelerate=yaml, deepspeed=deepspeed) == "no"
 
@@ -106,7 +108,9 @@ def test_micro_batch_is_the_trainers_and_remembers_the_json() -> None:
 
 def test_a_loop_accumulates_what_the_json_says_or_once() -> None:
     script = _loop(gradient_accumulation_steps=4, micro_batch_size=2)
-    assert _value("gradient_accumulation_steps", script=script, deepspeed=_deepspeed(gradient_accumulation_steps=8)) == 8
+    assert (
+        _value("gradient_accumulation_steps", script=script, deepspeed=_deepspeed(gradient_accumulation_steps=8)) == 8
+    )
     assert _value("gradient_accumulation_steps", script=script, deepspeed=_deepspeed(zero_optimization={})) == 1
 
 

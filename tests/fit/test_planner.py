@@ -1,0 +1,163 @@
+"""Properties of plans and fixes over generated projects: what is said to fit does, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lintfit.config import Options
+from lintfit.documents.edits import apply
+from lintfit.engine import check
+from lintfit.findings import Applicability
+from lintfit.fit.carry import line_edits
+from lintfit.fit.space import candidates, changed_spec
+from lintfit.fit.speed import relative_step_time
+from lintfit.memory import estimate
+from lintfit.memory.result import Verdict
+from lintfit.results import RunResult
+
+SCRIPT = """\
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+
+tokenizer = AutoTokenizer.from_pretrained("{model}", model_max_length={seq})
+model = AutoModelForCausalLM.from_pretrained("{model}", torch_dtype=torch.{dtype})
+
+args = TrainingArguments(
+    output_dir="out",  # kept: the cluster's scratch
+    per_device_train_batch_size={micro},
+    gradient_accumulation_steps={steps},
+    gradient_checkpointing={checkpointing},
+    bf16={bf16},
+    deepspeed={deepspeed},
+)
+trainer = Trainer(model=model, args=args, train_dataset=None)
+trainer.train()
+"""
+
+MODELS = ("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-7B", "Qwen/Qwen2.5-1.5B", "mistralai/Mistral-7B-v0.1")
+
+projects = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(MODELS),
+        "seq": st.sampled_from([512, 2048, 4096]),
+        "dtype": st.sampled_from(["float32", "bfloat16"]),
+        "micro": st.sampled_from([1, 2, 4, 6, 8]),
+        "steps": st.sampled_from([1, 2, 3]),
+        "checkpointing": st.booleans(),
+        "bf16": st.booleans(),
+        "stage": st.sampled_from([None, 1, 2, 3]),
+        "literal": st.booleans(),
+        "gpus": st.sampled_from([1, 2, 4, 8]),
+        "gpu": st.sampled_from(["NVIDIA A10", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB"]),
+    }
+)
+
+
+def _write(folder: Path, project: dict[str, Any]) -> None:
+    deepspeed = None
+    if project["stage"] is not None:
+        deepspeed = "ds.json"
+        literal = {"train_micro_batch_size_per_gpu": project["micro"], "gradient_accumulation_steps": project["steps"]}
+        auto = dict.fromkeys(literal, "auto")
+        config = {
+            **(literal if project["literal"] else auto),
+            "bf16": {"enabled": "auto"},
+            "zero_optimization": {"stage": project["stage"]},
+        }
+        (folder / "ds.json").write_text(json.dumps(config, indent=4))
+    (folder / "train.py").write_text(SCRIPT.format(**{**project, "deepspeed": repr(deepspeed)}))
+
+
+def _options(project: dict[str, Any], **changes: Any) -> Options:
+    stated = {"gpu": project["gpu"], "gpus": project["gpus"], "host_memory_bytes": 512 * 2**30}
+    return Options(**stated, **changes, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+
+
+def _only_run(folder: Path, options: Options) -> RunResult:
+    (judged,) = check([folder], options).runs
+    return judged
+
+
+def _batch(judged: RunResult) -> int:
+    spec = judged.run.spec
+    assert spec is not None
+    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(projects)
+def test_a_plan_fits_when_the_written_files_are_checked_from_scratch(project: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write(folder, project)
+        before = _only_run(folder, _options(project))
+        if before.plan is None or before.plan.applicability is Applicability.DISPLAY:
+            return
+        check([folder], _options(project, fix=True, unsafe_fixes=True))
+        after = _only_run(folder, _options(project))
+        assert after.verdict is Verdict.FITS
+        assert _batch(after) == _batch(before)
+        texts = {path: path.read_bytes() for path in folder.iterdir()}
+        assert b"# kept: the cluster's scratch" in texts[folder / "train.py"]
+        check([folder], _options(project, fix=True, unsafe_fixes=True))
+        assert texts == {path: path.read_bytes() for path in folder.iterdir()}, "fix(fix(x)) == fix(x)"
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(projects)
+def test_safe_fixes_alone_keep_the_effective_batch(project: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write(folder, project)
+        before = _batch(_only_run(folder, _options(project)))
+        check([folder], _options(project, fix=True))
+        assert _batch(_only_run(folder, _options(project))) == before
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(projects)
+def test_no_safer_and_faster_candidate_fits_than_the_plan(project: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _write(folder, project)
+        judged = _only_run(folder, _options(project))
+        spec = judged.run.spec
+        if judged.plan is None or spec is None or judged.plan.applicability is Applicability.DISPLAY:
+            return
+        order = list(Applicability)
+        chosen = (order.index(judged.plan.applicability), judged.plan.relative_step_time)
+        for candidate in candidates(judged.run):
+            changed = changed_spec(spec, candidate.changes)
+            rank = (order.index(candidate.applicability), relative_step_time(spec, changed))
+            if rank < chosen:
+                result = estimate(changed)
+                short = result.host.peak > 512 * 2**30
+                assert result.verdict is not Verdict.FITS or short, candidate.name
+
+
+lines = st.text(alphabet="ab \n\r{}", max_size=40)
+
+
+@given(lines, lines)
+def test_line_edits_lead_from_one_text_to_the_other(before: str, after: str) -> None:
+    assert apply(before, list(line_edits(before, after))) == after
+
+
+def test_changing_the_stage_changes_the_config_that_the_model_reads() -> None:
+    from lintfit.catalog import models
+    from lintfit.memory.spec import Spec
+
+    facts = models.lookup("meta-llama/Llama-2-7b-hf")
+    assert facts is not None
+    spec = Spec(facts, engine="deepspeed", zero_stage=2, deepspeed_config={"zero_optimization": {"stage": 2, "x": 1}})
+    changed = changed_spec(spec, {"zero_stage": 3, "offload_optimizer": "cpu"})
+    zero = changed.deepspeed_config["zero_optimization"]
+    assert (zero["stage"], zero["x"], zero["offload_optimizer"]) == (3, 1, {"device": "cpu"})
+    assert replace(changed, deepspeed_config=spec.deepspeed_config).zero_stage == 3
