@@ -12,7 +12,7 @@ from lintfit import __version__
 from lintfit.config import Options
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import GIB
-from lintfit.report import View
+from lintfit.report import View, shown_path
 from lintfit.report.json import SCHEMA_VERSION, dumps, run_json
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
@@ -102,9 +102,9 @@ def _model_config(path: Path) -> Any:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise LintfitError(f"{path}: cannot be read: {error.strerror}") from None
+        raise LintfitError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise LintfitError(f"{path}: not JSON: {error}") from None
+        raise LintfitError(f"{shown_path(path)}: not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise LintfitError(f"{path}: expected a JSON object, as a model's config.json is")
+        raise LintfitError(f"{shown_path(path)}: expected a JSON object, as a model's config.json is")
     return content

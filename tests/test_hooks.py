@@ -1,0 +1,47 @@
+"""The pre-commit hooks: what they run and which files they are given."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from lintfit.cli import lintfit
+from tests.support import ROOT
+
+HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+
+
+def test_there_is_one_that_checks_and_one_that_fixes() -> None:
+    assert {hook["id"]: hook["entry"] for hook in HOOKS} == {
+        "lintfit": "lintfit check",
+        "lintfit-fix": "lintfit check --fix",
+    }
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+def test_hook(hook: dict[str, Any]) -> None:
+    assert hook["language"] == "python"
+    assert hook["require_serial"] is True, "chunks in parallel would tear runs apart"
+    assert CliRunner().invoke(lintfit, [*hook["entry"].split()[1:], "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("ds_config.json", True),
+        ("conf/accelerate.yaml", True),
+        ("conf/accelerate.yml", True),
+        ("train.py", True),
+        ("scripts/run.sh", True),
+        ("README.md", False),
+        ("train.pyc", False),
+        ("data.jsonl", False),
+    ],
+)
+def test_files(hook: dict[str, Any], path: str, given: bool) -> None:
+    assert bool(re.search(hook["files"], path)) is given
