@@ -272,7 +272,7 @@ def read_slurm(document: Document, options: Mapping[str, tuple[str | None, Span]
         found = options.get(name)
         if found is None or found[0] is None:
             continue
-        kind, count = split_gres(found[0])
+        kind, count = split_gres(found[0] if name != "gres" else _gpus_only(found[0]))
         provenance = Provenance.at(document, found[1])
         if kind is not None and gpu is None:
             gpu = Setting("gpu", kind, provenance)
@@ -297,23 +297,25 @@ def _per_node_of(name: str, count: Stated, nodes: Stated | None, tasks: Stated |
     return count
 
 
-def split_gres(text: str) -> tuple[str | None, int | None]:
-    """Card and count of a ``--gres`` or ``--gpus`` value: ``gpu:a100:4`` is (``a100``, 4), ``4`` is (None, 4).
+def _gpus_only(text: str) -> str:
+    """The items of a ``--gres`` list that are about GPUs (``gpu:a100:4``, ``gres/gpu:2``)."""
+    items = (item.strip().removeprefix("gres/") for item in text.split(","))
+    return ",".join(item for item in items if item.partition(":")[0] == "gpu")
 
-    Both are None where the text asks for something else than GPUs.
+
+def split_gres(text: str) -> tuple[str | None, int | None]:
+    """Card and count of a ``--gpus`` value or a GPU item of ``--gres``.
+
+    ``gpu:a100:4`` and ``a100:4`` are (``a100``, 4), ``4`` is (None, 4); both are None for an empty text.
     """
-    for item in text.split(","):
-        parts = [part for part in re.sub(r"\(.*?\)", "", item).strip().removeprefix("gres/").split(":") if part]
-        if not parts:
-            continue
-        if parts[0] == "gpu":
-            parts = parts[1:] or ["1"]
-        elif not (parts[0].isdigit() or (len(parts) == 2 and parts[1].isdigit())):
-            continue
-        count = int(parts[-1]) if parts[-1].isdigit() else 1
-        kind = parts[0] if not parts[0].isdigit() else None
-        return kind, count
-    return None, None
+    item = re.sub(r"\(.*?\)", "", text.partition(",")[0]).strip()
+    parts = [part for part in item.split(":") if part]
+    if parts and parts[0] == "gpu":
+        parts = parts[1:] or ["1"]
+    if not parts:
+        return None, None
+    count = int(parts[-1]) if parts[-1].isdigit() else 1
+    return (None if parts[0].isdigit() else parts[0]), count
 
 
 def _constrained(document: Document, text: str, span: Span) -> Setting | None:

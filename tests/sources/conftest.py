@@ -9,6 +9,7 @@ import pytest
 
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
+from lintfit.documents.shell_reader import ShellDocument, read_shell
 from lintfit.documents.yaml_reader import read_yaml
 
 Read = Callable[[str], DataDocument]
@@ -22,3 +23,8 @@ def json_document() -> Read:
 @pytest.fixture
 def yaml_document() -> Read:
     return lambda text: read_yaml(FileText(Path("accelerate.yaml"), text))
+
+
+@pytest.fixture
+def shell_document() -> Callable[[str], ShellDocument]:
+    return lambda text: read_shell(FileText(Path("run.sh"), text))

@@ -39,10 +39,10 @@ def flags_of(line: str) -> list[Flag]:
         flags.append(
             Flag(
                 name.replace("-", "_"),
-                " ".join(values) if values else None,
+                values[0] if values else None,
                 Place(document, Span(span.start, end)),
                 Place(document, Span(places[0].start, end)) if places else None,
-                tuple(values),
+                tuple(values) if len(values) > 1 else (),
             )
         )
     return flags

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.model import DataDocument
+from lintfit.documents.shell_reader import ShellDocument
+from lintfit.memory.spec import Fsdp
+from lintfit.settings import AUTO, UNKNOWN
+from lintfit.sources.launcher import Launch, read_launches
+
+Read = Callable[[str], ShellDocument]
+
+
+@pytest.fixture
+def launch(shell_document: Read) -> Callable[[str], Launch]:
+    def read(text: str) -> Launch:
+        (found,) = read_launches(shell_document(text))
+        return found
+
+    return read
+
+
+def values(found: Launch) -> dict[str, Any]:
+    return {name: setting.value for name, setting in found.settings.items()}
+
+
+@pytest.mark.parametrize(
+    ("command", "launcher", "script"),
+    [
+        ("torchrun train.py", "torchrun", "train.py"),
+        ("torchrun --standalone --nproc-per-node=2 src/train.py --lr 1", "torchrun", "src/train.py"),
+        ("torchrun --nproc_per 2 train.py", "torchrun", "train.py"),
+        ("torchrun -m pkg.train", "torchrun", "pkg/train.py"),
+        ("python -m torch.distributed.run --nproc_per_node 2 train.py", "torchrun", "train.py"),
+        ("python3 -m torch.distributed.launch --use_env train.py", "torch.distributed.launch", "train.py"),
+        ("deepspeed --num_gpus 2 train.py --deepspeed", "deepspeed", "train.py"),
+        ("deepspeed --module pkg.train", "deepspeed", "pkg/train.py"),
+        ("accelerate launch --multi_gpu --num_processes 2 train.py", "accelerate", "train.py"),
+        ("python -m accelerate.commands.launch --num_processes 2 train.py", "accelerate", "train.py"),
+        ("accelerate launch -m pkg.train", "accelerate", "pkg/train.py"),
+        ("fabric run --devices 2 train.py", "fabric", "train.py"),
+        ("python -u train.py", "python", "train.py"),
+        ("/opt/conda/bin/python3.11 finetune_lora.py", "python", "finetune_lora.py"),
+        ("python -m pkg.train", "python", "pkg/train.py"),
+        ("python main.py --per_device_train_batch_size 2", "python", "main.py"),
+        ("uv run train.py", "python", "train.py"),
+        ("./train.py", "python", "./train.py"),
+        ("nohup env A=1 torchrun train.py > log 2>&1 &", "torchrun", "train.py"),
+        ("srun --nodes 2 torchrun train.py", "torchrun", "train.py"),
+        ('bash -c "deepspeed train.py"', "deepspeed", "train.py"),
+        ("WANDB_MODE=offline uv run python train.py", "python", "train.py"),
+        ("python submit.py --gpus 8 -- accelerate launch train.py", "accelerate", "train.py"),
+        (r"uv run submit.py -- source setup.sh \&\& python train.py", "python", "train.py"),
+        ("torchrun $SCRIPT --lr 1", "torchrun", None),
+    ],
+)
+def test_commands_that_train(launch: Callable[[str], Launch], command: str, launcher: str, script: str | None) -> None:
+    found = launch(command)
+    assert (found.launcher, found.script) == (launcher, script)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install deepspeed accelerate",
+        "echo torchrun train.py",
+        "python setup.py install",
+        "python eval.py --model x",
+        "python convert_sft_data.py --learning_rate 1",
+        "python merge_lora.py",
+        "torchrun evaluate.py",
+        "deepspeed chatbot.py --deepspeed ds.json",
+        "accelerate config",
+        "accelerate test",
+        "python -c 'import train'",
+        "python",
+        "torchrun",
+        "torchrun --help",
+        "which deepspeed",
+        "# torchrun train.py",
+        "",
+    ],
+)
+def test_commands_that_do_not(shell_document: Read, command: str) -> None:
+    assert read_launches(shell_document(command)) == ()
+
+
+def test_other_documents_launch_nothing(json_document: Callable[[str], DataDocument]) -> None:
+    assert read_launches(json_document('{"torchrun": "train.py"}')) == ()
+
+
+def test_several_launches_in_order(shell_document: Read) -> None:
+    found = read_launches(shell_document("torchrun train_sft.py\n\nif true; then\n  deepspeed train_dpo.py\nfi\n"))
+    assert [(one.script, one.line, one.conditional) for one in found] == [
+        ("train_sft.py", 1, False),
+        ("train_dpo.py", 4, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "gpus", "nodes"),
+    [
+        ("torchrun train.py", 1, None),
+        ("torchrun --nproc_per_node 8 train.py", 8, None),
+        ("torchrun --nproc_per_node 8 --nnodes 2 train.py", 16, 2),
+        ("torchrun --nproc_per_node 8 --nnodes 2:2 train.py", 16, 2),
+        ("torchrun --nproc_per_node 8 --nnodes 1:4 train.py", UNKNOWN, UNKNOWN),
+        ("torchrun --nproc_per_node gpu train.py", UNKNOWN, None),
+        ("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node gpu train.py", 2, None),
+        ("torchrun --nproc_per_node $GPUS train.py", UNKNOWN, None),
+        ("GPUS=4\ntorchrun --nproc_per_node $GPUS train.py", 4, None),
+        ("torchrun --nproc_per_node ${GPUS:-4} train.py", 4, None),
+        ("torchrun $ARGS train.py", UNKNOWN, UNKNOWN),
+        ('ARGS="--nproc_per_node 2 --nnodes 1"\ntorchrun $ARGS train.py', 2, 1),
+        ('ARGS=(--nproc_per_node 2)\ntorchrun "${ARGS[@]}" train.py', 2, None),
+        ("PET_NPROC_PER_NODE=3 torchrun train.py", 3, None),
+        ("deepspeed train.py", UNKNOWN, None),
+        ("deepspeed --num_gpus=4 train.py", 4, None),
+        ("deepspeed --num_gpus 4 --num_nodes 2 train.py", 8, 2),
+        ("deepspeed --num_gpus 4 --hostfile hosts train.py", UNKNOWN, UNKNOWN),
+        ("deepspeed --include localhost:0,3 train.py", 2, None),
+        ("deepspeed -i host1:0,1@host2:0,1,2 train.py", 5, 2),
+        ("deepspeed --include host1 train.py", UNKNOWN, None),
+        ("deepspeed --exclude localhost:0 train.py", UNKNOWN, None),
+        ("CUDA_VISIBLE_DEVICES=1,2,3 deepspeed train.py", 3, None),
+        ("CUDA_VISIBLE_DEVICES=1,2,3 deepspeed --num_gpus 2 train.py", 2, None),
+        ("CUDA_VISIBLE_DEVICES=1,2,3 deepspeed --num_nodes 1 train.py", UNKNOWN, 1),
+        ("export CUDA_VISIBLE_DEVICES=$1\ndeepspeed train.py", UNKNOWN, None),
+        ("accelerate launch --num_processes 8 train.py", 8, None),
+        ("accelerate launch --num-processes 8 --num-machines 2 train.py", 8, 2),
+        ("accelerate launch --config_file a.yaml train.py", None, None),
+        ("accelerate launch train.py", UNKNOWN, None),
+        ("CUDA_VISIBLE_DEVICES=0,1 accelerate launch train.py", 2, None),
+        ("fabric run train.py", 1, None),
+        ("fabric run train.py --devices 2 --num-nodes 3", 6, 3),
+        ("fabric run train.py --devices=0,1,2", 3, None),
+        ("fabric run train.py --devices=auto", UNKNOWN, None),
+        ("python train.py", 1, None),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py", 1, None),
+        ("srun python train.py", 1, None),
+        ("srun --ntasks=8 python train.py", 8, None),
+        ("srun -N 2 --ntasks-per-node 4 python train.py", 8, 2),
+    ],
+)
+def test_processes(launch: Callable[[str], Launch], text: str, gpus: Any, nodes: Any) -> None:
+    found = values(launch(text))
+    assert (found.get("gpus"), found.get("nodes")) == (gpus, nodes)
+
+
+BATCH = """#!/bin/bash
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=8
+#SBATCH --gres=gpu:a100:8
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "gpus"),
+    [
+        ("srun python train.py", 32),
+        ("srun torchrun --nnodes $SLURM_NNODES --nproc_per_node 8 train.py", 32),
+        ("srun torchrun --nnodes=$SLURM_JOB_NUM_NODES --nproc_per_node=gpu train.py", 32),
+        ("srun torchrun --nnodes $SLURM_NNODES --nproc_per_node $SLURM_GPUS_ON_NODE train.py", 32),
+        ("deepspeed train.py", 8),
+        ("torchrun --nnodes $OTHER --nproc_per_node 8 train.py", UNKNOWN),
+    ],
+)
+def test_processes_of_a_batch_job(launch: Callable[[str], Launch], command: str, gpus: Any) -> None:
+    assert values(launch(BATCH + command))["gpus"] == gpus
+
+
+@pytest.mark.parametrize(
+    ("line", "gpu"),
+    [
+        ("--gres=gpu:a100:8", "a100"),
+        ("--gres gpu:a100:8", "a100"),
+        ("--gres=gpu:8", None),
+        ("--gpus=h100:4", "h100"),
+        ("--gpus-per-node=v100:2", "v100"),
+        ("-G l40s:2", "l40s"),
+        ("--constraint=a100", "a100"),
+        ("-C a100|h100", None),
+        ("--constraint=haswell", None),
+        ("--gres=shard:2", None),
+    ],
+)
+def test_card_of_a_batch_job(launch: Callable[[str], Launch], line: str, gpu: str | None) -> None:
+    found = launch(f"#!/bin/bash\n#SBATCH {line}\ntorchrun train.py")
+    assert values(found).get("gpu") == gpu
+    if gpu is not None:
+        assert str(found.settings["gpu"].provenance) == "run.sh:2"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("torchrun train.py --deepspeed ds.json", {"deepspeed": "ds.json"}),
+        ("deepspeed train.py --deepspeed --deepspeed_config conf/ds.json", {"deepspeed": "conf/ds.json"}),
+        ("deepspeed train.py --deepspeed", {}),
+        ("deepspeed train.py --deepspeed=true", {}),
+        ("torchrun train.py --deepspeed $DS", {"deepspeed": UNKNOWN}),
+        ("torchrun train.py --deepspeed zero2", {"deepspeed": UNKNOWN}),
+        ("torchrun train.py --deepspeed '{\"a\": 1}'", {"deepspeed": UNKNOWN}),
+        ("accelerate launch --config_file a.yaml train.py", {"accelerate_config": "a.yaml"}),
+        ("accelerate launch --config-file=a.yaml train.py", {"accelerate_config": "a.yaml"}),
+        ("accelerate launch --mixed_precision bf16 train.py --mixed_precision fp16", {"mixed_precision": "bf16"}),
+        (
+            "accelerate launch --use_deepspeed --zero_stage 3 --offload_param_device cpu train.py",
+            {"engine": "deepspeed", "zero_stage": 3, "offload_param": "cpu"},
+        ),
+        (
+            "accelerate launch --use_deepspeed --gradient_clipping 0.5 --gradient_accumulation_steps auto train.py",
+            {"engine": "deepspeed", "max_grad_norm": 0.5, "gradient_accumulation_steps": AUTO},
+        ),
+        (
+            "accelerate launch --use_deepspeed --deepspeed_config_file d.json train.py",
+            {"engine": "deepspeed", "deepspeed_config_file": "d.json"},
+        ),
+        ("accelerate launch --multi_gpu train.py", {"engine": "ddp"}),
+        ("accelerate launch --zero_stage $Z train.py", {"zero_stage": UNKNOWN}),
+        (
+            "accelerate launch --use_fsdp --fsdp_sharding_strategy 2 --fsdp_offload_params true train.py",
+            {"engine": "fsdp", "fsdp": Fsdp(1, "SHARD_GRAD_OP", True)},
+        ),
+        (
+            "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_activation_checkpointing true train.py",
+            {"engine": "fsdp", "fsdp": Fsdp(2), "gradient_checkpointing": True},
+        ),
+        (
+            "fabric run train.py --precision bf16-mixed --strategy deepspeed_stage_3_offload",
+            {
+                "mixed_precision": "bf16",
+                "engine": "deepspeed",
+                "zero_stage": 3,
+                "offload_optimizer": "cpu",
+                "offload_param": "cpu",
+            },
+        ),
+    ],
+)
+def test_settings(launch: Callable[[str], Launch], command: str, expected: dict[str, Any]) -> None:
+    found = values(launch(command))
+    found.pop("gpus", None)
+    assert found == expected
+
+
+def test_flags(launch: Callable[[str], Launch]) -> None:
+    found = launch(
+        "torchrun train.py conf.yaml --lr -1e-5 --bf16 --targets q_proj v_proj --max-len=2048 --bs $BS --x=$Y\n"
+    )
+    assert found.positional == ("conf.yaml",)
+    assert [(flag.name, flag.value, flag.words) for flag in found.flags] == [
+        ("lr", "-1e-5", ()),
+        ("bf16", None, ()),
+        ("targets", "q_proj", ("q_proj", "v_proj")),
+        ("max_len", "2048", ()),
+        ("bs", "$BS", ()),
+        ("x", "$Y", ()),
+    ]
+    places = {flag.name: flag.value_place.text for flag in found.flags if flag.value_place}
+    assert places == {"lr": "-1e-5", "targets": "q_proj v_proj", "max_len": "2048", "bs": "$BS", "x": "$Y"}
+    assert [flag.place.text for flag in found.flags][:2] == ["--lr -1e-5", "--bf16"]
+
+
+def test_a_value_from_a_variable_points_at_the_assignment(launch: Callable[[str], Launch]) -> None:
+    found = launch("BS=16\ntorchrun train.py --per_device_train_batch_size $BS\n")
+    flag = found.flag("per_device_train_batch_size")
+    assert flag is not None and flag.value_place is not None
+    assert (flag.value, str(flag.value_place)) == ("16", "run.sh:1")
+
+
+def test_a_backtick_is_no_known_value(launch: Callable[[str], Launch]) -> None:
+    flag = launch("torchrun train.py --n `nproc`").flag("n")
+    assert flag is not None
+    assert flag.value == "$(nproc)"
+
+
+def test_places_and_environment(launch: Callable[[str], Launch]) -> None:
+    text = "export A=1\nB=2 \\\n  torchrun \\\n  --nproc_per_node 2 \\\n  train.py \\\n  --lr 1 > log\n"
+    found = launch(text)
+    assert found.line == 2
+    assert found.place.text == text[text.index("B=2") : text.index(" > log")]
+    assert found.script_place is not None
+    assert found.script_place.text == "train.py"
+    assert dict(found.environment) == {"A": "1", "B": "2"}
+
+
+def written(found: Launch, name: str, value: Any) -> str | None:
+    edits = found.write(name, value)
+    return None if edits is None else apply(found.document.text, [edit.edit for edit in edits])
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value", "expected"),
+    [
+        ("torchrun train.py", "deepspeed", "ds.json", "torchrun train.py --deepspeed ds.json"),
+        ("torchrun train.py --deepspeed a.json", "deepspeed", "b.json", "torchrun train.py --deepspeed b.json"),
+        (
+            "torchrun \\\n    train.py \\\n    --lr 1\n",
+            "deepspeed",
+            "ds.json",
+            "torchrun \\\n    train.py \\\n    --lr 1 \\\n    --deepspeed ds.json\n",
+        ),
+        ("torchrun --nproc_per_node 8 train.py", "gpus", 4, "torchrun --nproc_per_node 4 train.py"),
+        (
+            "torchrun --nproc_per_node=8 --nnodes 2 train.py",
+            "gpus",
+            8,
+            "torchrun --nproc_per_node=4 --nnodes 2 train.py",
+        ),
+        ("N=8\ntorchrun --nproc_per_node $N train.py", "gpus", 4, "N=4\ntorchrun --nproc_per_node $N train.py"),
+        ("torchrun train.py", "gpus", 4, "torchrun --nproc_per_node 4 train.py"),
+        ("torchrun --nproc_per_node 8 --nnodes 2 train.py", "gpus", 7, None),
+        ("deepspeed train.py", "gpus", 4, "deepspeed --num_gpus 4 train.py"),
+        ("deepspeed --include localhost:0 train.py", "gpus", 4, None),
+        (
+            "accelerate launch --num_machines 2 --num_processes 8 train.py",
+            "gpus",
+            16,
+            "accelerate launch --num_machines 2 --num_processes 16 train.py",
+        ),
+        (
+            "accelerate launch --mixed_precision fp16 train.py --mixed_precision fp16",
+            "mixed_precision",
+            "bf16",
+            "accelerate launch --mixed_precision bf16 train.py --mixed_precision fp16",
+        ),
+        ("accelerate launch train.py", "zero_stage", 3, "accelerate launch --zero_stage 3 train.py"),
+        ("torchrun train.py", "zero_stage", 3, None),
+        ("python train.py", "gpus", 2, None),
+        ("torchrun train.py", "gpus", UNKNOWN, None),
+    ],
+)
+def test_write(launch: Callable[[str], Launch], command: str, name: str, value: Any, expected: str | None) -> None:
+    assert written(launch(command), name, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value", "expected"),
+    [
+        ("torchrun t.py --bs 4 --lr 1", "bs", "2", "torchrun t.py --bs 2 --lr 1"),
+        ("torchrun t.py --b-s=4", "b_s", "2", "torchrun t.py --b-s=2"),
+        ("BS=4\ntorchrun t.py --bs $BS", "bs", "2", "BS=2\ntorchrun t.py --bs $BS"),
+        ("torchrun t.py --bs ${BS:-4}", "bs", "2", "torchrun t.py --bs ${BS:-2}"),
+    ],
+)
+def test_a_flag_rewrites_itself(
+    launch: Callable[[str], Launch], command: str, flag: str, value: str, expected: str
+) -> None:
+    found = launch(command).flag(flag)
+    assert found is not None and found.write is not None
+    edits = found.write(value)
+    assert edits is not None
+    assert apply(command, [edit.edit for edit in edits]) == expected
+
+
+def test_a_launchers_own_flag_is_not_the_scripts(launch: Callable[[str], Launch]) -> None:
+    assert launch("accelerate launch --mixed_precision no train.py").set_flag("mixed_precision", "bf16") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["torchrun train.py --a 'b", "if torchrun train.py; then", "torchrun $(( train.py", "\x00"]
+)
+def test_broken_scripts_raise_nothing(shell_document: Read, text: str) -> None:
+    read_launches(shell_document(text))
