@@ -21,7 +21,8 @@ ALIASES: Mapping[str, str] = {
     "aquila": "llama",
     "code_llama": "llama",
     "ministral": "mistral",
-    "mimo": "qwen2",
+    "kimi_k2": "deepseek_v3",
+    "xlm-roberta": "roberta",
 }
 """``model_type`` values whose architecture is another's, key for key."""
 
