@@ -221,7 +221,7 @@ class _Key:
 
 def _model(value: object, root: Path) -> str:
     name = _text(value)
-    return str(root / name) if (root / name / "config.json").is_file() else name
+    return str(root / name) if _is_file(root / name / "config.json") else name
 
 
 def _per_file(value: object, root: Path) -> tuple[tuple[Glob, tuple[str, ...]], ...]:
@@ -284,14 +284,21 @@ def config_for(path: Path, cli: Options) -> Options:
 def load_config(start: Path) -> Options | None:
     """The nearest ``lintfit.toml`` or ``[tool.lintfit]`` at or above a folder, None where there is none."""
     own = start / CONFIG_NAME
-    if own.is_file():
+    if _is_file(own):
         return _read(own, ())
     project = start / "pyproject.toml"
-    if project.is_file() and _mentions_lintfit(project):
+    if _is_file(project) and _mentions_lintfit(project):
         found = _read(project, ("tool", "lintfit"))
         if found is not None:
             return found
     return None if start.parent == start else load_config(start.parent)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be searched
+        return False
 
 
 def _mentions_lintfit(path: Path) -> bool:

@@ -29,7 +29,7 @@ def render_spec(spec: Spec, estimate: Estimate, view: View) -> str:
     """The estimate of one spec."""
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
     run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
-    return _show([[*header(run, view), *estimate_lines(estimate, view)]], view)
+    return _show([[*header(run, view)[1:], *estimate_lines(estimate, view)]], view)
 
 
 def estimate_lines(estimate: Estimate, view: View) -> list[Line]:

@@ -144,7 +144,15 @@ def _verdict(estimate: Estimate) -> Line:
     line: Line = [(f"{gib(likely)} of {gib(capacity)} GiB", style), (", ", "")]
     if estimate.verdict is Verdict.DOES_NOT_FIT and likely > capacity:
         return [*line, (f"does not fit: {gib(likely - capacity)} GiB too much", style)]
-    return [*line, (VERDICT_WORDS[estimate.verdict], style)]
+    return [*line, (_words(estimate), style)]
+
+
+def _words(estimate: Estimate) -> str:
+    """The verdict, and the host's memory where that is what decides it."""
+    host = estimate.host_capacity_bytes
+    if host is None or estimate.host.peak <= host:
+        return VERDICT_WORDS[estimate.verdict]
+    return f"{VERDICT_WORDS[Verdict.DOES_NOT_FIT]}: {_host(estimate)}"
 
 
 def _host(estimate: Estimate) -> str:
@@ -189,8 +197,8 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
     lines: list[Line] = []
     for tried in rejected:
         peak = gib(tried.estimate.peak.likely)
-        words = VERDICT_WORDS[tried.estimate.verdict]
-        lines += wrapped([("  - ", "removed")], f"{tried.description}: {peak} GiB, {words}", view.width, 4)
+        tried_peak = f"{tried.description}: {peak} GiB, {_words(tried.estimate)}"
+        lines += wrapped([("  - ", "removed")], tried_peak, view.width, 4)
     if plan is None:
         if lines or result.shortfall:
             lines.insert(0, [("no change of the files makes it fit", "bad")])

@@ -193,3 +193,11 @@ def test_statistics() -> None:
     result = CheckResult(findings=(story.typo(), story.upcast(), story.typo()))
     lines = render("text", result, View(statistics=True)).splitlines()
     assert lines[:2] == ["    2  LF801  [*] unknown-key", "    1  LF101  [ ] forced-float32"]
+
+
+def test_host_memory_that_is_short_is_said() -> None:
+    short = replace(samples.estimate(0.125, Verdict.DOES_NOT_FIT), host_capacity_bytes=8 * 2**30)
+    run = RunResult(Story().run(), short, Verdict.DOES_NOT_FIT, rejected=(Rejected("offloading", short),))
+    text = render("text", CheckResult(runs=(run,)), View())
+    assert "14.9 of 23.7 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
+    assert "- offloading: 14.9 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
