@@ -1,4 +1,4 @@
-"""One invocation from paths to a result: read, resolve, estimate, plan, check; with ``--fix`` over and over until stable."""
+"""One invocation from paths to a result: read, resolve, estimate, plan and check; ``--fix`` starts over until stable."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ their order follow what costs least in training semantics and speed first.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
@@ -13,7 +14,9 @@ from typing import Any
 
 from lintfit.findings import Applicability
 from lintfit.memory.spec import Spec
+from lintfit.run.auto import filled
 from lintfit.run.model import Run
+from lintfit.sources.deepspeed import new_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +79,17 @@ def candidates(run: Run) -> Iterator[Candidate]:
             if not options[0].is_change:
                 continue
             candidate = Candidate((replace(options[0], applicability=Applicability.SAFE), *options[1:]))
-        if "optimizer" in changes and changes.get("offload_optimizer", "none") != "none":
-            continue  # an offloaded optimizer is DeepSpeedCPUAdam, whatever the arguments say
+        if "optimizer" in changes and engine == "deepspeed":
+            continue
         yield candidate
 
 
 def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
-    """The spec with the changes that it has fields for; the ZeRO part of the DeepSpeed config follows."""
+    """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings."""
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
     if not _ZERO_FIELDS.isdisjoint(known):
-        known["deepspeed_config"] = _zero_config(replace(spec, **known))
+        after = replace(spec, **known)
+        known["deepspeed_config"] = _zero_config(after) if spec.engine == "deepspeed" else _new_config(after)
     return replace(spec, **known, stated=spec.stated | known.keys())
 
 
@@ -97,10 +101,15 @@ def _zero_config(spec: Spec) -> dict[str, Any]:
     zero = dict(spec.deepspeed_config.get("zero_optimization") or {})
     zero["stage"] = spec.zero_stage
     for key in ("offload_optimizer", "offload_param"):
-        device = getattr(spec, key)
         block = zero.get(key)
-        zero[key] = {**(block if isinstance(block, dict) else {}), "device": device}
+        zero[key] = {**(block if isinstance(block, dict) else {}), "device": getattr(spec, key)}
     return {**spec.deepspeed_config, "zero_optimization": zero}
+
+
+def _new_config(spec: Spec) -> dict[str, Any]:
+    """What DeepSpeed will see of the file that would be written for this spec."""
+    zero = {name: getattr(spec, name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
+    return filled(json.loads(new_config(zero)), spec.facts)
 
 
 def forces_float32(run: Run) -> bool:
@@ -196,13 +205,14 @@ def _sharding(run: Run, spec: Spec) -> tuple[Option, ...]:
         for name, stage, optimizer, param in LADDER
         if (spec.data_parallel > 1 or optimizer != "none") and _stronger((stage, optimizer, param), here)
     ]
-    extra = {} if here is not None else {"engine": "deepspeed", "mixed_precision": _engine_precision(run, spec)}
+    extra = {} if here is not None else {"mixed_precision": _engine_precision(run, spec)}
     return (
         LEAVE,
         *(
             Option(
                 name,
-                {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param, **extra},
+                {"engine": "deepspeed", "zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+                | extra,
                 safety,
             )
             for name, stage, optimizer, param in ladder
@@ -244,6 +254,7 @@ def _can_shard(run: Run, spec: Spec) -> bool:
 
 
 def _optimizer(spec: Spec) -> tuple[Option, ...]:
-    if spec.method != "full" or not spec.optimizer.startswith("adamw_torch") or spec.offload_optimizer != "none":
+    """bitsandbytes keeps 8-bit states of whole tensors, which ZeRO's flat partitions are not."""
+    if spec.method != "full" or spec.engine == "deepspeed" or not spec.optimizer.startswith("adamw_torch"):
         return (LEAVE,)
     return (LEAVE, Option("8-bit AdamW", {"optimizer": "paged_adamw_8bit"}, Applicability.UNSAFE))

@@ -13,38 +13,41 @@ from lintfit.settings import Setting
 def effective_deepspeed_config(
     sources: Sources, settings: Mapping[str, Setting], facts: ModelFacts | None
 ) -> dict[str, Any]:
-    """The ZeRO part of the config with numbers in place of "auto"; other keys as they stand in the file.
+    """The config of a run with numbers in place of "auto"; other keys as they stand in the file.
 
-    transformers fills bucket sizes from the hidden size (reduce h², prefetch 0.9 h², persistence 10 h:
-    ``integrations/deepspeed.py:trainer_config_finalize``); accelerate does the same for models with a config. Without a
-    JSON, the plugin's config has stage and offload only, so that the buckets are DeepSpeed's defaults.
+    Without a JSON, Accelerate's plugin writes one with stage and offload only, so that the buckets are DeepSpeed's
+    defaults.
     """
     config = dict(sources.deepspeed.config) if sources.deepspeed is not None else {}
-    written = config.get("zero_optimization")
-    zero = dict(written) if isinstance(written, dict) else {}
-    hidden = facts.hidden if facts is not None else None
-    for key, value in _bucket_sizes(hidden).items():
-        if zero.get(key) == "auto":
-            zero[key] = value
-    for name, key in (("offload_optimizer", "offload_optimizer"), ("offload_param", "offload_param")):
+    zero = _zero(config)
+    for name in ("offload_optimizer", "offload_param"):
         device = settings.get(name)
-        if (
-            device is not None
-            and device.known
-            and device.value in ("cpu", "nvme")
-            and not isinstance(zero.get(key), dict)
-        ):
-            zero[key] = {"device": device.value}
+        if device is not None and device.value in ("cpu", "nvme") and not isinstance(zero.get(name), dict):
+            zero[name] = {"device": device.value}
     stage = settings.get("zero_stage")
     if stage is not None and stage.known:
         zero["stage"] = stage.value
-    zero = {key: value for key, value in zero.items() if value != "auto"}
-    return {**{key: value for key, value in config.items() if value != "auto"}, "zero_optimization": zero}
+    return filled({**config, "zero_optimization": zero}, facts)
 
 
-def _bucket_sizes(hidden: int | None) -> dict[str, int]:
-    if hidden is None:
-        return {}
+def filled(config: Mapping[str, Any], facts: ModelFacts | None) -> dict[str, Any]:
+    """A config with its ZeRO buckets filled and every other "auto" left out.
+
+    transformers fills bucket sizes from the hidden size (reduce h², prefetch 0.9 h², persistence 10 h:
+    ``integrations/deepspeed.py:trainer_config_finalize``); accelerate does the same for models with a config.
+    """
+    sizes = _bucket_sizes(facts.hidden) if facts is not None else {}
+    zero = {key: sizes.get(key, value) if value == "auto" else value for key, value in _zero(config).items()}
+    kept = {key: value for key, value in config.items() if value != "auto"}
+    return {**kept, "zero_optimization": {key: value for key, value in zero.items() if value != "auto"}}
+
+
+def _zero(config: Mapping[str, Any]) -> dict[str, Any]:
+    written = config.get("zero_optimization")
+    return dict(written) if isinstance(written, dict) else {}
+
+
+def _bucket_sizes(hidden: int) -> dict[str, int]:
     return {
         "reduce_bucket_size": hidden * hidden,
         "stage3_prefetch_bucket_size": int(0.9 * hidden * hidden),

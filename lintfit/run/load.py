@@ -214,10 +214,16 @@ class _Builder:
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument) or document.problems:
             return None
-        flags = launch.flags if launch is not None else ()
-        environment = launch.environment if launch is not None else {}
+        if launch is None:
+            return read_script(document, versions=self.versions)
         return read_script(
-            document, flags=flags, env=environment, versions=self.versions, has_launch=launch is not None
+            document,
+            flags=launch.flags,
+            env=launch.environment,
+            versions=self.versions,
+            has_launch=True,
+            add_flag=launch.set_flag,
+            positional=launch.positional,
         )
 
     def _find(self, name: str) -> Path | None:

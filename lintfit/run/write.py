@@ -110,11 +110,14 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
 
     if run.script is None:
         return None
+    stated = dict(zero)
+    if run.spec is not None and run.spec.mixed_precision == "fp16":
+        stated["fp16"] = AUTO
     path = _free_name(run.base, zero)
     named = run.script.write("deepspeed", path.name)
     if named is None:
         return None
-    return (FileEdit(path, Edit(Span(0, 0), new_config(zero))), *named)
+    return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
 
 
 def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
