@@ -141,10 +141,11 @@ class DeepSpeedSource:
         field = _FIELD_BY_NAME.get(name)
         if field is None:
             return None
+        path = _written_path(self.document.root, field.path)
         if word_or_value is None:
-            return {field.path: REMOVE}
-        prefix = self._zero_object() if field.path[0] == ZERO else {}
-        return {**prefix, field.path: word_or_value}
+            return {path: REMOVE}
+        prefix = self._zero_object() if path[0] == ZERO else {}
+        return {**prefix, path: word_or_value}
 
     def _zero_object(self) -> dict[KeyPath, Any]:
         """What it takes for ``zero_optimization`` to be an object where it is DeepSpeed's old bare boolean."""
@@ -200,7 +201,7 @@ def read_deepspeed(document: DataDocument) -> DeepSpeedSource:
 
 def _settings(document: DataDocument, root: Node) -> Iterator[Setting]:
     for field in FIELDS:
-        node = root.get(*field.path)
+        node = root.get(*_written_path(root, field.path))
         if node is not None:
             value = field.read(node.value) if node.shape == "scalar" else UNKNOWN
             yield Setting(field.name, value, Provenance.at(document, node.span))
@@ -209,6 +210,14 @@ def _settings(document: DataDocument, root: Node) -> Iterator[Setting]:
         yield from _offload_device(document, root, name)
     yield from _bf16(document, root)
     yield from _betas(document, root)
+
+
+def _written_path(root: Node | None, path: KeyPath) -> KeyPath:
+    """The path under which a key stands: pydantic takes ``stage3_*`` also by the field's name, without the prefix."""
+    if root is not None and path[0] == ZERO and str(path[1]).startswith("stage3_") and root.get(*path) is None:
+        short = (ZERO, str(path[1]).removeprefix("stage3_"))
+        return short if root.get(*short) is not None else path
+    return path
 
 
 def _zero_stage(document: DataDocument, root: Node) -> Iterator[Setting]:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lintfit.documents.edits import apply
-from lintfit.documents.model import DataDocument
+from lintfit.documents.json_reader import read_json
+from lintfit.documents.model import DataDocument, FileText
 from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources.deepspeed import DeepSpeedSource, new_config, read_deepspeed
 
@@ -98,6 +100,7 @@ def test_nothing_stated_is_nothing_set(json_document: Read) -> None:
         ('{"offload_param": {"device": "nvme", "nvme_path": "/n"}}', {"offload_param": "nvme"}),
         ('{"reduce_bucket_size": "5e8"}', {"reduce_bucket_size": UNKNOWN}),
         ('{"reduce_bucket_size": "500"}', {"reduce_bucket_size": 500}),
+        ('{"max_live_parameters": 0}', {"stage3_max_live_parameters": 0}),
     ],
 )
 def test_forms_of_zero_optimization(json_document: Read, zero: str, expected: dict[str, Any]) -> None:
@@ -195,6 +198,17 @@ def test_bf16_is_written_where_it_is_read(json_document: Read) -> None:
     assert new == '{"bfloat16": {"enabled": true}}'
 
 
+def test_a_key_is_rewritten_under_the_name_that_it_has(json_document: Read) -> None:
+    text = '{"zero_optimization": {"max_live_parameters": 0}}'
+    new, _ = rewritten(json_document(text), {"stage3_max_live_parameters": 5}, json_document)
+    assert new == text.replace("0}", "5}")
+
+
+def test_a_setting_can_be_taken_out(json_document: Read) -> None:
+    new, _ = rewritten(json_document('{"train_batch_size": 8, "fp16": {}}'), {"train_batch_size": None}, json_document)
+    assert new == '{"fp16": {}}'
+
+
 def test_what_a_json_cannot_say(json_document: Read) -> None:
     source = read_deepspeed(json_document("{}"))
     assert source.write("offload_optimizer", "nvme") is None
@@ -241,3 +255,22 @@ def test_new_config_for_deepspeed_alone_has_no_auto() -> None:
 def test_new_config_refuses_what_it_cannot_say() -> None:
     with pytest.raises(ValueError, match="seq_len"):
         new_config({"seq_len": 128})
+
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real configs is not here")
+def test_real_files_are_rewritten() -> None:
+    changes = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu", "micro_batch_size": 1, "bf16": True}
+    files = sorted((CORPUS / "deepspeed").glob("*.json"))
+    assert files
+    for path in files:
+        text = path.read_text(encoding="utf-8-sig")
+        document = read_json(FileText(path, text))
+        before = values(read_deepspeed(document))
+        edits = read_deepspeed(document).write_all(changes)
+        assert edits is not None, path
+        new = read_json(FileText(path, apply(text, [edit.edit for edit in edits])))
+        assert values(read_deepspeed(new)) == {**before, **changes}, path
+        assert new.strict == document.strict, path
