@@ -52,10 +52,10 @@ class Step:
         return Live(layer.input) if self.checkpointed else layer.saved
 
 
-def moments(spec: Spec, states: States) -> tuple[Moment, ...]:
-    """Every candidate for the peak, in the order of a step."""
+def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
+    """Every candidate for the peak, in the order of a step, and what they leave out."""
     step = record(spec, states)
-    return (
+    points = (
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
         *_forward(states, step),
@@ -64,6 +64,7 @@ def moments(spec: Spec, states: States) -> tuple[Moment, ...]:
         _evaluate(spec, states, step),
         Moment("checkpoint saved", "save", states.save),
     )
+    return points, step.notes
 
 
 def record(spec: Spec, states: States) -> Step:

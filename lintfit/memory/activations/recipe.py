@@ -35,7 +35,8 @@ class Recipe:
     ``weights`` is the bytes of a weight as the layers see it: what the engine computes with, not what it keeps
     (DeepSpeed bf16 and FSDP's mixed precision compute on half-precision weights). ``autocast``: whether a
     half-precision autocast surrounds the forward pass. ``frozen``: the base weights have no gradient.
-    ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights are dequantised for each use.
+    ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights
+    are dequantised for each use.
     """
 
     weights: int

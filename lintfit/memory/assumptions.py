@@ -1,0 +1,39 @@
+"""What nobody stated and the estimate rests on, as short sentences."""
+
+from __future__ import annotations
+
+from lintfit.memory.result import Components
+from lintfit.memory.spec import GIB, Spec
+
+WORTH = 0.02
+"""Share of the peak from which an assumption is worth a line."""
+
+
+def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
+    """One sentence for every field that was not stated and moves the peak."""
+    said = spec.stated
+    lines: list[str] = []
+    total = sum(peak.values()) or 1
+    moving = (peak.get("activations", 0) + peak.get("logits", 0) + peak.get("temporaries", 0)) / total > WORTH
+
+    def note(field: str, text: str) -> None:
+        if field not in said:
+            lines.append(text)
+
+    if moving:
+        logits = peak.get("logits", 0)
+        cost = f"; {logits / GIB:.1f} GiB of it are logits" if logits / total > WORTH else ""
+        note("seq_len", f"sequence length {spec.seq_len} (not stated{cost})")
+        note("micro_batch_size", f"micro-batch {spec.micro_batch_size} (not stated)")
+        if spec.gradient_checkpointing is False:
+            note("gradient_checkpointing", "gradient checkpointing off (not stated; the libraries' default)")
+        note("attention", f"attention {spec.attention} (not stated; transformers' default)")
+        if "transformers" not in spec.versions and peak.get("logits", 0) / total > WORTH:
+            lines.append("the loss of transformers 5 (version not stated; 4.45 to 4.48 hold up to 17 % more logits)")
+    note("weights_dtype", f"weights loaded in {spec.weights_dtype} (not stated)")
+    if spec.engine != "deepspeed" or "optimizer" not in said:
+        note("optimizer", f"optimizer {spec.optimizer} (not stated)")
+    if spec.method == "lora":
+        note("lora_rank", f"LoRA rank {spec.lora_rank} (not stated)")
+        note("lora_targets", "LoRA on the modules that PEFT picks for this model (not stated)")
+    return tuple(lines)
