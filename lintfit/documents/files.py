@@ -172,15 +172,17 @@ class _Target:
     written: bool = False
 
 
-def write_files(changes: Mapping[FileText | Path, str]) -> None:
+def write_files(changes: Mapping[FileText | Path, str], root: Path | None = None) -> None:
     """Write new texts: a FileText is a file as it was read, a bare Path a file that must not exist yet.
+
+    Relative paths are relative to ``root`` (default: the working directory).
 
     All or none, as far as a file system allows: every text is first written to a temporary file beside its target
     (with its mode bits, encoding and byte-order mark), then each replaces its target at once; a failure puts the
     earlier ones back. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file
     has changed since it was read, a new file exists already, or a folder cannot be written to.
     """
-    targets = [_target(file, text) for file, text in changes.items()]
+    targets = [_target(root or Path(), file, text) for file, text in changes.items()]
     try:
         for target in targets:
             _prepare(target)
@@ -200,21 +202,18 @@ def write_files(changes: Mapping[FileText | Path, str]) -> None:
                     target.temporary.unlink(missing_ok=True)
 
 
-def _target(file: FileText | Path, text: str) -> _Target:
+def _target(root: Path, file: FileText | Path, text: str) -> _Target:
     if isinstance(file, Path):
-        if file.exists() or file.is_symlink():
+        path = root / file
+        if path.exists() or path.is_symlink():
             raise WriteError(file, "exists already")
-        return _Target(file, file, text.encode("utf-8"), None, None)
+        return _Target(file, path, text.encode("utf-8"), None, None)
     data = encode(file, text)
-    path = _resolve(file.path)
-    return _Target(file.path, path, data, file.mode, _unchanged(file, path))
-
-
-def _resolve(path: Path) -> Path:
     try:
-        return path.resolve(strict=True)
+        path = (root / file.path).resolve(strict=True)
     except (OSError, RuntimeError):
-        raise WriteError(path, "is gone since it was read") from None
+        raise WriteError(file.path, "is gone since it was read") from None
+    return _Target(file.path, path, data, file.mode, _unchanged(file, path))
 
 
 def _unchanged(file: FileText, path: Path) -> bytes:
@@ -268,10 +267,6 @@ def _roll_back(targets: list[_Target]) -> None:
                 target.path.unlink(missing_ok=True)
             else:
                 target.data = target.old
-                _prepare_again(target)
-
-
-def _prepare_again(target: _Target) -> None:
-    _prepare(target)
-    assert target.temporary is not None
-    target.temporary.replace(target.path)
+                _prepare(target)
+                assert target.temporary is not None
+                target.temporary.replace(target.path)

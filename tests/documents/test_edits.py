@@ -1,0 +1,75 @@
+"""Splicing edits and showing them as a diff."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lintfit.documents.edits import apply, overlaps, unified_diff
+from lintfit.documents.model import Edit, Span
+
+
+def edit(start: int, end: int, text: str = "") -> Edit:
+    return Edit(Span(start, end), text)
+
+
+def test_edits_are_spliced_in_any_order() -> None:
+    assert apply("abcdef", [edit(4, 5, "E"), edit(0, 0, ">"), edit(1, 3, "")]) == ">adEf"
+    assert apply("abc", [edit(1, 1, "x"), edit(1, 1, "x")]) == "axbc"
+    assert apply("abc", [edit(1, 2, "B"), edit(2, 3, "C"), edit(1, 1, "-"), edit(3, 3, "!")]) == "a-BC!"
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [edit(0, 2), edit(1, 3)],
+        [edit(1, 1, "a"), edit(1, 1, "b")],
+        [edit(0, 3), edit(1, 1, "x")],
+        [edit(0, 1, "a"), edit(0, 1, "b")],
+    ],
+)
+def test_overlapping_edits_are_refused(edits: list[Edit]) -> None:
+    assert overlaps(*edits) and overlaps(*reversed(edits))
+    with pytest.raises(ValueError, match="overlap"):
+        apply("abcdef", edits)
+
+
+def test_an_edit_beyond_the_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="beyond"):
+        apply("abc", [edit(2, 4)])
+
+
+TEXTS = st.lists(st.sampled_from(["a\n", "b\n", "\u2028\n", "\x0c", "c\r\n", "\n"]), max_size=8).map("".join)
+
+
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3), st.text("xy", max_size=2)), max_size=4))
+def test_bytes_outside_the_edits_stay(text: str, raw: list[tuple[int, int, str]]) -> None:
+    edits = [edit(start, start + length, new) for start, length, new in raw if start + length <= len(text)]
+    try:
+        result = apply(text, edits)
+    except ValueError:
+        assert any(overlaps(a, b) for a in edits for b in edits)
+        return
+    kept = [
+        character for index, character in enumerate(text) if not any(e.span.start <= index < e.span.end for e in edits)
+    ]
+    added = sum(len(item.text) for item in set(edits))
+    assert len(result) == len(kept) + added
+
+
+@given(TEXTS, TEXTS)
+def test_a_diff_turns_one_text_into_the_other(old: str, new: str) -> None:
+    diff = unified_diff(Path("a/b.json"), old, new)
+    assert (diff == "") == (old == new)
+    if "\r" not in old + new and old and new and old != new:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "b.json").write_bytes(old.encode())
+            command = ["patch", "-p0", "-s", "-o", "-", "b.json"]
+            done = subprocess.run(command, input=diff.encode(), capture_output=True, cwd=folder)
+            assert done.stdout == new.encode(), done.stderr
