@@ -1,0 +1,122 @@
+"""Defaults of the libraries that a training run is configured with, by library version.
+
+Classes: ``transformers``: TrainingArguments, BitsAndBytesConfig; ``trl``: SFTConfig, DPOConfig, GRPOConfig, RewardConfig,
+KTOConfig, RLOOConfig, ModelConfig; ``peft``: LoraConfig; ``deepspeed``: zero_optimization, offload_optimizer,
+offload_param, bf16, fp16 and config (the top level). A version between two studied ones takes the older one's values.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parent / "data" / "defaults.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A field's default. ``since`` names the library and the oldest studied version that has this value.
+
+    ``required`` is True where the class gives no default. Optimizer names and the like are plain strings.
+    ``None`` in ``value`` is the library's own ``None``.
+    """
+
+    value: Any
+    since: str
+    required: bool = False
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    return data
+
+
+def _class(library: str, cls: str) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = _data()["libraries"].get(library, {}).get(cls)
+    return found
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """A version as numbers: ``v4.57.0.dev0`` is (4, 57, 0)."""
+    numbers = re.match(r"\D{0,2}(\d+(?:\.\d+)*)", version.strip())
+    return tuple(int(part) for part in numbers[1].split(".")) if numbers else ()
+
+
+def _index(versions: list[str], version: str | None) -> int:
+    """The studied version that stands for ``version``: the newest not above it, the oldest where all are above."""
+    if not version or not version_key(version):
+        return len(versions) - 1
+    fitting = [i for i, studied in enumerate(versions) if version_key(studied) <= version_key(version)]
+    return fitting[-1] if fitting else 0
+
+
+def _state(steps: list[list[Any]], index: int) -> list[Any] | None:
+    """The last change at or before a version: ``[index, value]``, or None where the field is not there."""
+    past = [step for step in steps if step[0] <= index]
+    return past[-1] if past and len(past[-1]) == 2 else None
+
+
+def default(library: str, cls: str, field: str, version: str | None = None) -> Default | None:
+    """The default of a field, with the newest studied version where none is given; None where the class lacks it.
+
+    For TRL's configs, fields that they inherit come from the newest TrainingArguments.
+    """
+    found = _class(library, cls)
+    if found is None:
+        return None
+    versions: list[str] = found["versions"]
+    state = _state(found["fields"].get(field, []), _index(versions, version))
+    if state is None:
+        base = found.get("base")
+        return default(base[0], base[1], field) if base and field not in found["fields"] else None
+    since = f"{library} {versions[state[0]]}"
+    if isinstance(state[1], dict) and state[1].get("required"):
+        return Default(None, since, required=True)
+    return Default(state[1], since)
+
+
+def _names(found: Mapping[str, Any], index: int | None) -> Iterator[str]:
+    for field, steps in found["fields"].items():
+        if index is None or _state(steps, index) is not None:
+            yield field
+
+
+def fields(library: str, cls: str, version: str | None = None, base_version: str | None = None) -> frozenset[str]:
+    """Names that a class accepts at a version (the newest studied one where none is given); empty for unknown classes.
+
+    ``base_version`` is transformers' version for TRL's configs, which inherit TrainingArguments' fields.
+    """
+    found = _class(library, cls)
+    if found is None:
+        return frozenset()
+    own = frozenset(_names(found, _index(found["versions"], version)))
+    base = found.get("base")
+    return own | fields(base[0], base[1], base_version) if base else own
+
+
+def ever_accepted(library: str, cls: str) -> frozenset[str]:
+    """Names that a class accepts at any studied version: what to check against where the version is not known."""
+    found = _class(library, cls)
+    if found is None:
+        return frozenset()
+    base = found.get("base")
+    own = frozenset(_names(found, None))
+    return own | ever_accepted(base[0], base[1]) if base else own
+
+
+def versions(library: str, cls: str) -> tuple[str, ...]:
+    """The studied versions of a class, oldest first."""
+    found = _class(library, cls)
+    return tuple(found["versions"]) if found else ()
+
+
+def lora_targets(model_type: str) -> tuple[str, ...] | None:
+    """Modules that PEFT adapts where ``target_modules`` is None; None where PEFT has no entry and raises an error."""
+    targets = _data()["lora_targets"]["targets"].get(model_type)
+    return tuple(targets) if targets else None
