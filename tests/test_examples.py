@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,27 @@ def _rules(result: Any) -> set[str]:
 
 def _copy(name: str, tmp_path: Path) -> Path:
     return shutil.copytree(EXAMPLES / name, tmp_path / name)
+
+
+CONSOLE = re.compile(r"```console\n\$ lintfit (?P<command>[^\n]*)\n(?P<output>.*?)```", re.DOTALL)
+
+
+def test_readme_shows_what_the_commands_print(tmp_path: Path) -> None:
+    """The page's commands, one after the other in a copy of the folder, so that a check after a fix sees the fix."""
+    page = EXAMPLES / "README.md"
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+
+    def printed(block: re.Match[str]) -> str:
+        outcome = lintfit(*block["command"].split(), cwd=tmp_path)
+        assert outcome.err == ""
+        return f"```console\n$ lintfit {block['command']}\n{outcome.out}```"
+
+    text = page.read_text()
+    shown = CONSOLE.sub(printed, text)
+    if os.environ.get("LINTFIT_UPDATE"):
+        page.write_text(shown)
+    else:
+        assert shown == text
 
 
 def _effective_batch(run: Any) -> int:
