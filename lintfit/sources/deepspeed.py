@@ -228,6 +228,9 @@ def _zero_stage(document: DataDocument, root: Node) -> Iterator[Setting]:
         # A bare boolean is DeepSpeed's first format; a bare number never was one and raises a TypeError.
         value = int(zero.value) if isinstance(zero.value, bool) else UNKNOWN
         yield Setting("zero_stage", value, Provenance.at(document, zero.span, "old boolean form"))
+        size = root.get("allgather_size")
+        if zero.value is True and size is not None:
+            yield Setting("allgather_bucket_size", integer(size.value), Provenance.at(document, size.span))
         return
     stage = zero.get("stage")
     if stage is not None:

@@ -117,6 +117,8 @@ def test_forms_of_zero_optimization(json_document: Read, zero: str, expected: di
         ('{"train_batch_size": 8.0}', {"train_batch_size": 8}),
         ('{"train_batch_size": true}', {"train_batch_size": UNKNOWN}),
         ('{"gradient_clipping": true}', {"max_grad_norm": 1}),
+        ('{"zero_optimization": true, "allgather_size": 9}', {"zero_stage": 1, "allgather_bucket_size": 9}),
+        ('{"zero_optimization": {}, "allgather_size": 9}', {}),
         ('{"optimizer": {"params": {"betas": "auto"}}}', {"adam_beta1": AUTO, "adam_beta2": AUTO}),
     ],
 )
