@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, change, fits
+from lintfit.checks.runs import breaks_or_strains, change, copies, fits
 from lintfit.checks.wording import billions, gib
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
@@ -84,7 +84,6 @@ def _cast_back(context: RunContext, upcast: Statement, spec: Spec) -> Report:
     assert context.run.facts is not None
     parameters = context.run.facts.parameters
     engine = "DeepSpeed" if spec.engine == "deepspeed" else "FSDP"
-    ranks = max(1, spec.gpus // max(1, spec.nodes))
     fix = None
     if spec.engine == "deepspeed":
         message = "delete it: DeepSpeed keeps fp32 master weights of its own"
@@ -92,7 +91,7 @@ def _cast_back(context: RunContext, upcast: Statement, spec: Spec) -> Report:
     return Report(
         upcast.call.place,
         f"{_call(upcast)} makes all {billions(parameters)} parameters fp32 before {engine} casts them back: "
-        f"{ranks} ranks × {gib(4 * parameters)} while the model loads",
+        f"{copies(context.run, 4 * parameters)} while the model loads",
         severity=Severity.WARNING if _host_is_short(context) else Severity.INFO,
         fix=fix,
     )

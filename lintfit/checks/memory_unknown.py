@@ -20,7 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             severity=Severity.WARNING,
             help="check the path; it is looked for beside this file and above it",
         )
-    if context.verdict is not Verdict.UNKNOWN or run.script is None or not run.script.facts.trains:
+    if run.missing or context.verdict is not Verdict.UNKNOWN or run.script is None or not run.script.facts.trains:
         return
     if run.unknown:
         yield Report(anchor(run), f"the memory of this run is not known without {' and '.join(run.unknown)}")

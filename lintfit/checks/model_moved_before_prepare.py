@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change
+from lintfit.checks.script_edits import without_call
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Related
+from lintfit.findings import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.model import Run
 
@@ -28,8 +28,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
             call.place,
             f"the model is moved to the GPU before {consumer.name} shards it: {_cost(run)} on every GPU",
             related=(Related(consumer.place, "this places the shards itself"),),
-            fix=change(
-                run, "delete the move: the engine places the model", Applicability.SAFE, {"loaded_on_gpu": False}
+            fix=Fix(
+                "delete the move: the engine places the model",
+                Applicability.SAFE,
+                without_call(run.script, call),
+                {"loaded_on_gpu": False},
             ),
             help="delete it",
         )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import milder, older
-from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.checks.script_edits import without_argument
+from lintfit.findings import Applicability, Fix, Severity
 from lintfit.run.model import Run
 from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Argument, Call
@@ -48,7 +49,7 @@ def _checkpointing(source: ScriptSource, runs: Sequence[Run], call: Call, argume
 
 def _move(source: ScriptSource, runs: Sequence[Run], call: Call, argument: Argument) -> Fix | None:
     """Take the keyword away and switch checkpointing on where the Trainer looks for it."""
-    removal = _removal(source, call, argument)
+    removal = without_argument(source, call, argument)
     if argument.value in (False, None) or all(run.value("gradient_checkpointing") is True for run in runs):
         return Fix("delete it", Applicability.SAFE, removal)
     added = source.write("gradient_checkpointing", True)
@@ -70,14 +71,6 @@ def _dropped(
         f"{call.name}({argument.name}=…) stops with TypeError in transformers 5"
         + ("" if off else f"; {successor} says the same"),
         severity=Severity.ERROR if spared is False else milder(Severity.ERROR),
-        fix=Fix("delete it", Applicability.SAFE, _removal(source, call, argument)) if off else None,
+        fix=Fix("delete it", Applicability.SAFE, without_argument(source, call, argument)) if off else None,
         help="delete it" if off else f"write {successor}",
     )
-
-
-def _removal(source: ScriptSource, call: Call, argument: Argument) -> tuple[FileEdit, ...]:
-    from lintfit.documents.python_edits import remove_keyword
-
-    document = source.document
-    node = source.reading.calls.records[id(call)].node
-    return tuple(FileEdit(document.path, edit, document) for edit in remove_keyword(document, node, argument.name))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.checks.context import RunContext
+from lintfit.checks.wording import gib
 from lintfit.documents.model import Span
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Verdict
@@ -89,6 +90,17 @@ def strategy(spec: Spec) -> str:
         if device != "none"
     ]
     return f"ZeRO-{spec.zero_stage}" + (f" with {' and '.join(offloaded)} offloaded" if offloaded else "")
+
+
+def ranks_per_node(run: Run) -> int | None:
+    """Processes on one node, None where their number is not known."""
+    return max(1, run.hardware.gpus // max(1, run.hardware.nodes)) if run.hardware.gpus is not None else None
+
+
+def copies(run: Run, size: int) -> str:
+    """What one copy of something on every rank of a node takes: ``8 ranks × 25.1 GiB``."""
+    ranks = ranks_per_node(run)
+    return f"{ranks} ranks × {gib(size)}" if ranks is not None else f"{gib(size)} on every rank"
 
 
 def cards(run: Run) -> str:

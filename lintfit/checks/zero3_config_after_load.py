@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import change
-from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Related
+from lintfit.checks.runs import copies
+from lintfit.checks.script_edits import moved_above
+from lintfit.findings import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call, ScriptFacts
@@ -26,9 +26,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
         load.place,
         f"the model is loaded before {config.name} exists: ZeRO-3 cannot partition it while it loads, and {_cost(run)}",
         related=(Related(config.place, "from here on a load is partitioned"),),
-        fix=change(run, f"move {config.name} above the load", Applicability.SAFE, {"zero3_init": True}),
+        fix=_fix(run, config, load),
         help=f"build {config.name} before the model is loaded",
     )
+
+
+def _fix(run: Run, config: Call, load: Call) -> Fix | None:
+    edits = moved_above(run.script, config, load) if run.script is not None else None
+    if edits is None:
+        return None
+    return Fix(f"build {config.name} before the load", Applicability.SAFE, edits, {"zero3_init": True})
 
 
 def _config(facts: ScriptFacts) -> Call | None:
@@ -49,5 +56,4 @@ def _cost(run: Run) -> str:
     if spec is None:
         return "every rank first holds a whole copy"
     size = spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
-    ranks = max(1, spec.gpus // max(1, spec.nodes))
-    return f"each of {ranks} ranks on a node first holds a whole copy of {gib(size)} ({gib(ranks * size)} together)"
+    return f"every rank first holds a whole copy ({copies(run, size)} on a node)"
