@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from lintfit.errors import LintfitError
+
 if TYPE_CHECKING:
     from click.exceptions import ClickException
 
@@ -22,23 +24,9 @@ def main() -> None:
 def run() -> int:
     """Run one command and give its exit status; every error is one line on standard error."""
     try:
-        from click.exceptions import ClickException, NoArgsIsHelpError
-
-        from lintfit.cli import lintfit
-        from lintfit.errors import LintfitError
-    except KeyboardInterrupt:
-        return 130
-    try:
-        status = lintfit.main(prog_name="lintfit", standalone_mode=False)
-        sys.stdout.flush()
-        return status if isinstance(status, int) else 0
+        return _run()
     except LintfitError as error:
         return _say(str(error))
-    except NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)
-        return 2
-    except ClickException as error:
-        return _say(_usage(error))
     except BrokenPipeError:
         _close_stdout()
         return 2
@@ -50,6 +38,22 @@ def run() -> int:
         detail = " ".join(str(error).split())[:300]
         described = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
         return _say(f"internal error: {described}; please report it (LINTFIT_DEBUG=1 shows where)")
+
+
+def _run() -> int:
+    from click.exceptions import ClickException, NoArgsIsHelpError
+
+    from lintfit.cli import lintfit
+
+    try:
+        status = lintfit.main(prog_name="lintfit", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
+    except ClickException as error:
+        return _say(_usage(error))
 
 
 def _usage(error: ClickException) -> str:

@@ -134,7 +134,7 @@ def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
 
 
 def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> None:
-    """Print each output where it goes. Standard output belongs to the diff and to the fixed standard input."""
+    """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
         click.echo(f"lintfit: {error}", err=True)
@@ -147,11 +147,8 @@ def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> No
             _write(output.file, render(output.format, result, _view(flags, None)))
         elif not taken:
             _print(render(output.format, result, _view(flags, sys.stdout)))
-        elif not options.diff and output.format == "text":
+        else:
             click.echo(render(output.format, result, _view(flags, sys.stderr)), err=True, nl=False)
-    if options.diff:
-        count = len(result.fixed)
-        click.echo(f"Would fix {count} finding{'' if count == 1 else 's'}." if result.diff else "No fixes.", err=True)
 
 
 def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> int:
@@ -199,7 +196,7 @@ def _view(flags: Mapping[str, Any], stream: Any) -> View:
         width=width,
         unicode=unicode,
         unsafe_fixes=flags.get("unsafe_fixes", False),
-        fixing=flags.get("fix", False),
+        diff=flags.get("diff", False),
         statistics=flags.get("statistics", False),
         show_fixes=flags.get("show_fixes", False),
     )

@@ -109,12 +109,16 @@ def test_status_after_fixing(run: Run, found: Any) -> None:
     assert asked[0].fix and not asked[0].unsafe_fixes
 
 
-def test_diff_goes_to_standard_output_alone(run: Run, found: Any) -> None:
+def test_the_diff_has_standard_output_for_itself(run: Run, found: Any) -> None:
     diff = "--- ds.json\n+++ ds.json\n@@ -1 +1 @@\n-a\n+b\n"
-    found(CheckResult(fixed=(Story().typo(),), diff=diff))
-    assert run("check", "--diff") == Outcome(1, diff, "Would fix 1 finding.\n")
+    found(replace(of_severity(I), fixed=(Story().typo(),), diff=diff))
+    outcome = run("check", "--diff", "--output-format", "concise")
+    assert (outcome.status, outcome.out) == (1, diff)
+    assert outcome.err == (
+        "run.sh:1:27: info launch-remark eight processes\nWould fix 1 finding. All checks passed (1 info).\n"
+    )
     found(CheckResult())
-    assert run("check", "--diff") == Outcome(0, "", "No fixes.\n")
+    assert run("check", "--diff") == Outcome(0, "", "All checks passed.\n")
 
 
 def test_fixed_standard_input_goes_to_standard_output(run: Run, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,8 @@ class View:
     unicode: bool = True
     unsafe_fixes: bool = False
     """Whether ``--unsafe-fixes`` is on: unsafe fixes then count as fixable."""
-    fixing: bool = False
+    diff: bool = False
+    """Whether ``--diff`` is on: what was fixed was not written."""
     statistics: bool = False
     show_fixes: bool = False
 

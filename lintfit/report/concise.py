@@ -11,7 +11,7 @@ def render(result: CheckResult, view: View) -> str:
     """The findings as lines, then the summary."""
     lines = []
     if view.show_fixes and result.fixed:
-        lines += fixed_lines(result.fixed)
+        lines += fixed_lines(result.fixed, view)
     if view.statistics:
         lines += statistics_lines(result.findings, view)
     else:
@@ -22,7 +22,7 @@ def render(result: CheckResult, view: View) -> str:
             where = f"{clean(shown_path(place.document.path))}:{at.line}:{at.column}"
             lines.append(f"{where}: {finding.severity} {finding.rule}{mark} {one_line(finding.message)}")
     lines += summary_lines(result, view)
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)
 
 
 def one_line(message: str) -> str:

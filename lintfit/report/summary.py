@@ -11,8 +11,13 @@ from lintfit.results import CheckResult
 
 
 def summary_lines(result: CheckResult, view: View) -> list[str]:
-    """``Found 3 errors, 1 warning (2 info).`` and how many a flag would mend, or ``All checks passed.``"""
-    lines = [_found(result)]
+    """``Found 3 errors, 1 warning (2 info).`` and how many a flag would mend, or ``All checks passed.``
+
+    None at all where no file could be read: the errors say it.
+    """
+    if result.errors and not (result.files_checked or result.findings or result.fixed):
+        return []
+    lines = [_found(result, view)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
     more = 0 if view.unsafe_fixes else sum(fixable(finding, True) for finding in result.findings) - ready
     flags = "--fix --unsafe-fixes" if view.unsafe_fixes else "--fix"
@@ -25,18 +30,18 @@ def summary_lines(result: CheckResult, view: View) -> list[str]:
     return lines
 
 
-def _found(result: CheckResult) -> str:
+def _found(result: CheckResult, view: View) -> str:
     counts = Counter(finding.severity for finding in result.findings)
     parts = [
         plural(counts[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING) if counts[severity]
     ]
     infos = f"{counts[Severity.INFO]} info" if counts[Severity.INFO] else ""
-    fixed = f"Fixed {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
+    done = "Would fix" if view.diff else "Fixed"
+    fixed = f"{done} {plural(len(result.fixed), 'finding')}. " if result.fixed else ""
     if parts:
         return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
-    if result.errors:
-        return f"{fixed}{f'Found {infos}.' if infos else 'Nothing found in what could be read.'}"
-    return f"{fixed}All checks passed{f' ({infos})' if infos else ''}."
+    where = " in the files that could be read" if result.errors else ""
+    return f"{fixed}All checks passed{where}{f' ({infos})' if infos else ''}."
 
 
 def plural(count: int, noun: str) -> str:
@@ -54,14 +59,14 @@ def statistics_lines(findings: Sequence[Finding], view: View) -> list[str]:
     return lines
 
 
-def fixed_lines(fixed: Sequence[Finding]) -> list[str]:
+def fixed_lines(fixed: Sequence[Finding], view: View) -> list[str]:
     """``--show-fixes``: what was mended, by file and rule."""
     by_file: dict[str, Counter[tuple[str, str, bool]]] = {}
     for finding in fixed:
         unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
         path = shown_path(finding.place.document.path)
         by_file.setdefault(path, Counter())[(finding.rule, finding.code, unsafe)] += 1
-    lines = [f"Fixed {plural(len(fixed), 'finding')}:"]
+    lines = [f"{'Would fix' if view.diff else 'Fixed'} {plural(len(fixed), 'finding')}:"]
     for path, rules in sorted(by_file.items()):
         lines.append(f"- {path}:")
         for (rule, code, unsafe), count in sorted(rules.items()):

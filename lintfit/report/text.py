@@ -26,7 +26,7 @@ def report_lines(result: CheckResult, view: View) -> list[Line]:
     """The whole report as styled lines."""
     blocks: list[list[Line]] = []
     if view.show_fixes and result.fixed:
-        blocks.append(_unstyled(fixed_lines(result.fixed)))
+        blocks.append(_unstyled(fixed_lines(result.fixed, view)))
     if view.statistics:
         blocks.append(_unstyled(statistics_lines(result.findings, view)))
     else:
@@ -135,6 +135,8 @@ def _equals(word: str, style: str, text: str, gutter: int, view: View) -> list[L
 
 def _summary(result: CheckResult, view: View) -> list[Line]:
     lines = summary_lines(result, view)
+    if not lines:
+        return []
     worst = max((finding.severity for finding in result.findings), default=None)
     style = "good" if worst in (None, Severity.INFO) and not result.errors else "note"
     return [[(lines[0], style)], *_unstyled(lines[1:])]

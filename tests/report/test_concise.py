@@ -62,8 +62,12 @@ def test_summary_after_fixing() -> None:
     )
 
 
-def test_a_missing_file_has_not_passed() -> None:
-    assert "passed" not in render("concise", CheckResult(errors=("x.json: no such file",)), View())
+@pytest.mark.parametrize("name", ["text", "concise"])
+def test_a_missing_file_has_not_passed(name: str) -> None:
+    errors = ("x.json: no such file",)
+    assert render(name, CheckResult(errors=errors), View()) == ""
+    others = render(name, CheckResult(errors=errors, files_checked=3), View())
+    assert others == "All checks passed in the files that could be read.\n"
 
 
 def test_a_fix_that_is_only_shown_is_not_fixable() -> None:
