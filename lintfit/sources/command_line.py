@@ -59,7 +59,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grammar:
+class Grammar:
     """Which of a launcher's options take a value and which do not (names with ``_``)."""
 
     valued: frozenset[str]
@@ -72,18 +72,21 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_GRAMMARS: Mapping[Launcher, _Grammar] = {
-    # torch.distributed.run.get_args_parser, torch 2.13; --use_env of older releases of torch.distributed.launch.
-    "torchrun": _Grammar(
-        _names("""nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval
-               start_method event_log_handler role log_dir redirects tee local_ranks_filter duplicate_stdout_filters
-               duplicate_stderr_filters node_rank master_addr master_port local_addr logs_specs numa_binding
-               signals_to_handle shutdown_timeout"""),
-        _names("help standalone module no_python run_path virtual_local_rank use_env"),
-        {"m": "module", "r": "redirects", "t": "tee", "h": "help"},
-    ),
-    # deepspeed.launcher.runner.parse_args, DeepSpeed 0.19.8.
-    "deepspeed": _Grammar(
+# torch.distributed.run.get_args_parser, torch 2.13; --use_env of older releases of torch.distributed.launch.
+_TORCHRUN = Grammar(
+    _names("""nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval
+           start_method event_log_handler role log_dir redirects tee local_ranks_filter duplicate_stdout_filters
+           duplicate_stderr_filters node_rank master_addr master_port local_addr logs_specs numa_binding
+           signals_to_handle shutdown_timeout"""),
+    _names("help standalone module no_python run_path virtual_local_rank use_env"),
+    {"m": "module", "r": "redirects", "t": "tee", "h": "help"},
+)
+
+GRAMMARS: Mapping[Launcher, Grammar] = {
+    "torchrun": _TORCHRUN,
+    "torch.distributed.launch": _TORCHRUN,
+    # deepspeed.launcher.runner.parse_args, DeepSpeed 0.19.8; the elastic options of older releases.
+    "deepspeed": Grammar(
         _names("""hostfile include exclude num_nodes min_elastic_nodes max_elastic_nodes num_gpus num_accelerators
                master_port master_addr node_rank launcher launcher_args enable_each_rank_log autotuning bind_core_list
                ssh_port venv_script log_level"""),
@@ -91,24 +94,25 @@ _GRAMMARS: Mapping[Launcher, _Grammar] = {
                bind_cores_to_rank quiet"""),
         {"H": "hostfile", "i": "include", "e": "exclude", "h": "help", "q": "quiet"},
     ),
-    # accelerate.commands.launch.launch_command_parser, Accelerate 1.15.0 (allow_abbrev=False): all others take a value.
-    "accelerate": _Grammar(
+    # accelerate.commands.launch.launch_command_parser, Accelerate 1.15.0, which takes no abbreviations; all options
+    # that are not named here take a value.
+    "accelerate": Grammar(
         frozenset(),
         _names("""help quiet cpu multi_gpu tpu use_deepspeed use_fsdp use_megatron_lm use_parallelism_config module
                no_python debug enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic
-               dynamo_use_regional_compilation same_network tpu_use_cluster no_tpu_cluster tpu_use_sudo downcast_bf16
+               dynamo_use_regional_compilation same_network tpu_cluster tpu_use_cluster
+               no_tpu_cluster tpu_use_sudo downcast_bf16
                fp8_use_autocast_during_eval use_xpu ipex"""),
         {"m": "module", "q": "quiet", "h": "help"},
         abbreviations=False,
     ),
     # lightning.fabric.cli.
-    "fabric": _Grammar(
+    "fabric": Grammar(
         _names("accelerator strategy devices num_nodes node_rank main_address main_port precision"), _names("help")
     ),
     # The interpreter's own options, up to the script.
-    "python": _Grammar(frozenset(), frozenset(), {"W": "warning", "X": "implementation"}, abbreviations=False),
+    "python": Grammar(frozenset(), frozenset(), {"W": "warning", "X": "implementation"}, abbreviations=False),
 }
-_GRAMMARS = {**_GRAMMARS, "torch.distributed.launch": _GRAMMARS["torchrun"]}
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
 _WRAPPERS = _names("""
@@ -188,7 +192,7 @@ def _python(words: Sequence[Word], program: int, rest: int) -> Invocation | None
 
 
 def _launched(launcher: Launcher, words: Sequence[Word], program: int, rest: int) -> Invocation | None:
-    options, index, opaque = _own_options(_GRAMMARS[launcher], words, rest)
+    options, index, opaque = _own_options(GRAMMARS[launcher], words, rest)
     return _with_script(launcher, words, program, options, index, module="module" in options, opaque=opaque)
 
 
@@ -207,7 +211,7 @@ def _with_script(
     script, own = words[index], arguments(words[index + 1 :])
     if launcher == "fabric":
         # Click takes an option of its own from anywhere on the line.
-        mine = {option.name: option for option in own if option.name in _GRAMMARS["fabric"].valued}
+        mine = {option.name: option for option in own if option.name in GRAMMARS["fabric"].valued}
         options, own = {**options, **mine}, tuple(option for option in own if option.name not in mine)
     inner = _separator(words, index) if launcher == "python" else None
     if inner is not None:
@@ -240,7 +244,7 @@ def _separator(words: Sequence[Word], index: int) -> int | None:
     return found
 
 
-def _own_options(grammar: _Grammar, words: Sequence[Word], index: int) -> tuple[dict[str, Option], int, bool]:
+def _own_options(grammar: Grammar, words: Sequence[Word], index: int) -> tuple[dict[str, Option], int, bool]:
     """A launcher's own options, the index of the script behind them, and whether a word could not be expanded."""
     options: dict[str, Option] = {}
     opaque = False
@@ -269,7 +273,7 @@ def _own_options(grammar: _Grammar, words: Sequence[Word], index: int) -> tuple[
     return options, index, opaque
 
 
-def _option_name(grammar: _Grammar, text: str) -> tuple[str, str | None]:
+def _option_name(grammar: Grammar, text: str) -> tuple[str, str | None]:
     """The full name of an option as written, and its value where one is glued to it."""
     written, equals, value = text.partition("=")
     name = written.lstrip("-").replace("-", "_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from lintfit.documents.model import FileText
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings import AUTO
 from lintfit.sources.accelerate import read_accelerate
+from lintfit.sources.command_line import GRAMMARS
 from lintfit.sources.deepspeed import read_deepspeed
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
@@ -98,3 +100,42 @@ def test_accelerate_settings_are_those_of_accelerate() -> None:
             assert stated.get("zero_stage") == real.deepspeed_config.get("zero_stage"), path
         compared += 1
     assert compared > 100
+
+
+def _options(parser: Any) -> tuple[set[str], set[str]]:
+    """The options of an argparse parser that take a value and those that do not, long names with ``_``."""
+    valued, bare = set(), set()
+    for action in parser._actions:
+        names = {name.lstrip("-").replace("-", "_") for name in action.option_strings if name.startswith("--")}
+        (bare if action.nargs == 0 else valued).update(names)
+    return valued, bare
+
+
+def test_torchruns_options_are_known() -> None:
+    run = pytest.importorskip("torch.distributed.run")
+    valued, bare = _options(run.get_args_parser())
+    assert valued == set(GRAMMARS["torchrun"].valued)
+    assert bare <= set(GRAMMARS["torchrun"].bare)
+
+
+def test_accelerates_bare_options_are_known() -> None:
+    launch = pytest.importorskip("accelerate.commands.launch")
+    valued, bare = _options(launch.launch_command_parser())
+    assert bare <= set(GRAMMARS["accelerate"].bare)
+    assert not valued & set(GRAMMARS["accelerate"].bare)
+
+
+def test_deepspeeds_options_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = pytest.importorskip("deepspeed.launcher.runner")
+    made: list[argparse.ArgumentParser] = []
+
+    def parse(self: argparse.ArgumentParser, *_: Any, **__: Any) -> argparse.Namespace:
+        made.append(self)
+        raise RuntimeError("only the parser is wanted")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse)
+    with pytest.raises(RuntimeError, match="only the parser"):
+        runner.parse_args([])
+    valued, bare = _options(made[0])
+    assert valued <= set(GRAMMARS["deepspeed"].valued)
+    assert bare <= set(GRAMMARS["deepspeed"].bare)
