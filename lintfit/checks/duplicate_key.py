@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import DataDocument, Edit, Entry, Kind, Node, Span
-from lintfit.findings import Applicability, FileEdit, Fix, Related
+from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings import Place
 
 _CONSEQUENCE = {
@@ -34,6 +34,7 @@ def _report(document: DataDocument, mapping: Node, index: int, earlier: Entry) -
     return Report(
         Place(document, entry.key_span),
         f'"{entry.key}" stands {what}: {_CONSEQUENCE.get(document.kind, "the last counts")}',
+        severity=Severity.WARNING if same and document.kind is Kind.YAML else None,
         related=(Related(Place(document, earlier.key_span), "first here"),),
         fix=_drop(document, mapping, index) if same else None,
         help="" if same else "keep the one that is meant",

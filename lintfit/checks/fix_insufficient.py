@@ -24,7 +24,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _line(rejected: Rejected) -> str:
-    return f"{rejected.description} {peak(rejected.estimate)}{_host(rejected)}"
+    close = " (too close)" if rejected.estimate.verdict is Verdict.TIGHT else ""
+    return f"{rejected.description} {peak(rejected.estimate)}{close}{_host(rejected)}"
 
 
 def _host(rejected: Rejected) -> str:

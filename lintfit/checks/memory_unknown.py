@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
-from lintfit.findings import Severity
 from lintfit.memory.result import Verdict
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
+    if run.origin.kind == "config":
+        return
     for setting in run.missing:
         place = setting.provenance.place or anchor(run)
         yield Report(
             place,
             f'"{setting.value}" is named here and was not found: what it says is missing from the estimate',
-            severity=Severity.WARNING,
             help="check the path; it is looked for beside this file and above it",
         )
     if run.missing or context.verdict is not Verdict.UNKNOWN or run.script is None or not run.script.facts.trains:
