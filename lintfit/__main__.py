@@ -41,7 +41,7 @@ def run() -> int:
 
 
 def _run() -> int:
-    from click.exceptions import ClickException, NoArgsIsHelpError
+    from click.exceptions import Abort, ClickException, NoArgsIsHelpError
 
     from lintfit.cli import lintfit
 
@@ -49,6 +49,8 @@ def _run() -> int:
         status = lintfit.main(prog_name="lintfit", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
+    except Abort:  # click's word for Ctrl-C
+        return 130
     except NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -192,6 +193,15 @@ def test_an_unexpected_error_is_one_line(run: Run, monkeypatch: pytest.MonkeyPat
         run("check")
 
 
+def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(*_: object) -> CheckResult:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "check", check)
+    outcome = run("check")
+    assert (outcome.status, outcome.out, outcome.err.strip()) == (130, "", "")
+
+
 def test_errors_for_the_user_are_not_internal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(*_: object) -> CheckResult:
         raise LintfitError("ds.json: no permission")
@@ -274,6 +284,32 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_on_a_terminal_there_are_colours_and_its_width(tmp_path: Path) -> None:
+    import pty
+
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "gradient_clipp1ng": 1.0}')
+    ours, theirs = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "70", "LINES": "24"}
+    command = [sys.executable, "-m", "lintfit", "check", "--isolated", "ds.json"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    except OSError:
+        pass  # Linux says so when the other side has closed
+    _, error = process.communicate()
+    os.close(ours)
+    assert (process.returncode, error) == (1, b"")
+    assert b"\x1b[" in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
+    assert "gradient_clipping" in plain
+    assert max(map(len, plain.splitlines())) <= 70
 
 
 def test_a_pipe_that_is_not_utf8(tmp_path: Path) -> None:
