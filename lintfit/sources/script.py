@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
 from lintfit.documents import python_edits
+from lintfit.documents.model import Document
 from lintfit.findings import FileEdit
-from lintfit.settings import Provenance, Setting
+from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import defaults, facts, modelling, training, writing
 from lintfit.sources.python.calls import Calls
-from lintfit.sources.python.interpreter import walk_module
+from lintfit.sources.python.interpreter import Interpreter
+from lintfit.sources.python.modules import Modules
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.state import Walk
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
 
 
-AddFlag = Callable[[str, str], tuple[FileEdit, ...] | None]
+AddFlag = Callable[[str, str | None], tuple[FileEdit, ...] | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,18 +60,18 @@ class ScriptSource:
     def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
         """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
         record = self.reading.calls.records.get(id(call))
-        if record is None or not self.document.editable:
+        if record is None:
             return ()
-        edits = python_edits.remove_keyword(self.document, record.node, name)
-        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+        document = self.reading.calls.document_of(record.node)
+        return writing.edits_in(document, python_edits.remove_keyword(document, record.node, name))
 
     def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
         """The edits that make a call of the facts say ``name=code``."""
         record = self.reading.calls.records.get(id(call))
-        if record is None or not self.document.editable:
+        if record is None:
             return ()
-        edits = python_edits.set_keyword(self.document, record.node, name, code)
-        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+        document = self.reading.calls.document_of(record.node)
+        return writing.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
 
     def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that add a flag to the launch line; None where no launch line can be edited.
@@ -77,6 +80,8 @@ class ScriptSource:
         """
         if self.add_flag is None:
             return None
+        if name in self.walk.switches:
+            return self.add_flag(self.walk.spelling.get(name, name), None) if value is True else None
         return self.add_flag(self.walk.spelling.get(name, name), str(value))
 
 
@@ -87,6 +92,8 @@ def read_script(
     versions: Mapping[str, str] | None = None,
     has_launch: bool = False,
     add_flag: AddFlag | None = None,
+    positional: Sequence[str] = (),
+    open_file: Callable[[Path], Document | None] | None = None,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -94,17 +101,26 @@ def read_script(
     they are known. Without a launch, what the command line would decide stays open in the facts (``taken`` is
     None), and the settings take the script's own defaults, marked as assumed.
     """
-    module = document.module or cst.Module([])
-    named = {flag.name: flag for flag in flags}
-    words = _words(flags) if has_launch or flags else []
-    library = defaults.CatalogDefaults(versions or {})
     known = has_launch or bool(flags)
-    calls = Calls(document)
-    walk = walk_module(module, named, words, env or {}, library, assume=known)
-    reading = _read(walk, calls, library, versions or {})
+    library = defaults.CatalogDefaults(versions or {})
+    modules = Modules(document, open_file)
+    calls = Calls(modules.documents)
+
+    def read(assume: bool) -> tuple[Walk, Reading]:
+        walk = Walk(
+            flags={flag.name: flag for flag in flags},
+            words=[*positional, *_words(flags)],
+            environment=env or {},
+            defaults=library,
+            assume=assume,
+        )
+        Interpreter(document.module or cst.Module([]), walk, modules).run()
+        return walk, _read(walk, calls, library, versions or {})
+
+    walk, reading = read(known)
     settings = reading.settings
     if walk.parses and not known:
-        guess = _read(walk_module(module, named, words, env or {}, library, True), calls, library, versions or {})
+        _, guess = read(True)
         settings = _assumed(settings, guess.settings)
         reading.homes = guess.homes
     return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
@@ -131,9 +147,11 @@ def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict
     settings: dict[str, Setting] = {}
     for name, setting in guess.items():
         sure = known.get(name)
+        if setting.value is UNKNOWN:
+            continue
         if sure is not None and sure.value == setting.value:
             settings[name] = sure
-        elif setting.known:
+        else:
             provenance = Provenance(
                 "assumed", "the script's default; no launch line is known", setting.provenance.place
             )

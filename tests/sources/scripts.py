@@ -30,7 +30,7 @@ def flags_of(line: str) -> list[Flag]:
             continue
         name, equals, value = word[2:].partition("=")
         values = [value] if equals else []
-        places = [span] if equals else []
+        places = [Span(span.end - len(value), span.end)] if equals else []
         while not equals and index < len(words) and not words[index][0].startswith("--"):
             values.append(words[index][0])
             places.append(words[index][1])

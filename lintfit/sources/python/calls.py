@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Span
 from lintfit.settings import UNKNOWN, Place, Provenance
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.values import (
@@ -24,31 +25,35 @@ from lintfit.sources.python.values import (
 )
 from lintfit.sources.script_model import Argument, Call, Statement
 
+if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
+
 _DTYPE_NAMES = frozenset({"dtype", "torch_dtype", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage", "compute_dtype"})
 _MAX_NESTING = 4
 
 
-class PythonFile(Protocol):
-    """What the readers here need of a Python document."""
-
-    @property
-    def module(self) -> cst.Module: ...
-
-    def span(self, node: cst.CSTNode) -> Span: ...
-
-
 class Calls:
-    """Makes calls of records; one object a document."""
+    """Makes calls of records. ``documents`` are the script and the modules of its repository that it draws in."""
 
-    def __init__(self, document: Any) -> None:
-        self.document: Document = document
-        self._file: PythonFile = document
+    def __init__(self, documents: Sequence[Any]) -> None:
+        self._documents: Sequence[Any] = documents
         self._made: dict[int, Call] = {}
         self.records: dict[int, Record] = {}
         """The record of each call made, by the call's id."""
 
+    def document_of(self, node: cst.CSTNode) -> PythonDocument:
+        """The document that a node belongs to; KeyError where it belongs to none."""
+        for document in self._documents:
+            try:
+                document.span(node)
+            except KeyError:
+                continue
+            return cast("PythonDocument", document)
+        raise KeyError(node)
+
     def place(self, node: cst.CSTNode) -> Place:
-        return Place(self.document, self._file.span(node))
+        document = self.document_of(node)
+        return Place(document, document.span(node))
 
     def origin_place(self, origin: Origin) -> Place | None:
         """Where a value was written; None for what no file says."""
@@ -154,33 +159,32 @@ class Calls:
         """
         call = self.call(record)
         line = record.statement
-        if line is not None and is_whole(line, record.node):
-            return Statement(call, Place(self.document, self._lines(line)))
+        if line is not None and len(line.body) == 1 and whole(line, record.node) is not None:
+            return Statement(call, self._lines(line))
         if isinstance(record.node.func, cst.Attribute):
-            inner = self._file.span(record.node.func.value)
-            return Statement(call, Place(self.document, Span(inner.end, call.place.span.end)))
+            inner = self.place(record.node.func.value)
+            return Statement(call, Place(inner.document, Span(inner.span.end, call.place.span.end)))
         return Statement(call, call.place)
 
-    def _lines(self, line: cst.SimpleStatementLine) -> Span:
-        span = self._file.span(line)
-        text = self.document.text
+    def _lines(self, line: cst.SimpleStatementLine) -> Place:
+        place = self.place(line)
+        span, text = place.span, place.document.text
         start = max(text.rfind("\n", 0, span.start), text.rfind("\r", 0, span.start)) + 1
         end = span.end
         while end < len(text) and text[end] not in "\r\n":
             end += 1
         end += 2 if text[end : end + 2] == "\r\n" else min(1, len(text) - end)
-        return Span(start, end)
+        return Place(place.document, Span(start, end))
 
 
-def is_whole(line: cst.SimpleStatementLine, node: cst.Call) -> bool:
-    """Whether a line is nothing but this call on a name, or its assignment back to that name."""
-    if len(line.body) != 1 or not isinstance(node.func, cst.Attribute):
-        return False
-    if not isinstance(node.func.value, cst.Name | cst.Attribute):
-        return False
-    small = line.body[0]
-    if isinstance(small, cst.Expr):
-        return small.value is node
-    if isinstance(small, cst.Assign) and small.value is node and len(small.targets) == 1:
-        return small.targets[0].target.deep_equals(node.func.value)
-    return False
+def whole(line: cst.SimpleStatementLine | None, node: cst.Call) -> cst.BaseSmallStatement | None:
+    """The statement of a line that is nothing but this call on a name, or its assignment back to that name."""
+    func = node.func
+    if line is None or not isinstance(func, cst.Attribute) or not isinstance(func.value, cst.Name | cst.Attribute):
+        return None
+    for small in line.body:
+        if isinstance(small, cst.Expr) and small.value is node:
+            return small
+        if isinstance(small, cst.Assign) and small.value is node and len(small.targets) == 1:
+            return small if small.targets[0].target.deep_equals(func.value) else None
+    return None

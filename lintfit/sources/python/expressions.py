@@ -98,6 +98,10 @@ class Expressions:
         """The result of a call whose arguments have been evaluated."""
         raise NotImplementedError
 
+    def imported(self, ref: Ref) -> Value:
+        """What a dotted name stands for in a module of the same repository; itself where there is none."""
+        raise NotImplementedError
+
     def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
         """The library's default of an attribute that nobody set."""
         raise NotImplementedError
@@ -113,7 +117,9 @@ class Expressions:
                 return Const(node, node.value == "True")
         found = scope.get(node.value)
         if found is not None:
-            return found
+            return (
+                self.imported(found) if isinstance(found, Ref) and isinstance(found.origin, cst.ImportAlias) else found
+            )
         return Ref(node, node.value) if node.value in BUILTINS else Unknown(node)
 
     def _attribute(self, node: cst.Attribute, scope: Scope) -> Value:
@@ -124,7 +130,7 @@ class Expressions:
         if isinstance(holder, Ref):
             if holder.name == "sys" and name == "argv":
                 return self._argv(node)
-            return Ref(node, f"{holder.name}.{name}")
+            return self.imported(Ref(node, f"{holder.name}.{name}"))
         if isinstance(holder, Choice):
             return choice([self.attribute(option, name, node) for option in holder.options], node)
         if isinstance(holder, Class):

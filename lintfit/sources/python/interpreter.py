@@ -7,10 +7,10 @@ from enum import Enum
 
 import libcst as cst
 
-from lintfit.sources.flags import Flag
 from lintfit.sources.python import library, operators, parsers
 from lintfit.sources.python.expressions import Expressions, dotted
-from lintfit.sources.python.state import MAX_DEPTH, Branch, Defaults, Frame, OutOfBudget, Walk
+from lintfit.sources.python.modules import Modules
+from lintfit.sources.python.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
 from lintfit.sources.python.values import (
     Choice,
     Class,
@@ -56,8 +56,10 @@ class Flow(Enum):
 class Interpreter(Expressions):
     """Executes statements over abstract values; ``walk.records`` holds the calls afterwards."""
 
-    def __init__(self, module: cst.Module, walk: Walk) -> None:
+    def __init__(self, module: cst.Module, walk: Walk, modules: Modules | None = None) -> None:
         super().__init__(module, walk)
+        self._modules = modules
+        self._scopes: dict[str, Scope | None] = {}
         self.globals = Scope({"__name__": Const(None, "__main__")})
         self._follows: dict[int, int] = {}
         self._has_entry = False
@@ -363,6 +365,36 @@ class Interpreter(Expressions):
                 first = name.partition(".")[0]
                 scope.set(first, Ref(alias, first))
 
+    def imported(self, ref: Ref) -> Value:
+        """What a name imported from a module of the same repository stands for there."""
+        if self._modules is None or len(self.walk.frames) >= MAX_DEPTH:
+            return ref
+        name, _, attribute = ref.name.rpartition(".")
+        if not name or name in ("", "."):
+            return ref
+        scope = self._module_scope(name)
+        found = scope.names.get(attribute) if scope is not None else None
+        return found if found is not None else ref
+
+    def _module_scope(self, name: str) -> Scope | None:
+        if name in self._scopes:
+            return self._scopes[name]
+        self._scopes[name] = None
+        module = self._modules.find(name) if self._modules is not None else None
+        if module is None:
+            return None
+        scope = Scope({"__name__": Const(None, name)})
+        self._scopes[name] = scope
+        walk, entry = self.walk, self._has_entry
+        before = walk.branch, walk.statement, walk.assigned_to, walk.frames
+        walk.branch, walk.statement, walk.assigned_to, walk.frames = Branch(), None, None, []
+        try:
+            self.block(module.body, scope)
+        finally:
+            walk.branch, walk.statement, walk.assigned_to, walk.frames = before
+            self._has_entry = entry
+        return scope
+
     # -- definitions -----------------------------------------------------------------------------------------
 
     def _define(self, node: cst.FunctionDef, scope: Scope) -> None:
@@ -583,17 +615,3 @@ def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:
         values = [names[name] for names in ends if name in names]
         merged[name] = values[0] if all(value is values[0] for value in values) else choice(values, values[0].origin)
     return merged
-
-
-def walk_module(
-    module: cst.Module,
-    flags: Mapping[str, Flag],
-    words: Sequence[str] | None,
-    environment: Mapping[str, str],
-    defaults: Defaults,
-    assume: bool,
-) -> Walk:
-    """Walk a module; ``assume`` lets command-line fields without a flag take their defaults."""
-    walk = Walk(flags, words, environment, defaults, assume)
-    Interpreter(module, walk).run()
-    return walk

@@ -12,6 +12,7 @@ from lintfit.sources.python.values import (
     Choice,
     Class,
     Const,
+    Field,
     Function,
     Items,
     Object,
@@ -126,7 +127,7 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if last == "ArgumentParser":
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
     if last == "add_config_arguments" and record.positional:
-        return record.positional[0]
+        return _deepspeed_arguments(record.positional[0], record)
     if last in _RUNNERS and record.positional:
         target = record.positional[0]
         if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
@@ -154,6 +155,14 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if made.base is None and record.assigned_to is not None:
         made.base = _same_name(record)
     return made
+
+
+def _deepspeed_arguments(parser: Value, record: Record) -> Value:
+    """The flags that ``deepspeed.add_config_arguments`` declares and a config is read from."""
+    if isinstance(parser, parsers.Parser):
+        parser.fields["deepspeed"] = Field("deepspeed", "flag", Const(record.node, False), record.node, constant=True)
+        parser.fields["deepspeed_config"] = Field("deepspeed_config", "str", Const(record.node, None), record.node)
+    return parser
 
 
 def _model_argument(record: Record) -> Value | None:
@@ -220,6 +229,8 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
             entry = parsers.argument_field(names, keywords, record.node)
             if entry is not None and walk.branch.taken is not False:
                 parser.fields[entry.name] = entry
+                if entry.kind == "flag":
+                    walk.switches.add(entry.name)
                 long = [name.lstrip("-") for name in names if name.startswith("--")]
                 if long and "-" in long[0]:
                     walk.spelling[entry.name] = long[0]
@@ -267,7 +278,7 @@ def _opened(cls: Value, record: Record) -> Value:
 def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Object]:
     walk = interpreter.walk
     walk.parses = True
-    made = parsers.dataclass_objects(parser, walk.flags, walk.assume, open_="config" in walk.flags)
+    made = parsers.dataclass_objects(parser, walk.flags, walk.assume, "config" in walk.flags, walk.defaults.names)
     for each in made:
         each.call = record
     walk.parsed += made
@@ -453,9 +464,15 @@ def _hasattr(interpreter: Interpreter, record: Record) -> Value:
 
 def _vars(interpreter: Interpreter, record: Record) -> Value:
     holder = record.value(0, "obj")
-    if isinstance(holder, Object):
-        return Table(record.node, dict(holder.attributes), open=holder.open or not holder.parsed)
-    return Unknown(record.node)
+    if not isinstance(holder, Object):
+        return Unknown(record.node)
+    found = Table(record.node, dict(holder.attributes), open=holder.open or not holder.parsed)
+    if not found.open:
+        for name in interpreter.walk.defaults.names(holder.library) - found.items.keys():
+            default = interpreter.field_default(holder, name, record.node)
+            if default is not None:
+                found.items[name] = default
+    return found
 
 
 def _environment(interpreter: Interpreter, record: Record) -> Value:

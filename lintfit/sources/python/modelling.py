@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 from typing import Any
 
 from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources.python import library, operators
-from lintfit.sources.python.facts import is_trainer
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
-from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, objects, plain
+from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, alternatives, objects, plain
 
 _CONFIG_NAMES = (
     "pretrained_model_name_or_path",
@@ -170,8 +169,6 @@ def _quantization(reading: Reading, load: Record | None) -> None:
 
 
 def _with(reading: Reading, name: str, value: Any) -> Any:
-    from dataclasses import replace
-
     return replace(reading.settings[name], value=value)
 
 
@@ -198,16 +195,16 @@ def _quantized(record: Record) -> Any:
 
 def _method(reading: Reading, load: Record | None) -> None:
     config = _adapter(reading)
+    wrapped = _wrapped(reading)
     if config is None:
-        if load is not None or reading.found.trained is not None:
+        if wrapped is not None and wrapped is not False:
+            reading.state("method", "lora" if wrapped is True else UNKNOWN, _wrapping(reading).node)
+        elif load is not None or reading.found.trained is not None:
             reading.derive("method", "full", "no adapter is applied")
         return
     record, made = config
-    node = record.node
-    if record.taken is None or made is None:
-        reading.state("method", UNKNOWN if record.taken is None else "lora", node)
-    else:
-        reading.state("method", "lora", node)
+    sure = record.taken is True or wrapped is True
+    reading.state("method", "lora" if sure else UNKNOWN, record.node)
     values = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     values |= made.attributes if made is not None else {}
     for name, keywords in _LORA.items():
@@ -217,6 +214,23 @@ def _method(reading: Reading, load: Record | None) -> None:
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
     _adapter_dtype(reading)
+
+
+def _wraps(record: Record) -> bool:
+    return record.name == "get_peft_model" or record.function.endswith("PeftModel.from_pretrained")
+
+
+def _wrapped(reading: Reading) -> bool | None:
+    """Whether the trained model carries an adapter: in every branch that may have made it, in none, in some (None)."""
+    answers = set()
+    for option in alternatives(reading.found.trained) if reading.found.trained is not None else ():
+        answers.add(any(each.call is not None and _wraps(each.call) for each in objects(option)))
+    return answers.pop() if len(answers) == 1 else (None if answers else False)
+
+
+def _wrapping(reading: Reading) -> Record:
+    found = (each.call for each in objects(reading.found.trained) if each.call is not None and _wraps(each.call))
+    return next(found)
 
 
 def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
@@ -245,8 +259,6 @@ def _adapter(reading: Reading) -> tuple[Record, Object | None] | None:
 
 
 def _undecided(record: Record) -> Record:
-    from dataclasses import replace
-
     return replace(record, taken=None)
 
 
@@ -286,6 +298,3 @@ def _liger(reading: Reading) -> None:
             fused = record.keyword("fused_linear_cross_entropy")
             if fused is None or operators.truth(fused) is not False:
                 reading.state("loss", "liger" if record.taken else UNKNOWN, record.node)
-
-
-__all__ = ["is_trainer", "re", "read"]

@@ -7,7 +7,7 @@ prefixes, ``-`` for ``_``, ``--no_x`` for booleans that default to true, the las
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +102,7 @@ def convert(flag: Flag, declared: Field | None) -> Value:
             return Const(flag, True if constant is None else constant)
         return Const(flag, declared.constant) if declared.constant is not None else Unknown(flag)
     if declared is not None and declared.many:
-        words = flag.words or tuple(flag.value.split())
+        words = flag.words or (flag.value,)
         return Items(flag, [Const(flag, _scalar(word, declared.kind)) for word in words])
     if declared is not None and declared.kind == "flag":
         return Const(flag, True if declared.constant is None else declared.constant)
@@ -183,11 +183,17 @@ def namespace(parser: Parser, flags: Mapping[str, Flag], assume: bool) -> Object
     return Object(parser.origin, "argparse.Namespace", attributes=attributes, parsed=True, open=not assume)
 
 
-def dataclass_objects(parser: Parser, flags: Mapping[str, Flag], assume: bool, open_: bool) -> list[Object]:
+def dataclass_objects(
+    parser: Parser,
+    flags: Mapping[str, Flag],
+    assume: bool,
+    open_: bool,
+    accepted: Callable[[str], frozenset[str]] = lambda cls: frozenset(),
+) -> list[Object]:
     """What ``parse_args_into_dataclasses()`` returns, one object a class.
 
-    A flag that no dataclass of the script declares belongs to a class of a library. ``open_`` where a config
-    file may set more.
+    A flag that no dataclass of the script declares belongs to a class of a library that accepts it, or to each
+    where that is not known. ``open_`` where a config file may set more.
     """
     own = {name: entry for cls in parser.classes if isinstance(cls, Class) for name, entry in cls.all_fields().items()}
     filled = assign(own.values(), flags)
@@ -196,9 +202,9 @@ def dataclass_objects(parser: Parser, flags: Mapping[str, Flag], assume: bool, o
     made: list[Object] = []
     for cls in parser.classes:
         attributes: dict[str, Value] = {}
-        library = isinstance(cls, Ref) or (isinstance(cls, Class) and cls.library is not None)
-        if library:
-            attributes |= {name: convert(flag, None) for name, flag in rest.items()}
+        library = cls.name if isinstance(cls, Ref) else (cls.library if isinstance(cls, Class) else None)
+        if library is not None:
+            attributes |= _library_flags(rest, accepted(library))
         if isinstance(cls, Class):
             for name, entry in cls.all_fields().items():
                 attributes[name] = fill(entry, filled.get(name), assume and not (open_ and name not in filled))
@@ -208,6 +214,21 @@ def dataclass_objects(parser: Parser, flags: Mapping[str, Flag], assume: bool, o
             Object(parser.origin, kind, cls=owner, attributes=attributes, parsed=True, open=open_ or not assume)
         )
     return made
+
+
+def _library_flags(flags: Mapping[str, Flag], accepted: frozenset[str]) -> dict[str, Value]:
+    if not accepted:
+        return {name: convert(flag, None) for name, flag in flags.items()}
+    found: dict[str, Value] = {}
+    for name, flag in flags.items():
+        prefixed = [field for field in accepted if field.startswith(name)]
+        if name in accepted:
+            found[name] = convert(flag, None)
+        elif name.startswith("no_") and name[3:] in accepted:
+            found[name[3:]] = Const(flag, False)
+        elif len(prefixed) == 1:
+            found[prefixed[0]] = convert(flag, None)
+    return found
 
 
 def classes_of(value: Value | None) -> list[Value]:

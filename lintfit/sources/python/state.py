@@ -79,6 +79,8 @@ class Walk:
     """The objects that it filled."""
     spelling: dict[str, str] = field(default_factory=dict)
     """How the script declares a flag whose name has dashes, by the field's name."""
+    switches: set[str] = field(default_factory=set)
+    """Fields that a bare flag switches on and that take no value (``store_true``)."""
     steps: int = 0
     branch: Branch = field(default_factory=Branch)
     frames: list[Frame] = field(default_factory=list)
@@ -102,3 +104,7 @@ class Defaults:
     def get(self, cls: str, name: str) -> tuple[object, Library] | None:
         """The default of a field of a library's class, by the class's dotted name, and whose it is."""
         return None
+
+    def names(self, cls: str) -> frozenset[str]:
+        """The fields that a library's class accepts in any version; empty for a class that is not known."""
+        return frozenset()

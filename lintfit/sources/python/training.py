@@ -123,9 +123,7 @@ def _arguments(reading: Reading, made: Object) -> None:
         reading.put(name, value, record)
     _deepspeed(reading, made, record)
     _optimizer_argument(reading)
-    value = reading.attribute(made, *CHECKPOINTING)
-    if value is not None and not (made.open and plain(value) is UNKNOWN):
-        reading.put("gradient_checkpointing", value, record)
+    _checkpointing_argument(reading, made, record)
     _precision_by_trl(reading, made)
     offload = made.attributes.get("activation_offloading")
     if offload is not None:
@@ -139,13 +137,23 @@ def _arguments(reading: Reading, made: Object) -> None:
     _fsdp_checkpointing(reading, made)
 
 
+def _checkpointing_argument(reading: Reading, made: Object, record: Record | None) -> None:
+    """The flag under either of its names; None is the library's way to say no."""
+    stated = next((made.attributes[name] for name in CHECKPOINTING if name in made.attributes), None)
+    value = stated or reading.attribute(made, "gradient_checkpointing")
+    if value is None or (made.open and plain(value) is UNKNOWN):
+        return
+    reading.put("gradient_checkpointing", value, record, to=False if plain(value) is None else None)
+
+
 def _deepspeed(reading: Reading, made: Object, record: Record | None) -> None:
     value = made.attributes.get("deepspeed")
     if isinstance(value, Table):
         reading.put("deepspeed", value, record, to=plain(value))
-    setting = reading.settings.get("deepspeed")
-    if setting is not None and setting.value is None:
-        del reading.settings["deepspeed"]
+    for name in ("deepspeed", "fsdp"):
+        setting = reading.settings.get(name)
+        if setting is not None and setting.value in (None, "", False, []):
+            del reading.settings[name]
 
 
 def _optimizer_argument(reading: Reading) -> None:
@@ -171,17 +179,24 @@ def _precision_by_trl(reading: Reading, made: Object) -> None:
 
 
 def _sft_loss(reading: Reading, made: Object, record: Record | None) -> None:
+    """TRL's SFT loss: fused with the head for every model since 1.16, in chunks by default since 1.8, whole before."""
     loss = made.attributes.get("loss_type")
-    if loss is not None:
-        known = plain(loss)
-        reading.put(
-            "loss", loss, record, to="chunked" if known == "chunked_nll" else ("full" if known == "nll" else UNKNOWN)
-        )
+    known = plain(loss) if loss is not None else None
+    if known is UNKNOWN:
+        return
+    version = reading.versions.get("trl")
+    if reading.at_least("trl", 1, 16):
+        reading.default("loss", "chunked", f"TRL {version or '1.16'} computes the loss together with the head")
+    elif loss is not None and known is not None:
+        reading.put("loss", loss, record, to="chunked" if known == "chunked_nll" else "full")
+    elif not made.open:
+        chunked = reading.at_least("trl", 1, 8)
+        reading.default("loss", "chunked" if chunked else "full", f"TRL {version} default")
 
 
 def _use_cache(reading: Reading, made: Object, record: Record | None) -> None:
-    value = made.attributes.get("use_cache")
-    if value is not None:
+    value = reading.attribute(made, "use_cache")
+    if value is not None and plain(value) is not UNKNOWN:
         reading.put("use_cache", value, record)
 
 

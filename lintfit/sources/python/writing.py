@@ -12,11 +12,13 @@ from lintfit.documents.model import Edit
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources.flags import Flag
+from lintfit.sources.python.calls import whole
 from lintfit.sources.python.library import is_arguments
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
 from lintfit.sources.python.values import Object, Record, Value, plain
 
 if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.script import ScriptSource
 
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -26,8 +28,6 @@ Edits = tuple[FileEdit, ...]
 
 def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
     """The edits that make the run say ``name = value``; None where this script and its launch line cannot."""
-    if not source.document.editable:
-        return None
     writer = Writer(source)
     match name:
         case "forced_float32" if value is False:
@@ -49,18 +49,17 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
 
 def remove_statement(source: ScriptSource, record: Record) -> Edits:
     """Drop a call that returns what it was called on: its statement, or its part of a longer expression."""
-    from lintfit.sources.python.calls import is_whole
-
-    document = source.document
-    line = record.statement
-    if line is not None and is_whole(line, record.node):
-        return _edits(source, python_edits.remove_statement(document, line))
+    document = source.reading.calls.document_of(record.node)
+    small = whole(record.statement, record.node)
+    if small is not None:
+        return edits_in(document, python_edits.remove_statement(document, small))
     place = source.reading.calls.statement(record).lines
-    return _edits(source, (Edit(place.span, ""),))
+    return edits_in(document, (Edit(place.span, ""),))
 
 
-def _edits(source: ScriptSource, edits: Iterable[Edit]) -> Edits:
-    return tuple(FileEdit(source.document.path, edit, source.document) for edit in edits)
+def edits_in(document: PythonDocument, edits: Iterable[Edit]) -> Edits:
+    """Edits of one document; none where it cannot be edited without loss."""
+    return tuple(FileEdit(document.path, edit, document) for edit in edits) if document.editable else ()
 
 
 def _code(value: Any) -> str:
@@ -74,7 +73,7 @@ class Writer:
 
     def __init__(self, source: ScriptSource) -> None:
         self.source = source
-        self.document = source.document
+        self.calls = source.reading.calls
         self.found = source.reading.found
 
     def setting(self, name: str, value: Any) -> Edits | None:
@@ -119,13 +118,24 @@ class Writer:
         """
         origin = current.origin
         if isinstance(origin, Flag):
-            return write_flag(origin, value)
+            return self.write_flag(origin, value)
         if isinstance(origin, cst.CSTNode) and (added := self._flag_for(origin, value)) is not None:
             return added
         if isinstance(origin, cst.CSTNode) and self._is_plain(origin):
-            return _edits(self.source, python_edits.replace(self.document, origin, code))
+            return self.replace(origin, code)
         if node is not None:
-            return _edits(self.source, python_edits.replace(self.document, node, code))
+            return self.replace(node, code)
+        return None
+
+    def write_flag(self, flag: Flag, value: Any) -> Edits | None:
+        """Give a flag of the launch line another value; a switch that is to be off is deleted."""
+        if flag.name in self.source.walk.switches:
+            return (FileEdit(flag.document.path, Edit(flag.place.span, ""), flag.document),) if value is False else None
+        text = str(value)
+        if flag.write is not None:
+            return flag.write(text)
+        if flag.value_place is not None:
+            return (FileEdit(flag.document.path, Edit(flag.value_place.span, text), flag.document),)
         return None
 
     def _is_plain(self, node: cst.CSTNode) -> bool:
@@ -136,10 +146,10 @@ class Writer:
         if not literal and not isinstance(node, cst.Attribute):
             return False
         try:
-            self.document.span(node)
+            document = self.calls.document_of(node)
         except KeyError:
             return False
-        parent = self.document.parent(node)
+        parent = document.parent(node)
         holders = cst.Arg | cst.Assign | cst.AnnAssign | cst.Param | cst.DictElement
         return isinstance(parent, holders)
 
@@ -165,7 +175,12 @@ class Writer:
         return self.keyword(made.call, name, _code(value))
 
     def keyword(self, record: Record, name: str, code: str) -> Edits:
-        return _edits(self.source, python_edits.set_keyword(self.document, record.node, name, code))
+        document = self.calls.document_of(record.node)
+        return edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+
+    def replace(self, node: cst.CSTNode, code: str) -> Edits:
+        document = self.calls.document_of(node)
+        return edits_in(document, python_edits.replace(document, node, code))
 
     # -- the model -------------------------------------------------------------------------------------------
 
@@ -197,7 +212,7 @@ class Writer:
         edits = self.drop_casts(*(other for other in _TORCH if other != value))
         if loaded is not None and loaded.value == value and loaded.provenance.kind == "file":
             return edits
-        written = self.load_argument(name, value, self._dtype_code(value))
+        written = self.load_argument(name, value, self._dtype_code(load, value))
         return None if written is None else (*edits, *written)
 
     def _weights_by_name(self, value: str) -> Edits | None:
@@ -207,8 +222,10 @@ class Writer:
             return None
         return self.keyword(made.call, "model_init_kwargs", f'{{"dtype": "{_TORCH[value]}"}}')
 
-    def _dtype_code(self, value: str) -> str:
-        for line in self.document.module.body if self.document.module is not None else ():
+    def _dtype_code(self, load: Record, value: str) -> str:
+        """``torch.bfloat16`` where the module of the load imports torch, else its name as a string."""
+        module = self.calls.document_of(load.node).module
+        for line in module.body if module is not None else ():
             if isinstance(line, cst.SimpleStatementLine):
                 for small in line.body:
                     if isinstance(small, cst.Import):
@@ -238,7 +255,8 @@ class Writer:
         if len(line.body) != 1:
             return None
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
-        return _edits(self.source, python_edits.insert_statement_after(self.document, line, code))
+        document = self.calls.document_of(line)
+        return edits_in(document, python_edits.insert_statement_after(document, line, code))
 
     def _checkpointing_names(self) -> tuple[str, ...]:
         """``gradient_checkpointing`` in every version below 6; its new name only where it is used already."""
@@ -246,19 +264,6 @@ class Writer:
         if made is not None and CHECKPOINTING[0] in made.attributes:
             return CHECKPOINTING
         return tuple(reversed(CHECKPOINTING))
-
-
-def write_flag(flag: Flag, value: Any) -> Edits | None:
-    """Give a flag of the launch line another value."""
-    text = str(value)
-    if flag.write is not None:
-        return flag.write(text)
-    document = flag.document
-    if flag.value_place is not None:
-        return (FileEdit(document.path, Edit(flag.value_place.span, text), document),)
-    if value is False:
-        return (FileEdit(document.path, Edit(flag.place.span, ""), document),)
-    return None
 
 
 def _equal(left: Any, right: Any) -> bool:

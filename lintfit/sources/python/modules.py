@@ -1,0 +1,73 @@
+"""Finds the modules of a script's own repository that it imports from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import libcst as cst
+
+from lintfit.documents.model import Document
+from lintfit.documents.python_reader import PythonDocument, mentions_training
+
+MAX_MODULES = 12
+"""Modules that one script draws in at most: following stops there, what they hold stays unknown."""
+MAX_CHARACTERS = 150_000
+"""Longer modules are libraries, not helpers of a script."""
+_ABOVE = 4
+"""Folders above the script's in which a package of the repository may begin."""
+_LIBRARIES = frozenset({
+    "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
+    "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers",
+    "huggingface_hub", "safetensors", "unsloth", "vllm", "os", "sys", "re", "json", "math", "time", "random",
+    "copy", "logging", "argparse", "dataclasses", "typing", "pathlib", "functools", "itertools", "collections",
+    "contextlib", "warnings", "shutil", "glob", "gc", "subprocess", "builtins", "enum", "abc", "inspect", "types",
+    "io", "string", "pickle", "datetime", "hashlib", "operator", "threading",
+})  # fmt: skip
+"""Modules that no repository holds itself: not looked for."""
+
+
+class Modules:
+    """Opens modules on demand; ``documents`` are the script and those opened so far."""
+
+    def __init__(self, script: PythonDocument, open_file: Callable[[Path], Document | None] | None) -> None:
+        self.documents: list[PythonDocument] = [script]
+        self._script = script
+        self._open = open_file
+        self._found: dict[str, cst.Module | None] = {}
+
+    def find(self, name: str) -> cst.Module | None:
+        """The tree of a module by its name as imported (leading dots are relative); None where it is not at hand."""
+        if self._open is None:
+            return None
+        if name not in self._found:
+            self._found[name] = self._load(name)
+        return self._found[name]
+
+    def _load(self, name: str) -> cst.Module | None:
+        if name.partition(".")[0] in _LIBRARIES or len(self.documents) > MAX_MODULES or self._open is None:
+            return None
+        for path in self._candidates(name):
+            document = next((known for known in self.documents if known.path == path), None) or self._open(path)
+            if not isinstance(document, PythonDocument):
+                continue
+            if len(document.text) > MAX_CHARACTERS or not mentions_training(document.text):
+                return None
+            if document not in self.documents:
+                self.documents.append(document)
+            return document.module
+        return None
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        dots = len(name) - len(name.lstrip("."))
+        parts = [part for part in name.lstrip(".").split(".") if part]
+        if not parts:
+            return
+        folder = self._script.path.parent
+        if dots:
+            folders = [folder.joinpath(*[".."] * (dots - 1))] if dots > 1 else [folder]
+        else:
+            folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
+        for base in folders:
+            yield base.joinpath(*parts[:-1], parts[-1] + ".py")
+            yield base.joinpath(*parts, "__init__.py")
