@@ -7,7 +7,8 @@ from dataclasses import replace
 from lintfit.memory.assumptions import assumptions
 from lintfit.memory.framework import framework
 from lintfit.memory.moments import moments
-from lintfit.memory.result import Estimate, Moment
+from lintfit.memory.result import Estimate, Moment, Range
+from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import states
 from lintfit.memory.verdict import bounds, judge
@@ -23,6 +24,8 @@ def estimate(spec: Spec) -> Estimate:
     points, notes = moments(spec, held)
     peak = max(points, key=lambda moment: moment.allocated)
     beside, assumed = framework(spec, peak.allocated, held)
+    pool = vllm_bytes(spec)
+    beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)
     return Estimate(
         peak=span,

@@ -19,6 +19,9 @@ PADDED_LABELS = (4, 49)
 UPCAST_IN_MODEL = (4, 46)
 """Below this version the models themselves upcast their logits, and the half-precision ones are dropped."""
 
+MODEL_DTYPE_LOSS = frozenset({"gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm"})
+"""Models whose own loss, up to 4.48, takes the logits in the dtype that they have (autocast makes it fp32)."""
+
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
 """TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
 
@@ -57,7 +60,11 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     logits = t.linear("lm_head", y, h, vocab)
     logits.storage.kind = LOGITS
     after = Tape()
-    out, transient = _loss(after, logits, recipe.transformers, _softcapped(t))
+    legacy = recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
+    if legacy and not recipe.autocast:
+        out, transient = _plain_loss(after, logits)
+    else:
+        out, transient = _loss(after, logits, recipe.transformers, _softcapped(t))
     saved_head, saved_loss = t.saved(), after.saved()
     hidden = 0 if any(y.storage in node.saved for node in t.nodes) else y.storage.size
     saved = Live(*(a + b for a, b in zip(saved_head, saved_loss, strict=True)))
@@ -90,6 +97,14 @@ def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool) -> tupl
     t.op(log, (full,), (log,))
     out = t.op(t.new(1, 4), (log,))
     return out, sum(var.storage.size for var in alive)
+
+
+def _plain_loss(t: Tape, logits: Var) -> tuple[Var, int]:
+    """The older models' loss: a copy of the shifted logits and their log-softmax, all in the logits' dtype."""
+    shifted = t.map(logits)
+    log = t.new(logits.numel, logits.item, True, LOGITS)
+    t.op(log, (shifted,), (log,))
+    return t.op(t.new(1, 4), (log,)), logits.storage.size + shifted.storage.size
 
 
 def _fused(t: Layer, y: Var, vocab: int, forward: int, backward_temp: int, weight: int, kept: float) -> Head:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lintfit.memory.activations import known
 from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL
 from lintfit.memory.result import Components, Moment, Range, Verdict
+from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
 
@@ -61,7 +62,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     high = int(planned * (1 + FRAGMENTATION)) + outside
     if not known(spec.facts) or not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
-    high = max(high, allocated + beside.likely)
+    high = max(high + vllm_bytes(spec), allocated + beside.likely)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
 
 

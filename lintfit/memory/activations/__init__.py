@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import Heads
+from lintfit.memory.activations.attention import Heads, slides
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
@@ -49,6 +49,13 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
     from lintfit.memory.activations.llama import heads
 
     return heads(facts, index)
+
+
+def kind_of(facts: ModelFacts, index: int, seq: int) -> tuple[bool, bool]:
+    """What tells layer ``index`` from the others of its model: whether its window bites, whether it routes."""
+    from lintfit.memory.activations.moe import has_experts
+
+    return slides(heads_of(facts, index), seq), facts.moe is not None and has_experts(facts, index)
 
 
 def known(facts: ModelFacts) -> bool:

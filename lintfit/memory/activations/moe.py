@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.facts import MoE
+from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations import llama
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
@@ -20,7 +20,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
-    if facts.moe is None or not has_experts(t, index):
+    if facts.moe is None or not has_experts(facts, index):
         return t.add(x, llama.mlp(t, y))
     out = experts(t, y, facts.moe)
     if facts.moe.shared_intermediate:
@@ -32,9 +32,9 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, out)
 
 
-def has_experts(t: Layer, index: int) -> bool:
+def has_experts(facts: ModelFacts, index: int) -> bool:
     """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
-    config = t.facts.config
+    config = facts.config
     dense = int(config.get("first_k_dense_replace") or 0)
     step = int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1)
     only = config.get("mlp_only_layers")

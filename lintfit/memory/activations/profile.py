@@ -38,6 +38,7 @@ def profile(
     seq: int,
     index: int,
     *,
+    kind: object,
     stream: int,
     flows: bool = True,
     checkpointed: bool = False,
@@ -46,10 +47,11 @@ def profile(
 ) -> Profile:
     """The profile of layer ``index`` for ``batch`` sequences of ``seq`` tokens.
 
-    ``stream``: bytes of an element of the residual stream. ``flows``: whether its input needs a gradient (not in
-    the first layer behind frozen embeddings). ``kept``: see :func:`.tape.backward`.
+    ``kind`` is what tells this layer from the others: layers of a kind are counted once. ``stream``: bytes of an
+    element of the residual stream. ``flows``: whether its input needs a gradient (not in the first layer behind
+    frozen embeddings). ``kept``: see :func:`.tape.backward`.
     """
-    key = (id(facts), recipe, batch, seq, index, stream, flows, checkpointed, reentrant, kept)
+    key = (id(facts), recipe, batch, seq, kind, stream, flows, checkpointed, reentrant, kept)
     hit = _PROFILES.get(key)
     if hit is not None and hit[0] is facts:
         return hit[1]

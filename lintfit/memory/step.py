@@ -1,0 +1,182 @@
+"""What one micro-batch keeps in memory on one rank: every layer, the head, and what lies around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import heads_of, kind_of, known
+from lintfit.memory.activations.attention import mask_bytes, slides
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.profile import Profile, profile
+from lintfit.memory.activations.recipe import Recipe, of
+from lintfit.memory.activations.tape import Live, rounded
+from lintfit.memory.autocast import cached_copies
+from lintfit.memory.logits import Head, head
+from lintfit.memory.parameters import Inventory, inventory
+from lintfit.memory.spec import Spec
+from lintfit.memory.states import States
+
+SORTED_EMBEDDING = 3072
+"""Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
+
+LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
+"""Model types without rotary embeddings."""
+
+INDEX = 8
+"""Bytes of a token id (int64)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one micro-batch of a run saves: its layers in order, its head, and the embedding's side."""
+
+    layers: tuple[Profile, ...]
+    head: Head
+    recipe: Recipe
+    copies: int
+    inputs: int
+    front: int
+    masks: int
+    kept_share: float
+    checkpointed: tuple[bool, ...]
+    retained: bool
+    offloaded: bool
+    in_flight: int
+    embedding_scratch: int
+    out_of_place: bool
+    notes: tuple[str, ...]
+
+    def kept(self, index: int) -> Live:
+        """What layer ``index`` keeps on the GPU from its forward to its backward."""
+        layer = self.layers[index]
+        if not self.checkpointed[index]:
+            return layer.saved
+        return Live() if self.offloaded else Live(layer.input)
+
+
+def record(spec: Spec, states: States) -> Step:
+    """Count the layers, the head and the embedding of one micro-batch on one rank."""
+    recipe = of(spec)
+    held = inventory(spec)
+    facts = local(spec.facts, spec.tensor_parallel)
+    batch, seq = batch_of(spec), -(-spec.seq_len // spec.sequence_parallel)
+    stream = recipe.weights
+    kept = _kept(spec, states, held)
+    count = -(-facts.layers // spec.pipeline_parallel)
+    checkpointed = _checkpointed(spec, count)
+    frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
+    layers = tuple(
+        profile(
+            facts,
+            recipe,
+            batch,
+            seq,
+            index,
+            kind=kind_of(facts, index, seq),
+            stream=stream,
+            flows=not (frozen_input and index == 0),
+            checkpointed=checkpointed[index],
+            reentrant=spec.use_reentrant,
+            kept=kept,
+        )
+        for index in range(count)
+    )
+    tail = head(Layer(facts, recipe, batch, scored(spec, seq)), spec.loss, stream=stream, kept=kept)
+    tokens = batch * seq
+    rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
+    trains_embedding = any(w.role == "embedding" for w in held.trainables)
+    notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
+    return Step(
+        layers=layers,
+        head=tail,
+        recipe=recipe,
+        copies=cached_copies(recipe, held),
+        inputs=rounded(tokens * INDEX),
+        front=rope + _embedding_dropout(facts, recipe, tokens),
+        masks=_masks(facts, recipe, batch, seq, stream),
+        kept_share=kept,
+        checkpointed=checkpointed,
+        retained=any(checkpointed) and _retains_inputs(spec),
+        offloaded=spec.activation_offload,
+        in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
+        embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
+        out_of_place=trains_embedding and facts.tied and not recipe.autocast,
+        notes=notes,
+    )
+
+
+def batch_of(spec: Spec) -> int:
+    """Sequences of one forward pass: DPO runs the chosen and the rejected answer of every sample together."""
+    return spec.micro_batch_size * (2 if spec.trainer == "dpo" else 1)
+
+
+def scored(spec: Spec, seq: int) -> int:
+    """Tokens of each sequence that get logits: GRPO's only its completion's (TRL ``logits_to_keep``)."""
+    if spec.trainer == "grpo" and spec.generation is not None:
+        return min(seq, spec.generation.completion_len + 1)
+    return seq
+
+
+def _checkpointed(spec: Spec, count: int) -> tuple[bool, ...]:
+    """Which layers keep their input only. ``selective`` recomputes every second layer (torchtitan's option 2)."""
+    if spec.gradient_checkpointing == "selective":
+        return tuple(index % 2 == 1 for index in range(count))
+    return (bool(spec.gradient_checkpointing),) * count
+
+
+def local(facts: ModelFacts, parts: int) -> ModelFacts:
+    """The layer that one tensor-parallel rank computes: its share of the heads and of the MLP, the whole stream."""
+    if parts == 1:
+        return facts
+    hit = _LOCAL.get((id(facts), parts))
+    if hit is not None and hit[0] is facts:
+        return hit[1]
+    share = replace(
+        facts,
+        heads=-(-facts.heads // parts),
+        kv_heads=-(-facts.kv_heads // parts),
+        intermediate=-(-facts.intermediate // parts),
+    )
+    _LOCAL[(id(facts), parts)] = (facts, share)
+    return share
+
+
+_LOCAL: dict[tuple[int, int], tuple[ModelFacts, ModelFacts]] = {}
+
+
+def _kept(spec: Spec, states: States, held: Inventory) -> float:
+    """The share of a parameter gradient that stays with the rank once it is made."""
+    grown = states.backward_end.get("gradients", 0) - states.first_gradient.get("gradients", 0)
+    return min(1.0, max(0.0, grown / held.trainable_bytes)) if held.trainable_bytes else 0.0
+
+
+def _retains_inputs(spec: Spec) -> bool:
+    """FSDP 1 over frozen layers with reentrant checkpointing: no layer's input dies before the backward ends.
+
+    ``_register_post_backward_reshard_only_hook`` keeps a hook on the detached input of every frozen unit, and the
+    hook its gradient accumulator, until ``_post_backward_final_callback``: input and gradient stay.
+    """
+    first = spec.fsdp is None or spec.fsdp.version == 1
+    return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant
+
+
+def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    windows = {slides(heads_of(facts, index), seq) for index in range(min(facts.layers, 12))}
+    kinds = len({heads_of(facts, index).window for index in range(min(facts.layers, 12))})
+    return mask_bytes(recipe, kinds, True in windows, batch, seq, item)
+
+
+def _embedding_dropout(facts: ModelFacts, recipe: Recipe, tokens: int) -> int:
+    """The mask of GPT-2's dropout behind the embeddings (one byte an element)."""
+    rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
+    return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
+
+
+def _embedding_scratch(tokens: int, hidden: int, item: int) -> int:
+    """The embedding's incoming gradient, and above 3072 tokens fp32 rows and sorted indices.
+
+    ``aten/src/ATen/native/cuda/Embedding.cu``: the sorting kernel sums rows in fp32 and holds six int64 a token.
+    """
+    scratch = tokens * hidden * item
+    return scratch + (tokens * (4 * hidden + 6 * INDEX) if tokens > SORTED_EMBEDDING else 0)
