@@ -142,6 +142,8 @@ def _verdict(estimate: Estimate) -> Line:
     if capacity is None:
         return [(f"{gib(likely)} GiB", "note"), (" (no card named: give `--gpu` for a verdict)", "")]
     line: Line = [(f"{gib(likely)} of {gib(capacity)} GiB", style), (", ", "")]
+    if estimate.verdict is Verdict.UNKNOWN:
+        return [*line, ("as far as is known: no verdict", style)]
     if estimate.verdict is Verdict.DOES_NOT_FIT and likely > capacity:
         return [*line, (f"does not fit: {gib(likely - capacity)} GiB too much", style)]
     return [*line, (_words(estimate), style)]

@@ -201,3 +201,9 @@ def test_host_memory_that_is_short_is_said() -> None:
     text = render("text", CheckResult(runs=(run,)), View())
     assert "14.9 of 23.7 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
     assert "- offloading: 14.9 GiB, does not fit: host memory 12.0 of 8.0 GiB a node" in text
+
+
+def test_an_estimate_without_verdict_is_no_verdict() -> None:
+    run = RunResult(Story().run(), samples.estimate(0.125, Verdict.UNKNOWN), Verdict.UNKNOWN)
+    text = render("text", CheckResult(runs=(run,)), View())
+    assert "14.9 of 23.7 GiB, as far as is known: no verdict" in text
