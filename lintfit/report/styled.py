@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from textwrap import wrap
@@ -50,6 +51,11 @@ _ASCII = str.maketrans(
 """For terminals and pipes that are not UTF-8."""
 
 
+_GLUE = "\N{NO-BREAK SPACE}"
+_GLUED = re.compile(r"(?<=\d) (?=GiB\b|GB\b|B\b|%|×)|(?<=×) ")
+"""Blanks at which no line breaks: between a figure and its unit."""
+
+
 def show(lines: Iterable[Line], view: View) -> str:
     """The lines as text, with colours and in ASCII as the view asks."""
     text = coloured(lines, view.width) if view.color else plain(lines)
@@ -85,13 +91,14 @@ def wrapped(first: Line, text: str, width: int, indent: int, style: str = "") ->
     """A paragraph that begins after the pieces of ``first`` and goes on indented by ``indent`` columns."""
     used = sum(cells(part) for part, _ in first)
     words = wrap(
-        " ".join(clean(text).split()),
+        _GLUED.sub(_GLUE, " ".join(clean(text).split())),
         max(width, used + 20, indent + 20),
         initial_indent=" " * used,
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    words = [line.replace(_GLUE, " ") for line in words]
     if not words:
         return [first]
     return [[*first, (words[0][used:], style)], *([(line, style)] for line in words[1:])]

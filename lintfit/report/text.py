@@ -9,7 +9,7 @@ from lintfit.documents.model import Document, Span
 from lintfit.findings import Applicability, Finding, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable, shown_path
-from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width
+from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width, rule_line
 from lintfit.report.runs import plan_lines, run_lines, short_line
 from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
@@ -77,9 +77,11 @@ def finding_lines(finding: Finding, view: View, run: RunResult | None = None) ->
     head: Line = [(finding.rule, "rule"), (f" {finding.code} ", ""), (severity, severity), (f"{mark}: ", "help")]
     lines = wrapped(head, finding.message, view.width, 4)
     gutter = gutter_width(_places(finding))
-    lines += _frames(finding, gutter, view)
-    lines += _advice(finding, gutter, view, run)
-    return lines
+    frames = _frames(finding, gutter, view)
+    advice = _advice(finding, gutter, view, run)
+    if not advice and frames[-1] == rule_line(gutter):
+        frames.pop()
+    return [*lines, *frames, *advice]
 
 
 def _places(finding: Finding) -> list[tuple[Document, Span]]:

@@ -207,3 +207,14 @@ def test_an_estimate_without_verdict_is_no_verdict() -> None:
     run = RunResult(Story().run(), samples.estimate(0.125, Verdict.UNKNOWN), Verdict.UNKNOWN)
     text = render("text", CheckResult(runs=(run,)), View())
     assert "14.9 of 23.7 GiB, as far as is known: no verdict" in text
+
+
+@pytest.mark.parametrize("width", range(60, 100))
+def test_a_figure_and_its_unit_stay_on_one_line(width: int) -> None:
+    from lintfit.report.styled import plain, wrapped
+
+    text = "weights 13.0 GiB and states 104.3 GiB of 7.0 B parameters on 8 × RTX 3090, " * 3
+    lines = plain(wrapped([("head: ", "")], text, width, 4)).splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any(re.match(r"\s*(GiB|B|×)\b", line) for line in lines)
+    assert " ".join(" ".join(lines).split()) == f"head: {text}".strip()
