@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.wording import gib, peak
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+if TYPE_CHECKING:
+    from lintfit.documents.shell_reader import Command
 
 _SHARES = (0.3, 0.25, 0.2, 0.15, 0.1)
 """Shares of the card to try for vLLM, TRL's own default first."""
 
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
+    yield from _colocated(context)
+    yield from _server(context.run)
+
+
+def _colocated(context: RunContext) -> Iterator[Report]:
     """vLLM on the trainer's own cards: what it reserves is missing there."""
     spec, estimate = context.run.spec, context.estimate
     if spec is None or estimate is None or spec.generation is None or spec.capacity_bytes is None:
@@ -42,3 +56,67 @@ def _smaller(context: RunContext, share: float) -> Fix | None:
             changes = {"vllm_gpu_memory_utilization": smaller}
             return change(context.run, f"leave vLLM {smaller:.0%} of the card", Applicability.SAFE, changes)
     return None
+
+
+def _server(run: Run) -> Iterator[Report]:
+    """A server that the same shell script starts on cards that the trainer takes, too."""
+    launch = run.launch
+    if launch is None or run.value("vllm_mode") != "server" or run.hardware.nodes != 1:
+        return
+    mine = _trainer_cards(run)
+    for command in launch.document.commands if mine else ():
+        if command.conditional or command is launch.command or not _is_server(command):
+            continue
+        theirs = _server_cards(command)
+        shared = sorted(mine & theirs) if theirs else []
+        if shared:
+            yield Report(
+                launch.place,
+                f"GPU {', '.join(map(str, shared))} of the trainer {'is' if len(shared) == 1 else 'are'} also used by "
+                "the vLLM server, which reserves most of a card: whoever starts second runs out of memory",
+                severity=Severity.ERROR,
+                related=(Related(Place(launch.document, command.span), "the server is started here"),),
+                help=f"give each of the two its own {_VARIABLE}",
+            )
+
+
+def _is_server(command: Command) -> bool:
+    words = [word.text for word in command.words]
+    return "vllm-serve" in words or ("vllm", "serve") in pairwise(words)
+
+
+def _trainer_cards(run: Run) -> set[int]:
+    assert run.launch is not None
+    visible = run.launch.settings.get("visible_devices")
+    gpus = run.value("gpus")
+    if visible is not None:
+        cards = _numbers(visible.value)
+        return set(cards[:gpus]) if isinstance(gpus, int) else set(cards)
+    return set(range(gpus)) if isinstance(gpus, int) else set()
+
+
+def _server_cards(command: Command) -> set[int]:
+    """Cards of a server: as many of the visible ones as its parallel sizes say, from the first on."""
+    visible: str | None = None
+    for assignment in command.assignments:
+        if assignment.name == _VARIABLE:
+            visible = assignment.value or ""
+    if visible is None and _VARIABLE in command.environment:
+        return set()
+    count = _option(command, "tensor_parallel_size") * _option(command, "data_parallel_size")
+    return set(range(count)) if visible is None else set(_numbers(visible)[:count])
+
+
+def _option(command: Command, name: str) -> int:
+    words = [word.text.replace("-", "_") for word in command.words]
+    for index, word in enumerate(words):
+        key, _, value = word.lstrip("_").partition("=")
+        if key == name:
+            value = value or (words[index + 1] if index + 1 < len(words) else "")
+            return int(value) if value.isdecimal() else 1
+    return 1
+
+
+def _numbers(text: object) -> list[int]:
+    parts = text.split(",") if isinstance(text, str) else []
+    return [int(part) for part in parts if part.strip().isdecimal()]

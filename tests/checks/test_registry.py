@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from lintfit.checks.registry import module_of, rules_for
+from lintfit.rules_catalog import load_rules
+
+HEAVY = ("libcst", "rich", "ruamel", "tree_sitter", "jsonschema")
+
+
+def test_every_rule_has_a_check() -> None:
+    for name in load_rules():
+        module = module_of(name)
+        assert hasattr(module, "check_file") or hasattr(module, "check_run"), name
+
+
+def test_rules_are_chosen_by_what_is_there() -> None:
+    names = {rule.name for rule, _ in rules_for({"accelerate"})}
+    assert {"accelerate-yaml-plus-ds-file", "does-not-fit"} <= names
+    assert not names & {"removed-argument", "unknown-top-level-key"}
+
+
+def test_rules_that_are_not_wanted_are_not_imported() -> None:
+    assert rules_for({"deepspeed"}, lambda rule: False) == []
+
+
+def test_a_config_needs_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from lintfit.checks.registry import rules_for\n"
+        "rules_for({'deepspeed', 'accelerate'})\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.strip() == "[]"
