@@ -52,19 +52,23 @@ def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
                 recorded = max(sum(rank.values()) for rank in ranks)
                 yield name(case), phase, "all", recorded, sum(expected.values()) + held.rank_host.bytes
             elif not offloads:
-                yield from _kinds(name(case), phase, ranks, expected, bool(spec.zero_stage))
+                yield from _kinds(name(case), phase, ranks, expected, _lazy(spec))
 
 
 def _kinds(
     case: str, phase: str, ranks: Sequence[Mapping[str, int]], expected: Components, lazy: bool
 ) -> Iterator[Row]:
     for kind, parts in KINDS.items():
-        # ZeRO's states come with the first step.
         if phase == "initialize" and kind == "optimizer_states" and lazy:
             continue
         recorded = max(sum(rank.get(part, 0) for part in parts) for rank in ranks)
         if recorded or expected.get(kind):
             yield case, phase, kind, recorded, expected.get(kind, 0)
+
+
+def _lazy(spec: Spec) -> bool:
+    """Whether the states come with the first step: all but stage 0's half-precision wrapper, which steps at once."""
+    return spec.zero_stage > 0 or spec.mixed_precision == "no"
 
 
 KINDS: Mapping[str, tuple[str, ...]] = {

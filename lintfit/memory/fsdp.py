@@ -49,7 +49,7 @@ def fsdp(spec: Spec) -> States:
         parameters=0 if offload else shard.bytes,
         optimizer_states=0 if offload else states,
     )
-    kept = gradients if accumulates and not offload else 0
+    kept = _accumulated(spec, held) if accumulates else 0
     at_turn, in_layer, last = _gathered_at(strategy, ranks, settings.version, layer, root, whole)
     forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
     # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
@@ -97,6 +97,15 @@ def fsdp(spec: Spec) -> States:
         rank_host=rank_host,
         not_modelled=not_modelled,
     )
+
+
+def _accumulated(spec: Spec, held: Inventory) -> int:
+    """Bytes of the gradients that earlier micro-batches leave: whole, not sharded, in the gathered dtype.
+
+    HF's Trainer and Accelerate run all but the last micro-batch under ``no_sync`` (``sync_each_batch`` is off by
+    default), where FSDP keeps the unreduced gradients of every unit.
+    """
+    return int(sum(_gathered(spec, weight) for weight in held.weights if weight.trainable))
 
 
 def _ranks(spec: Spec, strategy: str) -> int:

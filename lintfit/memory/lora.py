@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import Weight, adapter_dtype, local_tensors, model_dtype
+from lintfit.memory.weights import Weight, adapter_dtype, has_separate_experts, local_tensors, model_dtype
 
 FALLBACK_TARGETS = ("q_proj", "v_proj")
 """PEFT's choice for the Llama family (``TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING``)."""
@@ -43,10 +44,6 @@ def targets_of(spec: Spec) -> tuple[str, ...] | str:
 
 def default_targets(model_type: str) -> tuple[str, ...]:
     """PEFT's own choice of modules for a model type; the query and value projections where it has none."""
-    try:
-        from lintfit.catalog.defaults import lora_targets
-    except ImportError:
-        return FALLBACK_TARGETS
     return lora_targets(model_type) or FALLBACK_TARGETS
 
 
@@ -61,7 +58,7 @@ def adapters(spec: Spec) -> Iterator[Weight]:
 def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:
     rank = spec.lora_rank
     if tensor.role == "expert" and len(tensor.shape) == 3:
-        return _expert_shapes(tensor, targets, rank, spec.facts.model_type)
+        return _expert_shapes(spec, tensor, targets)
     if not adapts(tensor, targets):
         return []
     rows, columns = tensor.shape
@@ -71,22 +68,24 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     return shapes
 
 
-def _expert_shapes(
-    tensor: Tensor, targets: tuple[str, ...] | str, rank: int, model_type: str
-) -> list[tuple[str, tuple[int, ...]]]:
-    """Adapters of all experts of a layer, fused into one parameter.
+def _expert_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:
+    """Adapters of all experts of a layer.
 
     PEFT maps the old names of the experts' projections onto transformers 5's fused parameters; gate and up share
-    one and get twice the rank (peft ``transformers_weight_conversion.py``, ``_MOE_FUSED_TARGETS``).
+    one and get twice the rank (peft ``transformers_weight_conversion.py``, ``_MOE_FUSED_TARGETS``). Before, every
+    expert's projection was a linear layer with an adapter of its own.
     """
     parameter = tensor.name.rpartition(".")[2]
-    gate_up, down = (("w1", "w3"), ("w2",)) if model_type == "mixtral" else (("gate_proj", "up_proj"), ("down_proj",))
+    mixtral = spec.facts.model_type == "mixtral"
+    gate_up, down = (("w1", "w3"), ("w2",)) if mixtral else (("gate_proj", "up_proj"), ("down_proj",))
     old = gate_up if parameter == "gate_up_proj" else down
     hits = len(old) if targets == "all-linear" else sum(name in targets for name in old)
     if not hits:
         return []
     experts, rows, columns = tensor.shape
-    width = experts * rank * hits
+    if has_separate_experts(spec):
+        rows //= len(old)
+    width = experts * spec.lora_rank * hits
     return [(f"{parameter}.lora_A", (width, columns)), (f"{parameter}.lora_B", (rows, width))]
 
 

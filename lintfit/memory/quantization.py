@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from lintfit.catalog.facts import Tensor
 
@@ -26,18 +28,35 @@ def quantises(tensor: Tensor, legacy_experts: bool) -> bool:
     ``get_keys_to_not_convert``). Since transformers 5 experts are one fused parameter and the router is a bare
     parameter, which they pass over; before (``legacy_experts``) both were linear layers.
     """
-    if not tensor.name.endswith(".weight"):
-        return False
-    return tensor.role == "linear" or (legacy_experts and tensor.role in ("expert", "router"))
+    if tensor.role == "linear":
+        return tensor.name.endswith(".weight")
+    return legacy_experts and tensor.role in ("expert", "router")
 
 
-def quantised_bytes(shape: tuple[int, ...], method: str) -> int:
+def quantised_tensor(tensor: Tensor, method: str, group: int = GPTQ_GROUP) -> int:
+    """Bytes of one copy of a quantised tensor; experts that are fused today were matrices of their own."""
+    if len(tensor.shape) != 3:
+        return quantised_bytes(tensor.shape, method, group)
+    experts, rows, columns = tensor.shape
+    parts = 2 if tensor.name.endswith("gate_up_proj") else 1
+    return experts * parts * quantised_bytes((rows // parts, columns), method, group)
+
+
+def gptq_group(config: Mapping[str, Any]) -> int:
+    """``group_size`` of a ``config.json``'s quantization section, 128 where it does not say."""
+    section = config.get("quantization_config")
+    group = section.get("group_size") if isinstance(section, Mapping) else None
+    return group if isinstance(group, int) else GPTQ_GROUP
+
+
+def quantised_bytes(shape: tuple[int, ...], method: str, group: int = GPTQ_GROUP) -> int:
     """Bytes on the GPU of one weight of ``shape`` (out, in) under a ``Spec.quantization`` method.
 
     nf4: packed halves, fp32 absmax per 64, the 16-entry code; nf4-double: 8-bit absmax, its fp32 absmax per 256,
     an fp32 offset, both codes (bitsandbytes ``functional.QuantState``). int8: one byte and an fp32 scale per
-    row (``MatmulLtState.SCB``). gptq: packed 32-bit words, packed zeros and fp16 scales per group of 128 and an
-    int32 group index per input (``qweight``, ``qzeros``, ``scales``, ``g_idx``).
+    row (``MatmulLtState.SCB``). gptq: packed 32-bit words, packed zeros and fp16 scales per ``group`` inputs (one
+    group of all where it is not positive), an int32 group index per input (``qweight``, ``qzeros``, ``scales``,
+    ``g_idx``).
     """
     numel = math.prod(shape)
     blocks = -(-numel // NF4_BLOCK)
@@ -52,6 +71,6 @@ def quantised_bytes(shape: tuple[int, ...], method: str) -> int:
             bits = 4 if method == "gptq-int4" else 8
             columns = shape[-1]
             rows = numel // columns
-            groups = -(-columns // GPTQ_GROUP)
+            groups = -(-columns // group) if group > 0 else 1
             return _blocks(numel * bits // 8, groups * rows * bits // 8, 2 * groups * rows, 4 * columns)
     raise ValueError(f"unknown quantization {method!r}; known: nf4, nf4-double, int8, gptq-int4, gptq-int8")

@@ -174,3 +174,9 @@ def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:
 def _split(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
     axis = max(0, len(shape) - 2)
     return (*shape[:axis], -(-shape[axis] // parts), *shape[axis + 1 :])
+
+
+def has_separate_experts(spec: Spec) -> bool:
+    """Whether experts are linear layers of their own, as they were before transformers 5 fused them."""
+    major = spec.versions.get("transformers", "5").partition(".")[0]
+    return major.isdigit() and int(major) < 5

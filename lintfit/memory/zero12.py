@@ -106,7 +106,8 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         shard=shard,
         masters=4 * shard,
         states=flat_state_bytes(entry, shard),
-        whole_gradients=itemsize * held.trainable,
+        # Stage 1 keeps fp32 accumulators of every parameter beside the model (use_grad_accum_attribute).
+        whole_gradients=(accumulator if config.stage == 1 else itemsize) * held.trainable,
         gradient_shard=itemsize * largest_partition(held, ranks, shard),
         ipg=itemsize * bucket * (2 if config.overlap_comm else 1) if config.contiguous_gradients else 0,
         flush=flush,
@@ -129,25 +130,24 @@ def _kept_between(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_flat
     """Bytes of gradients that stay on the GPU between micro-batches."""
     if not accumulates:
         return 0
+    if config.stage == 1:
+        return size.whole_gradients
     if fp32_flat:
         return 4 * size.shard
-    if config.offload_optimizer and config.stage == 2:
-        return 0
-    return size.whole_gradients if config.stage == 1 else size.accumulator * size.shard
+    return 0 if config.offload_optimizer else size.accumulator * size.shard
 
 
 def _at_backward_end(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_flat: bool) -> tuple[int, int]:
     """Bytes of gradients when the last one is there, and of single-tensor temporaries beside them."""
     late = size.largest
+    own = 4 * size.shard if fp32_flat else size.gradient_shard
     if config.offload_optimizer:
+        # A gradient on its way to the host is converted to fp32 first.
         late += 4 * size.largest // size.itemsize
-        if config.stage == 2:
-            return (4 * size.shard if fp32_flat else 0), late
-    if config.stage == 1 and (accumulates or not config.overlap_comm):
-        return size.whole_gradients + (0 if config.offload_optimizer else size.gradient_shard), late
-    if fp32_flat:
-        return 4 * size.shard, late
-    return size.gradient_shard * (2 if accumulates else 1), late
+        own = own if fp32_flat else 0
+    if config.stage == 1 and (accumulates or fp32_flat or not config.overlap_comm):
+        return size.whole_gradients + own, late
+    return own * (2 if accumulates and not fp32_flat else 1), late
 
 
 def _step(
@@ -209,12 +209,9 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
         optimizer_states=size.states,
         gradients=4 * size.shard * size.ranks,
     )
-    end = {
-        **steady,
-        **components(
-            gradients=4 * size.shard * size.ranks + size.whole_gradients, temporaries=tied_gradient(spec, held)
-        ),
-    }
+    # The 16-bit gradients stay until the next zero_grad (update_hp_grads with clear_lp_grads=False).
+    full = {**steady, **components(gradients=(4 + size.itemsize) * size.shard * size.ranks)}
+    end = {**full, **components(temporaries=tied_gradient(spec, held))}
     return States(
         load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
         initialize={**steady, **components(temporaries=size.itemsize * size.shard * size.ranks)},
@@ -222,8 +219,8 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
         backward_start=steady,
         first_gradient=steady,
         backward_end=end,
-        reduced=steady,
-        step={**steady, **components(temporaries=flat_step_temporaries(entry, size.shard))},
+        reduced=full,
+        step={**full, **components(temporaries=flat_step_temporaries(entry, size.shard))},
         evaluate=steady,
         save=steady,
         host=host_memory(spec, held),

@@ -95,8 +95,6 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         rounded(-(-weight.storage // ranks)) * weight.copies for weight in held.weights if not weight.trainable
     )
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
-    # With fp32 parameters the masters are the shards themselves (stage3.py _create_fp32_partitions, since 0.17).
-    aliased = itemsize == 4 and not config.offload_optimizer and config.version >= (0, 17, 0)
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,
@@ -105,7 +103,9 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         frozen_shards=frozen,
         persistent=_persistent(config, held) if ranks > 1 or config.offload_param else 0,
         secondary=itemsize * (held.trainable + held.frozen) // config.hpz if 1 < config.hpz < ranks else 0,
-        masters=0 if aliased else 4 * shard,
+        # fp32 parameters are copied, too: the test for sharing compares a torch.device with its name (stage3.py
+        # _create_fp32_partitions), which is never equal.
+        masters=4 * shard,
         states=flat_state_bytes(entry, shard),
         gradient_flat=accumulator * shard,
         ipg=itemsize * config.reduce_bucket if config.contiguous_gradients else 0,

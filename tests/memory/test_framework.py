@@ -1,0 +1,66 @@
+"""The framework's share and the host's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, framework
+from lintfit.memory.host import pinned
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.states import states
+from tests.memory.conftest import llama
+
+
+def gpu(major: int) -> Gpu:
+    return Gpu("a card", 80 * GIB, 80.0, (major, 0), True, True)
+
+
+def test_one_process_has_no_nccl(small: ModelFacts) -> None:
+    alone, _ = framework(Spec(small, gpu=gpu(8)), 10 * GIB)
+    many, _ = framework(Spec(small, gpu=gpu(8), gpus=8, engine="ddp"), 10 * GIB)
+    assert alone.low == CONTEXT.low + CUBLAS
+    assert many.low - alone.low == NCCL.low
+
+
+def test_hopper_has_larger_workspaces(small: ModelFacts) -> None:
+    ampere, hopper = (framework(Spec(small, gpu=gpu(major)), 10 * GIB)[0] for major in (8, 9))
+    assert hopper.low - ampere.low >= CUBLAS_HOPPER - CUBLAS
+
+
+def test_an_unknown_card_is_an_assumption(small: ModelFacts) -> None:
+    assert framework(Spec(small), GIB)[1]
+    assert not framework(Spec(small, gpu=gpu(8)), GIB)[1]
+
+
+def test_cached_blocks_end_where_the_card_does(small: ModelFacts) -> None:
+    allocated = 78 * GIB
+    roomy, _ = framework(Spec(small, gpu=gpu(8), capacity_bytes=200 * GIB), allocated)
+    full, _ = framework(Spec(small, gpu=gpu(8), capacity_bytes=80 * GIB), allocated)
+    assert full.likely < roomy.likely
+    # What the allocator cannot do without stays.
+    assert full.likely >= CONTEXT.likely + int(0.03 * allocated)
+
+
+@given(st.integers(0, 200 * GIB), st.sampled_from((1, 8)), st.sampled_from((None, 24 * GIB, 80 * GIB)))
+def test_the_range_is_in_order(allocated: int, gpus: int, capacity: int | None) -> None:
+    spec = Spec(llama(), gpus=gpus, engine="ddp" if gpus > 1 else "single", capacity_bytes=capacity)
+    found, _ = framework(spec, allocated)
+    assert 0 < found.low <= found.likely <= found.high
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, 0), (1, 1), (512, 512), (513, 1024), (3 * GIB, 4 * GIB)])
+def test_page_locked_blocks_are_powers_of_two(size: int, expected: int) -> None:
+    assert pinned(size) == expected
+
+
+def test_every_rank_of_a_node_loads_a_copy(baichuan_7b: ModelFacts) -> None:
+    copy = 2 * baichuan_7b.parameters
+    ddp = Spec(baichuan_7b, engine="ddp", gpus=16, nodes=2)
+    assert states(ddp).host.load_peak == 8 * copy
+    zero3 = Spec(baichuan_7b, engine="deepspeed", zero_stage=3, gpus=8, mixed_precision="bf16")
+    assert states(zero3).host.load_peak == copy
+    late = Spec(baichuan_7b, engine="deepspeed", zero_stage=3, gpus=8, mixed_precision="bf16", zero3_init=False)
+    assert states(late).host.load_peak == 8 * copy
