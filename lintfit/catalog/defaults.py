@@ -64,20 +64,22 @@ def _state(steps: list[list[Any]], index: int) -> list[Any] | None:
     return past[-1] if past and len(past[-1]) == 2 else None
 
 
-def default(library: str, cls: str, field: str, version: str | None = None) -> Default | None:
+def default(
+    library: str, cls: str, field: str, version: str | None = None, base_version: str | None = None
+) -> Default | None:
     """The default of a field, with the newest studied version where none is given; None where the class lacks it.
 
-    For TRL's configs, fields that they inherit come from the newest TrainingArguments.
+    ``base_version`` is transformers' version for the fields that TRL's configs inherit from TrainingArguments.
     """
     found = _class(library, cls)
     if found is None:
         return None
-    versions: list[str] = found["versions"]
-    state = _state(found["fields"].get(field, []), _index(versions, version))
+    studied: list[str] = found["versions"]
+    state = _state(found["fields"].get(field, []), _index(studied, version))
     if state is None:
         base = found.get("base")
-        return default(base[0], base[1], field) if base and field not in found["fields"] else None
-    since = f"{library} {versions[state[0]]}"
+        return default(base[0], base[1], field, base_version) if base else None
+    since = f"{library} {studied[state[0]]}"
     if isinstance(state[1], dict) and state[1].get("required"):
         return Default(None, since, required=True)
     return Default(state[1], since)

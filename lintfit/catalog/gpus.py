@@ -19,9 +19,7 @@ DATA = Path(__file__).parent / "data" / "gpus.json"
 GIB = 2**30
 NATIVE_BF16_SINCE = (8, 0)
 """Ampere (torch ``is_bf16_supported(including_emulation=False)``); FlashAttention 2 needs the same."""
-NOISE = re.compile(
-    r"nvidia|geforce|tesla|quadro|titanv?(?=rtx)|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx"
-)
+NOISE = re.compile(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx")
 MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
 SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
 COUNT_BEFORE = re.compile(r"^\s*(\d+)\s*[x*×]\s*(?=[a-z])", re.IGNORECASE)
@@ -87,11 +85,18 @@ def ambiguous(name: str) -> tuple[Gpu, ...]:
     """All cards that a name may stand for, least memory first; one where it is clear, none where it is unknown."""
     mig = SLICE.search(name)
     if mig is None:
-        return _by_key().get(key_of(name), ())
+        return _by_key().get(key_of(name)) or _without_memory(name)
     slices = [gpu for gpu in gpus().values() if f"MIG {mig[0].lower()}" in gpu.name]
     parent = key_of(SLICE.sub("", name.lower()).replace("mig", ""))[:4]
     own = [gpu for gpu in slices if parent and parent in gpu.name.lower()]
     return tuple(sorted(own or slices, key=lambda gpu: gpu.usable_bytes))
+
+
+def _without_memory(name: str) -> tuple[Gpu, ...]:
+    """Cards named with their memory (``L20-48GB``) though their own name is without it."""
+    memory = MEMORY.search(name)
+    cards = _by_key().get(key_of(MEMORY.sub("", name)), ()) if memory else ()
+    return tuple(gpu for gpu in cards if memory and gpu.vendor_gb == float(memory[1]))
 
 
 def lookup(name: str) -> Gpu | None:

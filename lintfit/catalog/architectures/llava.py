@@ -34,8 +34,8 @@ def text_of(config: Config) -> tuple[ModuleType, Config]:
     """The language model's module and config."""
     model_type = str(config.section("text_config").get("model_type") or "llama")
     module = architectures.find(model_type)
-    if module is None or model_type.startswith("_"):
-        raise config.error("text_config", f"model_type {model_type!r} must be an architecture that lintfit knows")
+    if module is None or hasattr(module, "text_of"):
+        raise config.error("text_config", f"model_type {model_type!r} must be a language model that lintfit knows")
     tied = config.flag("tie_word_embeddings")
     return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
 

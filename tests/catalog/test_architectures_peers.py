@@ -1,0 +1,259 @@
+"""Every architecture against transformers' own model, built on the meta device: counts, names and shapes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lintfit.catalog import models
+
+pytestmark = pytest.mark.peers
+
+SMALL: dict[str, Any] = {
+    "hidden_size": 64,
+    "intermediate_size": 176,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "vocab_size": 1000,
+}
+GROUPED: dict[str, Any] = {**SMALL, "num_key_value_heads": 2}
+PADDED: dict[str, Any] = {**GROUPED, "pad_token_id": 0}
+GPT2: dict[str, Any] = {"n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 1000}
+OPT: dict[str, Any] = {
+    "hidden_size": 64,
+    "ffn_dim": 176,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "vocab_size": 1000,
+}
+FALCON: dict[str, Any] = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 1000}
+LATENT: dict[str, Any] = {
+    **SMALL,
+    "kv_lora_rank": 24,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 12,
+}
+ROUTED: dict[str, Any] = {"n_routed_experts": 4, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
+DEEPSEEK: dict[str, Any] = {**LATENT, **ROUTED, "n_group": 2, "topk_group": 1}
+TOWER: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 28,
+    "patch_size": 14,
+}
+SIGLIP = {**TOWER, "model_type": "siglip_vision_model"}
+CLIP = {**TOWER, "model_type": "clip_vision_model"}
+QWEN2_VISION = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 3}
+QWEN2_5_VISION = {"depth": 2, "hidden_size": 32, "intermediate_size": 50, "num_heads": 4, "out_hidden_size": 64}
+QWEN3_VISION = {**QWEN2_5_VISION, "depth": 4, "deepstack_visual_indexes": [1, 2], "num_position_embeddings": 64}
+T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
+EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40}
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("llama", GROUPED),
+    ("llama", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    ("llama", {**GROUPED, "head_dim": 16}),
+    ("mistral", {**GROUPED, "head_dim": 32}),
+    ("mistral", {**GROUPED, "head_dim": None}),
+    ("mistral", SMALL),
+    ("qwen2", {**GROUPED, "tie_word_embeddings": True}),
+    ("qwen3", GROUPED),
+    ("qwen3", {**GROUPED, "head_dim": 16, "attention_bias": True}),
+    ("gemma", {**GROUPED, "head_dim": 16}),
+    ("gemma2", {**GROUPED, "head_dim": 16}),
+    ("gemma3_text", {**GROUPED, "head_dim": 16}),
+    ("gemma3_text", {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 3}),
+    ("gpt2", GPT2),
+    ("gpt2", {**GPT2, "n_inner": 100, "tie_word_embeddings": False}),
+    ("opt", OPT),
+    ("opt", {**OPT, "word_embed_proj_dim": 32, "do_layer_norm_before": False}),
+    ("opt", {**OPT, "enable_bias": False, "layer_norm_elementwise_affine": False}),
+    ("opt", {**OPT, "word_embed_proj_dim": 32, "tie_word_embeddings": False}),
+    ("gpt_neox", SMALL),
+    ("gpt_neox", {**SMALL, "attention_bias": False, "tie_word_embeddings": True, "use_parallel_residual": False}),
+    ("phi3", PADDED),
+    ("phi3", {**SMALL, "pad_token_id": 0, "tie_word_embeddings": True}),
+    ("phi", SMALL),
+    ("phi", {**GROUPED, "qk_layernorm": True}),
+    ("mixtral", {**GROUPED, "num_local_experts": 4}),
+    ("qwen2_moe", {**GROUPED, **EXPERTS, "shared_expert_intermediate_size": 80}),
+    (
+        "qwen2_moe",
+        {
+            **GROUPED,
+            **EXPERTS,
+            "shared_expert_intermediate_size": 80,
+            "decoder_sparse_step": 2,
+            "mlp_only_layers": [1],
+        },
+    ),
+    ("qwen3_moe", {**GROUPED, **EXPERTS}),
+    ("qwen3_moe", {**GROUPED, **EXPERTS, "head_dim": 16, "mlp_only_layers": [0], "tie_word_embeddings": True}),
+    (
+        "gpt_neo",
+        {
+            "hidden_size": 64,
+            "num_layers": 4,
+            "num_heads": 4,
+            "vocab_size": 1000,
+            "attention_types": [[["global", "local"], 2]],
+        },
+    ),
+    ("gptj", {**GPT2, "rotary_dim": 8}),
+    ("codegen", {**GPT2, "rotary_dim": 8}),
+    ("bloom", {"hidden_size": 64, "n_layer": 3, "n_head": 4, "vocab_size": 1000}),
+    ("bloom", {"n_embed": 64, "n_layer": 3, "num_attention_heads": 4, "vocab_size": 1000}),
+    ("falcon", FALCON),
+    ("falcon", {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}),
+    ("falcon", {**FALCON, "parallel_attn": False, "multi_query": False, "bias": True, "alibi": True}),
+    (
+        "falcon",
+        {
+            **FALCON,
+            "new_decoder_architecture": True,
+            "num_kv_heads": 2,
+            "num_ln_in_parallel_attn": 1,
+            "ffn_hidden_size": 100,
+            "tie_word_embeddings": False,
+        },
+    ),
+    ("mpt", {"d_model": 64, "n_heads": 4, "n_layers": 3, "vocab_size": 1000}),
+    ("gpt_bigcode", GPT2),
+    ("gpt_bigcode", {**GPT2, "multi_query": False}),
+    ("starcoder2", GROUPED),
+    ("starcoder2", {**GROUPED, "use_bias": False, "tie_word_embeddings": False}),
+    ("nemotron", {**GROUPED, "head_dim": 16}),
+    ("nemotron", {**GROUPED, "head_dim": 8, "attention_bias": True, "mlp_bias": True}),
+    ("stablelm", GROUPED),
+    ("stablelm", {**GROUPED, "use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True}),
+    ("cohere", GROUPED),
+    ("cohere", {**GROUPED, "use_qk_norm": True, "attention_bias": True}),
+    ("cohere2", {**GROUPED, "head_dim": 16}),
+    ("granite", {**GROUPED, "tie_word_embeddings": True}),
+    ("granite", {**SMALL, "attention_bias": True, "mlp_bias": True}),
+    ("granitemoe", {**GROUPED, "num_local_experts": 4}),
+    ("olmo", {**SMALL, "tie_word_embeddings": True}),
+    ("olmo2", GROUPED),
+    ("olmo3", GROUPED),
+    ("olmoe", {**GROUPED, "num_experts": 4}),
+    ("glm", {**PADDED, "head_dim": 8}),
+    ("glm4", {**PADDED, "head_dim": 8, "attention_bias": False}),
+    ("glm4_moe", {**GROUPED, **ROUTED, "head_dim": 8, "use_qk_norm": True, "attention_bias": True}),
+    ("glm4_moe", {**GROUPED, **ROUTED, "head_dim": 8, "first_k_dense_replace": 2}),
+    ("deepseek_v3", {**DEEPSEEK, "q_lora_rank": 20}),
+    (
+        "deepseek_v3",
+        {**DEEPSEEK, "q_lora_rank": None, "attention_bias": True, "first_k_dense_replace": 1, "n_shared_experts": 2},
+    ),
+    ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": None, "first_k_dense_replace": 1}),
+    ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": 20}),
+    ("minicpm3", {**LATENT, "q_lora_rank": 20}),
+    ("phimoe", {**GROUPED, "num_local_experts": 4}),
+    ("phimoe", {**GROUPED, "num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
+    ("gpt_oss", {**GROUPED, "head_dim": 8, "num_local_experts": 4}),
+    ("internlm3", GROUPED),
+    ("smollm3", PADDED),
+    ("seed_oss", GROUPED),
+    ("exaone4", GROUPED),
+    ("ernie4_5", {**GROUPED, "head_dim": 8, "use_bias": True}),
+    ("gemma3", {"text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma3_text"}, "vision_config": SIGLIP}),
+    (
+        "gemma3",
+        {
+            "text_config": {
+                "hidden_size": 64,
+                "intermediate_size": 176,
+                "num_hidden_layers": 3,
+                "model_type": "gemma3_text",
+            },
+            "vision_config": {**SIGLIP, "vision_use_head": False},
+        },
+    ),
+    ("llava", {"text_config": {**SMALL, "model_type": "llama"}, "vision_config": CLIP}),
+    ("llava", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": SIGLIP}),
+    ("llava", {"text_config": {"model_type": "llama", "vocab_size": 32064, "num_hidden_layers": 2}}),
+    ("llava_next", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
+    ("qwen2_vl", {"text_config": GROUPED, "vision_config": QWEN2_VISION}),
+    ("qwen2_vl", {**GROUPED, "vision_config": QWEN2_VISION, "tie_word_embeddings": True}),
+    ("qwen2_5_vl", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION}),
+    ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
+    ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
+    ("t5", T5),
+    (
+        "t5",
+        {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 2},
+    ),
+    ("mt5", {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+    ("umt5", {**T5, "feed_forward_proj": "gated-gelu"}),
+    ("bert", SMALL),
+    ("bert", {**SMALL, "tie_word_embeddings": False}),
+    ("roberta", {**SMALL, "max_position_embeddings": 514, "type_vocab_size": 1}),
+]
+MASKED = ("bert", "roberta", "xlm-roberta")
+
+
+def real_parameters(config: dict[str, Any]) -> tuple[int, Counter[tuple[str, tuple[int, ...]]]] | None:
+    """Total, and how often each (name, shape) occurs, in transformers' own model; None where it has no such class."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    auto = transformers.models.auto.modeling_auto
+    model_type = config["model_type"]
+    if model_type not in transformers.CONFIG_MAPPING:
+        return None
+    tables = [auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES]
+    tables.append(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    if model_type in MASKED:
+        tables = [auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES]
+    name = next(table[model_type] for table in tables if model_type in table)
+    chosen = getattr(transformers, name if isinstance(name, str) else name[0])
+    with torch.device("meta"):
+        model = chosen._from_config(transformers.AutoConfig.for_model(**config))
+    found: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for parameter, value in model.named_parameters():
+        found[without_numbers(parameter), tuple(value.shape)] += 1
+    return sum(value.numel() for value in model.parameters()), found
+
+
+def without_numbers(name: str) -> str:
+    return re.sub(r"\.\d+(?=\.|$)", ".{}", name)
+
+
+def check(name: str, config: dict[str, Any]) -> bool:
+    """Compare one config; False where transformers has no class for it."""
+    real = real_parameters(config)
+    if real is None:
+        return False
+    facts = models.from_config(config, name)
+    ours: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    for tensor in facts.tensors:
+        ours[without_numbers(tensor.name), tensor.shape] += tensor.copies
+    assert ours - real[1] == Counter(), name
+    assert real[1] - ours == Counter(), name
+    assert facts.parameters == real[0], name
+    return True
+
+
+@pytest.mark.parametrize(
+    ("model_type", "config"), CASES, ids=[f"{name}-{index}" for index, (name, _) in enumerate(CASES)]
+)
+def test_architectures(model_type: str, config: dict[str, Any]) -> None:
+    assert check(model_type, {"model_type": model_type, **config})
+
+
+@pytest.mark.slow
+def test_every_model_of_the_catalogue_whose_class_transformers_has() -> None:
+    seen: set[str] = set()
+    compared = 0
+    for model in models.ids():
+        config, _ = models.config_of(model)
+        shape = repr(sorted((key, repr(value)) for key, value in config.items() if key != "torch_dtype"))
+        if shape not in seen:
+            seen.add(shape)
+            compared += check(model, config)
+    assert compared > 250

@@ -1,0 +1,165 @@
+"""GPUs by the names that people, schedulers and clouds use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lintfit.catalog.gpus import GIB, ambiguous, gpus, instance, lookup, parse_gres, suggest
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "card"),
+    [
+        *(
+            (name, "NVIDIA GeForce RTX 3090")
+            for name in ("RTX 3090", "3090", "rtx3090", "rtx-3090", "RTX_3090", "3090 24GB")
+        ),
+        *((name, "NVIDIA GeForce RTX 3090") for name in ("NVIDIA GeForce RTX 3090", "GeForce RTX 3090", "2x RTX 3090")),
+        ("3090ti", "NVIDIA GeForce RTX 3090 Ti"),
+        *((name, "NVIDIA A100-SXM4-40GB") for name in ("a100", "A100-40GB", "A100 40G", "8xA100", "gpu:a100:4")),
+        *(
+            (name, "NVIDIA A100-SXM4-80GB")
+            for name in ("A100-SXM4-80GB", "A100 80G", "a100-80gb", "A100 (80 GB)", "a100_80")
+        ),
+        ("nvidia_a100_80gb_pcie", "NVIDIA A100 80GB PCIe"),
+        ("h100", "NVIDIA H100 80GB HBM3"),
+        ("H100-80GB", "NVIDIA H100 80GB HBM3"),
+        ("H100 PCIe", "NVIDIA H100 PCIe"),
+        ("H100 NVL", "NVIDIA H100 NVL"),
+        ("L20-48GB", "NVIDIA L20"),
+        ("v100", "Tesla V100-SXM2-16GB"),
+        ("V100-32GB", "Tesla V100-SXM2-32GB"),
+        ("nvidia-tesla-t4", "Tesla T4"),
+        ("A6000", "NVIDIA RTX A6000"),
+        ("RTX 6000 Ada", "NVIDIA RTX 6000 Ada Generation"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop"),
+        ("RTX 4060 Ti 16GB", "NVIDIA GeForce RTX 4060 Ti 16GB"),
+        ("TITAN RTX", "NVIDIA TITAN RTX"),
+        ("MI300X", "AMD Instinct MI300X"),
+        ("1g.10gb", "NVIDIA A100 80GB MIG 1g.10gb"),
+        ("a100_3g.20gb", "NVIDIA A100 40GB MIG 3g.20gb"),
+        ("nvidia_h100_80gb_hbm3_1g.10gb", "NVIDIA H100 80GB MIG 1g.10gb"),
+        ("p4d.24xlarge", "NVIDIA A100-SXM4-40GB"),
+    ],
+)
+def test_names(name: str, card: str) -> None:
+    found = lookup(name)
+    assert found is not None
+    assert found.name == card
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "gpu", "NVIDIA", "24GB", "RTX", "A100 24GB", "no such card", "9z.99gb", "gpu:4"]
+)
+def test_what_names_no_card_is_unknown(name: str) -> None:
+    assert lookup(name) is None
+
+
+def test_every_card_is_found_by_its_own_name() -> None:
+    for name, gpu in gpus().items():
+        assert lookup(name) is not None, name
+        if "MIG" not in name:
+            assert gpu in ambiguous(name), name
+        assert 0.9 * gpu.vendor_gb * 1e9 < gpu.usable_bytes <= gpu.vendor_gb * GIB, name
+        assert gpu.source, name
+
+
+def test_a_shared_name_stands_for_the_card_with_the_least_memory() -> None:
+    for name in ("a100", "v100"):
+        cards = ambiguous(name)
+        assert len(cards) > 1
+        assert lookup(name) == cards[0]
+        assert cards[0].usable_bytes == min(card.usable_bytes for card in cards)
+    assert len(ambiguous("RTX 3090")) == 1
+
+
+def test_what_the_silicon_can_do_follows_from_its_compute_capability() -> None:
+    for name, modern in (
+        ("V100", False),
+        ("T4", False),
+        ("2080 Ti", False),
+        ("A100", True),
+        ("3090", True),
+        ("L4", True),
+    ):
+        gpu = lookup(name)
+        assert gpu is not None
+        assert gpu.native_bf16 is modern
+        assert gpu.flash_attention_2 is modern
+
+
+def test_usable_memory_is_never_more_than_torch_was_seen_to_report() -> None:
+    path = SHARED / "gpus.jsonl"
+    if not path.is_file():
+        pytest.skip("the measurements are not beside this checkout")
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        gpu = lookup(row["name"])
+        assert gpu is not None, row["name"]
+        assert gpu.usable_bytes <= min(row["usable_gib"]) * GIB, row["name"]
+        for alias in row["aliases"]:
+            assert lookup(alias) is not None, alias
+
+
+@pytest.mark.parametrize(
+    ("text", "card", "count"),
+    [
+        ("gpu:a100:4", "NVIDIA A100-SXM4-40GB", 4),
+        ("gpu:a100", "NVIDIA A100-SXM4-40GB", 1),
+        ("gpu:4", None, 4),
+        ("4", None, 4),
+        ("gpu", None, 1),
+        ("gpu=2", None, 2),
+        ("gpu:nosuch:2", None, 2),
+        ("a100:4", "NVIDIA A100-SXM4-40GB", 4),
+        ("a100", "NVIDIA A100-SXM4-40GB", 1),
+        ("gpu:a100:4(S:0-1)", "NVIDIA A100-SXM4-40GB", 4),
+        ("gres/gpu:a100=4", "NVIDIA A100-SXM4-40GB", 4),
+        ("gpu:nvidia_a100_80gb_pcie:2", "NVIDIA A100 80GB PCIe", 2),
+        ("gpu:1g.10gb:1", "NVIDIA A100 80GB MIG 1g.10gb", 1),
+        ("nvme:1,gpu:h100:8", "NVIDIA H100 80GB HBM3", 8),
+        ("A100-80GB:8", "NVIDIA A100-SXM4-80GB", 8),
+        ("8xH100", "NVIDIA H100 80GB HBM3", 8),
+        ("nvme:1", None, None),
+        ("", None, None),
+        ("lustre", None, None),
+    ],
+)
+def test_gres(text: str, card: str | None, count: int | None) -> None:
+    gpu, number = parse_gres(text)
+    assert (gpu.name if gpu else None, number) == (card, count)
+
+
+@pytest.mark.parametrize(
+    ("name", "card", "count"),
+    [
+        ("p4d.24xlarge", "NVIDIA A100-SXM4-40GB", 8),
+        ("ml.p4de.24xlarge", "NVIDIA A100-SXM4-80GB", 8),
+        ("p5.48xlarge", "NVIDIA H100 80GB HBM3", 8),
+        ("g5.12xlarge", "NVIDIA A10G", 4),
+        ("a2-highgpu-8g", "NVIDIA A100-SXM4-40GB", 8),
+        ("a3-highgpu-8g", "NVIDIA H100 80GB HBM3", 8),
+        ("standard_nd96asr_v4", "NVIDIA A100-SXM4-40GB", 8),
+        ("gpu_8x_h100_sxm5", "NVIDIA H100 80GB HBM3", 8),
+    ],
+)
+def test_instances(name: str, card: str, count: int) -> None:
+    found = instance(name)
+    assert found is not None
+    assert (found[0].name, found[1]) == (card, count)
+
+
+def test_an_unknown_instance_is_unknown() -> None:
+    assert instance("m5.large") is None
+    assert instance("gpu_8x_nosuch") is None
+
+
+def test_suggestions() -> None:
+    assert suggest("RTX 3091") == "NVIDIA GeForce RTX 3090"
+    assert suggest("p4d.24xlage") == "p4d.24xlarge"
+    assert suggest("something else entirely") is None

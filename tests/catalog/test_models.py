@@ -1,0 +1,315 @@
+"""Model facts: by id, from a config, from a directory, from the Hugging Face cache."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.catalog import models
+from lintfit.catalog.models import CatalogError, from_config, from_directory, from_hf_cache, lookup, suggest
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+}
+
+# Counts that the models' own pages, papers or safetensors indices state.
+PUBLISHED = {
+    "meta-llama/Llama-2-7b-hf": 6_738_415_616,
+    "meta-llama/Llama-2-70b-hf": 68_976_648_192,
+    "meta-llama/Meta-Llama-3-8B": 8_030_261_248,
+    "meta-llama/Llama-3.1-405B": 405_853_388_800,
+    "meta-llama/Llama-3.2-1B": 1_235_814_400,
+    "mistralai/Mistral-7B-v0.1": 7_241_732_096,
+    "mistralai/Mixtral-8x7B-v0.1": 46_702_792_704,
+    "mistralai/Mixtral-8x22B-v0.1": 140_620_634_112,
+    "mistralai/Mistral-Nemo-Base-2407": 12_247_782_400,
+    "Qwen/Qwen-7B": 7_721_324_544,
+    "Qwen/Qwen1.5-MoE-A2.7B": 14_315_784_192,
+    "Qwen/Qwen2.5-7B-Instruct": 7_615_616_512,
+    "Qwen/Qwen2.5-VL-7B-Instruct": 8_292_166_656,
+    "Qwen/Qwen2-VL-2B-Instruct": 2_208_985_600,
+    "Qwen/Qwen3-8B": 8_190_735_360,
+    "Qwen/Qwen3-30B-A3B": 30_532_122_624,
+    "google/gemma-7b": 8_537_680_896,
+    "google/gemma-2-9b": 9_241_705_984,
+    "google/gemma-3-1b-it": 999_885_952,
+    "google/gemma-3-4b-it": 4_300_079_472,
+    "microsoft/phi-2": 2_779_683_840,
+    "microsoft/Phi-3-mini-4k-instruct": 3_821_079_552,
+    "microsoft/Phi-3.5-MoE-instruct": 41_873_153_344,
+    "microsoft/phi-4": 14_659_507_200,
+    "tiiuae/falcon-rw-1b": 1_311_625_216,
+    "mosaicml/mpt-7b": 6_649_286_656,
+    "EleutherAI/pythia-6.9b": 6_857_302_016,
+    "EleutherAI/gpt-neox-20b": 20_554_567_680,
+    "EleutherAI/gpt-j-6b": 6_050_882_784,
+    "openai-community/gpt2": 124_439_808,
+    "openai-community/gpt2-xl": 1_557_611_200,
+    "facebook/opt-6.7b": 6_658_473_984,
+    "facebook/opt-350m": 331_196_416,
+    "bigscience/bloom": 176_247_271_424,
+    "bigcode/starcoder": 15_517_456_384,
+    "bigcode/starcoder2-7b": 7_173_923_840,
+    "deepseek-ai/DeepSeek-V2-Lite": 15_706_484_224,
+    "deepseek-ai/DeepSeek-V3": 671_026_419_200 - 58 * 256,  # the page counts the routers' correction buffers
+    "THUDM/chatglm-6b": 6_173_286_400,
+    "THUDM/chatglm3-6b": 6_243_584_000,
+    "THUDM/glm-4-9b-chat": 9_399_951_360,
+    "baichuan-inc/Baichuan-7B": 7_000_559_616,
+    "baichuan-inc/Baichuan2-13B-Chat": 13_896_668_160,
+    "internlm/internlm2-7b": 7_737_708_544,
+    "openbmb/MiniCPM-2B-sft-bf16": 2_724_880_896,
+    "openbmb/MiniCPM-Llama3-V-2_5": 8_537_092_336,
+    "openbmb/MiniCPM-V-2_6": 8_099_175_152,
+    "llava-hf/llava-1.5-7b-hf": 7_063_427_072,
+    "google-t5/t5-large": 737_668_096,
+    "CohereForAI/c4ai-command-r-v01": 34_980_831_232,
+    "allenai/OLMo-1B-hf": 1_176_764_416,
+    "allenai/OLMoE-1B-7B-0924": 6_919_161_856,
+    "ibm-granite/granite-3.1-8b-base": 8_170_848_256,
+    "openai/gpt-oss-20b": 20_914_757_184,
+}
+
+
+@pytest.mark.parametrize(("model", "parameters"), PUBLISHED.items())
+def test_parameter_counts_are_the_published_ones(model: str, parameters: int) -> None:
+    facts = lookup(model)
+    assert facts is not None
+    assert facts.parameters == parameters
+    assert facts.exact
+
+
+def test_every_row_makes_facts_with_a_source() -> None:
+    assert len(models.ids()) >= 250
+    for model in models.ids():
+        facts = lookup(model)
+        assert facts is not None, model
+        assert facts.parameters > 10**7, model
+        assert facts.source, model
+        assert facts.exact, model
+        assert facts.checkpoint_dtype in ("bf16", "fp16", "fp32"), model
+        assert all(tensor.copies > 0 and tensor.numel > 0 for tensor in facts.tensors), model
+
+
+@pytest.mark.parametrize("name", ["oracle", "outcomes", "published"])
+def test_every_model_of_the_measurements_is_known(name: str) -> None:
+    path = SHARED / f"{name}.dev.jsonl"
+    if not path.is_file():
+        pytest.skip("the measurements are not beside this checkout")
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        model, config = row["spec"].get("model"), row["spec"].get("model_config")
+        facts = lookup(model) if model else from_config(config, row["id"])
+        assert facts is not None, model
+        if "params_total" in row and row["spec"]["method"] == "full":
+            assert facts.parameters == row["params_total"], row["id"]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "Qwen/Qwen2.5-7B-Instruct",
+        "qwen/qwen2.5-7b-instruct",
+        "Qwen/Qwen2.5-7B-Instruct/",
+        "  Qwen/Qwen2.5-7B-Instruct ",
+    ],
+)
+def test_spelling_of_an_id_does_not_matter(spelling: str) -> None:
+    facts = lookup(spelling)
+    assert facts is not None
+    assert facts.name == "Qwen/Qwen2.5-7B-Instruct"
+    assert facts.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("/data/models/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
+        ("./Llama-2-7b-hf/", "meta-llama/Llama-2-7b-hf"),
+        ("C:\\models\\Llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"),
+        ("TheBloke/Mistral-7B-Instruct-v0.2-GPTQ", "mistralai/Mistral-7B-Instruct-v0.2"),
+        ("unsloth/Qwen2.5-3B-bnb-4bit", "Qwen/Qwen2.5-3B"),
+    ],
+)
+def test_a_path_or_a_copy_is_taken_by_its_last_part_and_says_so(path: str, known: str) -> None:
+    facts = lookup(path)
+    assert facts is not None
+    assert facts.name == known
+    assert known in facts.notes[-1]
+    assert "taken by name" in facts.notes[-1]
+
+
+def test_a_path_into_the_hugging_face_cache_names_its_model() -> None:
+    facts = lookup("/root/.cache/huggingface/hub/models--Qwen--Qwen2.5-0.5B/snapshots/abc")
+    assert facts is not None
+    assert facts.name == "Qwen/Qwen2.5-0.5B"
+
+
+@pytest.mark.parametrize(
+    "model", ["", "/", "nobody/no-such-model", "/data/checkpoint-500", "models", "../../etc/passwd"]
+)
+def test_unknown_models_are_unknown(model: str) -> None:
+    assert lookup(model) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("meta-llama/Llama-2-7b-fh", "meta-llama/Llama-2-7b-hf"),
+        ("mistralai/Mistral-7B-v01", "mistralai/Mistral-7B-v0.1"),
+        ("Qwen2.5-7B-Instrct", "Qwen/Qwen2.5-7B-Instruct"),
+        ("nothing-like-any-of-them", None),
+    ],
+)
+def test_suggestions(typed: str, meant: str | None) -> None:
+    assert suggest(typed) == meant
+
+
+def test_facts_from_a_config() -> None:
+    facts = from_config({**LLAMA, "num_key_value_heads": 8, "torch_dtype": "bfloat16"}, "mine")
+    assert (facts.name, facts.layers, facts.kv_heads, facts.head_dim) == ("mine", 32, 8, 128)
+    assert facts.checkpoint_dtype == "bf16"
+    assert facts.config["max_position_embeddings"] == 2048
+    assert facts.rotary_dim == 128
+
+
+def test_an_unknown_architecture_with_llamas_keys_is_taken_as_a_llama() -> None:
+    facts = from_config({**LLAMA, "model_type": "brand_new"})
+    assert not facts.exact
+    assert facts.parameters == 6_738_415_616
+    assert "'brand_new'" in facts.notes[-1]
+
+
+def test_an_unknown_multimodal_model_gives_its_language_model() -> None:
+    facts = from_config({"model_type": "brand_new_vl", "vision_config": {}, "text_config": LLAMA})
+    assert not facts.exact
+    assert facts.parameters == 6_738_415_616
+    assert "text_config" in facts.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": -1}, "c: hidden_size is -1, must be a whole number from 1 to 1048576"),
+        ({"hidden_size": 10**12}, "c: hidden_size is 1000000000000, must be a whole number from 1 to 1048576"),
+        ({"hidden_size": 4095}, "c: hidden_size is 4095, must be a multiple of num_attention_heads (32)"),
+        ({"hidden_size": None}, "c: hidden_size is missing; a llama config must state it"),
+        ({"num_hidden_layers": "32"}, "c: num_hidden_layers is '32', must be a whole number from 1 to 10000"),
+        ({"num_hidden_layers": True}, "c: num_hidden_layers is True, must be a whole number from 1 to 10000"),
+        ({"num_hidden_layers": 1.5}, "c: num_hidden_layers is 1.5, must be a whole number from 1 to 10000"),
+        ({"num_hidden_layers": float("nan")}, "c: num_hidden_layers is nan, must be a whole number from 1 to 10000"),
+        ({"num_key_value_heads": 5}, "c: num_key_value_heads is 5, must divide num_attention_heads (32)"),
+        ({"vocab_size": 0}, "c: vocab_size is 0, must be a whole number from 1 to 134217728"),
+        ({"tie_word_embeddings": "yes"}, "c: tie_word_embeddings is 'yes', must be true or false"),
+        ({"model_type": 7}, "c: model_type is 7, must be a string such as 'llama'"),
+    ],
+)
+def test_bad_numbers_are_one_line_with_key_value_and_remedy(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        from_config({**LLAMA, **change}, "c")
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"model_type": "brand_new"},
+        {"model_type": "brand_new", "hidden_size": 4096},
+        {"hidden_size": 4096},
+        {"model_type": "../llama"},
+        {"model_type": "_blocks"},
+        {"model_type": ""},
+        {"model_type": "llava", "text_config": {"model_type": "llava"}},
+        {"model_type": "llava", "text_config": {"model_type": "brand_new"}},
+        {"model_type": "llava", "text_config": 5},
+        {"model_type": "gemma3", "text_config": {"hidden_size": 64}, "vision_config": {"hidden_size": -3}},
+        {"model_type": "minicpmv", "query_num": 64},
+        {"model_type": "qwen2_vl"},
+        {"model_type": "deepseek_v3", "hidden_size": 64},
+        {**LLAMA, "model_type": "mixtral", "num_local_experts": 0},
+        {**LLAMA, "model_type": "qwen2_moe", "num_experts": 4, "moe_intermediate_size": 4, "mlp_only_layers": "all"},
+    ],
+)
+def test_configs_that_cannot_be_used_never_end_in_a_traceback(config: dict[str, Any]) -> None:
+    with pytest.raises(CatalogError) as caught:
+        from_config(config, "c")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("c")
+
+
+def test_what_is_not_an_object_is_refused() -> None:
+    with pytest.raises(CatalogError):
+        from_config([1, 2], "c")  # type: ignore[arg-type]
+
+
+def test_facts_from_a_directory_and_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "my-model").mkdir()
+    file = tmp_path / "my-model" / "config.json"
+    file.write_text("\ufeff" + json.dumps(LLAMA), encoding="utf-8")
+    assert from_directory(tmp_path / "my-model").name == "my-model"
+    assert from_directory(file, "named").name == "named"
+    assert models.find(str(tmp_path / "my-model")).parameters == 6_738_415_616  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00", b"[" * 100_000, b"null"])
+def test_a_broken_config_file_is_one_line_that_names_it(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+    with pytest.raises(CatalogError) as caught:
+        from_directory(tmp_path)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_config_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        from_directory(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("variable", ["HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"])
+def test_downloads_are_found_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    hub = {"HF_HUB_CACHE": "", "HF_HOME": "hub", "XDG_CACHE_HOME": "huggingface/hub"}[variable]
+    folder = tmp_path / hub / "models--someone--their-model"
+    for revision, layers in (("old", 16), ("new", 32)):
+        (folder / "snapshots" / revision).mkdir(parents=True)
+        (folder / "snapshots" / revision / "config.json").write_text(json.dumps({**LLAMA, "num_hidden_layers": layers}))
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("new")
+    facts = from_hf_cache("someone/their-model")
+    assert facts is not None
+    assert (facts.name, facts.layers) == ("someone/their-model", 32)
+    assert models.find("someone/their-model") is not None
+    assert from_hf_cache("someone/else") is None
+    assert from_hf_cache("../../etc") is None
+
+
+def test_importing_the_catalogue_reads_no_data_and_no_heavy_package() -> None:
+    code = (
+        "import sys, lintfit.catalog, lintfit.catalog.models as m, lintfit.catalog.gpus, lintfit.catalog.defaults;"
+        "assert m._rows.cache_info().currsize == 0;"
+        "m.lookup('Qwen/Qwen2.5-7B');"
+        "heavy = {'torch', 'numpy', 'libcst', 'rich', 'ruamel', 'jsonschema', 'huggingface_hub', 'difflib'};"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules);"
+        "from lintfit.catalog import architectures;"
+        "assert 'lintfit.catalog.architectures.falcon' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
