@@ -59,28 +59,43 @@ def _backward(states: States, step: Step) -> list[Moment]:
     base = Live(step.inputs + step.front + (step.masks if any(step.checkpointed) else 0))
     if step.in_flight > 1:
         base = _sum((base, *(below for _ in range(step.in_flight - 1))))
-    result = [
+    result: list[Moment] = [
         Moment("loss, backward", "backward", _plus(states.backward_start, _sum((base, below, step.head.loss)))),
         Moment("head, backward", "backward", _plus(states.first_gradient, _sum((base, below, step.head.head)))),
     ]
-    done = step.head.weights
-    best: Moment | None = None
-    for index in range(len(step.layers) - 1, -1, -1):
-        layer = step.layers[index]
-        below = _minus(below, saved[index])
-        if step.retained and index + 1 < len(step.layers):
-            above = step.layers[index + 1].input
-            base = _sum((base, Live(above, temporaries=above)))
-        own = Live(layer.input * (2 if step.offloaded else 1)) if step.checkpointed[index] else Live()
-        alive = _sum((base, below, own, layer.peak, Live(gradients=int(step.kept_share * done))))
-        moment = Moment(f"layer {index}, backward", "backward", _plus(states.first_gradient, alive))
-        if best is None or moment.total > best.total:
-            best = moment
-        done += layer.weights
+    best = _worst_layer(step, saved, below, base)
     if best is not None:
-        result.append(best)
+        result.append(Moment(f"layer {best[0]}, backward", "backward", _plus(states.first_gradient, best[1])))
     result.append(_end(states, step))
     return result
+
+
+def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tuple[int, Live] | None:
+    """The layer at whose backward most is alive, and what that is.
+
+    The layers below still hold what they saved, those above have left their gradients (and their inputs, where
+    FSDP's hooks hold on to them).
+    """
+    left = below.total
+    done = step.head.weights
+    held = 0
+    worst: tuple[int, int, int, int, int] | None = None
+    for index in range(len(step.layers) - 1, -1, -1):
+        layer = step.layers[index]
+        left -= saved[index].total
+        own = layer.input * (2 if step.offloaded else 1) if step.checkpointed[index] else 0
+        share = int(step.kept_share * done)
+        total = left + own + layer.peak.total + share + 2 * held
+        if worst is None or total > worst[0]:
+            worst = (total, index, own, share, held)
+        done += layer.weights
+        if step.retained:
+            held += layer.input
+    if worst is None:
+        return None
+    _, index, own, share, held = worst
+    alive = _sum((base, *saved[:index], Live(own + held, temporaries=held, gradients=share), step.layers[index].peak))
+    return index, alive
 
 
 def _end(states: States, step: Step) -> Moment:
@@ -103,15 +118,7 @@ def _evaluate(states: States, step: Step) -> Moment:
 
 
 def _sum(parts: Iterable[Live]) -> Live:
-    total = [0, 0, 0, 0, 0]
-    for part in parts:
-        for index, size in enumerate(part):
-            total[index] += size
-    return Live(*total)
-
-
-def _minus(a: Live, b: Live) -> Live:
-    return Live(*(x - y for x, y in zip(a, b, strict=True)))
+    return Live(*map(sum, zip(*parts, strict=True)))
 
 
 def _plus(states: Components, alive: Live) -> Components:

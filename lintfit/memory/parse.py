@@ -5,6 +5,7 @@ The keys are the contract's; what is missing takes the libraries' defaults and s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -126,10 +127,7 @@ def _facts(obj: Mapping[str, Any]) -> ModelFacts:
     if config is not None:
         if not isinstance(config, Mapping):
             raise SpecError(f"model_config: {_shown(config)} is not the content of a config.json (a JSON object)")
-        try:
-            return models.from_config(config, model if isinstance(model, str) else "")
-        except LintfitError as error:
-            raise SpecError(f"model_config: {error}") from error
+        return _from_config(config, model if isinstance(model, str) else "")
     if model is None:
         raise SpecError("model: missing; give a Hugging Face id as model, or a config.json's content as model_config")
     if not isinstance(model, str) or not model.strip():
@@ -143,6 +141,26 @@ def _facts(obj: Mapping[str, Any]) -> ModelFacts:
         hint = f" (did you mean '{close}'?)" if close else ""
         raise SpecError(f"model: '{model}' is not known{hint}; give its config.json's content as model_config")
     return facts
+
+
+_KNOWN: dict[str, ModelFacts] = {}
+_KNOWN_LIMIT = 512
+
+
+def _from_config(config: Mapping[str, Any], name: str) -> ModelFacts:
+    """Facts of a config, the same object for the same config: what is counted of a model is counted once."""
+    try:
+        key = json.dumps([name, config], sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"model_config: not the content of a config.json ({error})") from error
+    if key not in _KNOWN:
+        if len(_KNOWN) >= _KNOWN_LIMIT:
+            _KNOWN.clear()
+        try:
+            _KNOWN[key] = models.from_config(config, name)
+        except LintfitError as error:
+            raise SpecError(f"model_config: {error}") from error
+    return _KNOWN[key]
 
 
 def _gpu(obj: Mapping[str, Any]) -> Gpu | None:

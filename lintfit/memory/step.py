@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import heads_of, kind_of, known
-from lintfit.memory.activations.attention import mask_bytes, slides
+from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Recipe, of
@@ -66,6 +66,7 @@ def record(spec: Spec, states: States) -> Step:
     count = -(-facts.layers // spec.pipeline_parallel)
     checkpointed = _checkpointed(spec, count)
     frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
+    sorts = kinds(spec.facts)
     layers = tuple(
         profile(
             facts,
@@ -73,7 +74,7 @@ def record(spec: Spec, states: States) -> Step:
             batch,
             seq,
             index,
-            kind=kind_of(facts, index, seq),
+            kind=sorts[index],
             stream=stream,
             flows=not (frozen_input and index == 0),
             checkpointed=checkpointed[index],
@@ -162,9 +163,9 @@ def _retains_inputs(spec: Spec) -> bool:
 
 
 def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
-    windows = {slides(heads_of(facts, index), seq) for index in range(min(facts.layers, 12))}
-    kinds = len({heads_of(facts, index).window for index in range(min(facts.layers, 12))})
-    return mask_bytes(recipe, kinds, True in windows, batch, seq, item)
+    windows = {window for window, _ in kinds(facts)}
+    bites = any(window is not None and seq >= window for window in windows)
+    return mask_bytes(recipe, len(windows), bites, batch, seq, item)
 
 
 def _embedding_dropout(facts: ModelFacts, recipe: Recipe, tokens: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import Heads, slides
+from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
@@ -51,11 +51,27 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
     return heads(facts, index)
 
 
-def kind_of(facts: ModelFacts, index: int, seq: int) -> tuple[bool, bool]:
-    """What tells layer ``index`` from the others of its model: whether its window bites, whether it routes."""
+_KINDS: dict[int, tuple[ModelFacts, tuple[tuple[int | None, bool], ...]]] = {}
+
+
+def kinds(facts: ModelFacts) -> tuple[tuple[int | None, bool], ...]:
+    """For every layer what tells it from the others of its model: its window, and whether it routes to experts."""
+    hit = _KINDS.get(id(facts))
+    if hit is not None and hit[0] is facts:
+        return hit[1]
     from lintfit.memory.activations.moe import has_experts
 
-    return slides(heads_of(facts, index), seq), facts.moe is not None and has_experts(facts, index)
+    found = tuple(
+        (heads_of(facts, index).window, facts.moe is not None and has_experts(facts, index))
+        for index in range(facts.layers)
+    )
+    if len(_KINDS) >= _LARGEST:
+        _KINDS.clear()
+    _KINDS[id(facts)] = (facts, found)
+    return found
+
+
+_LARGEST = 1024
 
 
 def known(facts: ModelFacts) -> bool:

@@ -12,8 +12,8 @@ class Layer(Tape):
 
     __slots__ = ("batch", "facts", "recipe", "seq", "tokens")
 
-    def __init__(self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> None:
-        super().__init__()
+    def __init__(self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int, watched: bool = False) -> None:
+        super().__init__(watched)
         self.facts = facts
         self.recipe = recipe
         self.batch = batch

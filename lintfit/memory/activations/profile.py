@@ -55,7 +55,7 @@ def profile(
     hit = _PROFILES.get(key)
     if hit is not None and hit[0] is facts:
         return hit[1]
-    t = Layer(facts, recipe, batch, seq)
+    t = Layer(facts, recipe, batch, seq, watched=checkpointed)
     x = t.new(t.tokens * facts.hidden, stream, flows)
     x.storage.external = checkpointed
     out = family(facts)(t, x, index)

@@ -92,12 +92,14 @@ class Tape:
     argument). ``forward`` is the most bytes alive after any operation of the forward pass: what is saved so far,
     what is held, and the operation's own inputs and result. ``early`` is the same up to the last tensor saved,
     where non-reentrant checkpointing stops to recompute (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
+    Both are followed only where ``watched``.
     """
 
-    __slots__ = ("_kept", "_seen", "early", "forward", "held", "nodes")
+    __slots__ = ("_kept", "_seen", "early", "forward", "held", "nodes", "watched")
 
-    def __init__(self) -> None:
+    def __init__(self, watched: bool = False) -> None:
         self.nodes: list[Node] = []
+        self.watched = watched
         self.held: tuple[Var, ...] = ()
         self.forward = 0
         self.early = 0
@@ -106,12 +108,15 @@ class Tape:
 
     def _record(self, node: Node) -> None:
         self.nodes.append(node)
-        for storage in node.saved:
-            if storage not in self._seen and not storage.external:
-                self._seen.add(storage)
-                self._kept += storage.size
+        if self.watched:
+            for storage in node.saved:
+                if storage not in self._seen and not storage.external:
+                    self._seen.add(storage)
+                    self._kept += storage.size
 
     def _alive(self, out: Var, inputs: tuple[Var, ...], saves: bool) -> None:
+        if not self.watched:
+            return
         seen = self._seen
         loose = {var.storage for var in (*inputs, *self.held) if var.storage not in seen}
         total = self._kept + sum(storage.size for storage in loose if not storage.external)
