@@ -14,7 +14,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run
 from lintfit.run.resolve import Sources, first, resolve
-from lintfit.run.spec import assemble, find_facts, find_hardware
+from lintfit.run.spec import assemble, find_facts, find_hardware, with_checkpoint_dtype
 from lintfit.run.versions import versions_near
 from lintfit.settings import Setting
 from lintfit.sources import detect
@@ -162,6 +162,7 @@ class _Builder:
         settings = resolve(sources)
         hardware = find_hardware(sources, settings)
         facts = find_facts(sources, settings, (self.base, self.origin.path.parent))
+        settings = with_checkpoint_dtype(settings, facts)
         assembled = assemble(sources, settings, facts, hardware, self.versions)
         return Run(
             id=self._id(),

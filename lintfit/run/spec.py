@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
 from lintfit.run.versions import concrete
-from lintfit.settings import Setting
+from lintfit.settings import AUTO, Setting
 
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
@@ -118,6 +118,14 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
         if (local / "config.json").is_file():
             return models.from_directory(local)
     return models.lookup(model.value) or models.from_hf_cache(model.value)
+
+
+def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:
+    """The settings with the checkpoint's dtype in place of "auto"; what the checkpoint does not say stays."""
+    weights = settings.get("weights_dtype")
+    if weights is None or weights.value is not AUTO or facts is None or facts.checkpoint_dtype is None:
+        return settings
+    return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
 
 
 def assemble(
