@@ -19,11 +19,12 @@ def largest_partition(held: Inventory, ranks: int, shard: int) -> int:
     if ranks == 1:
         return held.trainable
     before, block, count, after = _segments(held.trainables)
-    largest = 0
-    for rank in range(ranks):
-        first = _edges(before, block, count, after, rank * shard)[0]
-        last = _edges(before, block, count, after, min((rank + 1) * shard, held.trainable) - 1)[1]
-        largest = max(largest, last - first)
+    # The two tensors at each boundary: the one that ends a partition and the one that starts the next.
+    largest = start = 0
+    for rank in range(1, ranks + 1):
+        boundary = min(rank * shard, held.trainable)
+        largest = max(largest, _edges(before, block, count, after, boundary - 1)[1] - start)
+        start = _edges(before, block, count, after, boundary)[0]
     return largest
 
 

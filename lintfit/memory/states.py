@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lintfit.memory.host import RankHost
 from lintfit.memory.result import Components, HostMemory
@@ -46,6 +46,15 @@ class States:
 
 def states(spec: Spec) -> States:
     """What one rank of a run holds at each moment, without activations, logits and framework (bytes)."""
+    held = _of_engine(spec)
+    return replace(
+        held,
+        assumptions=(*held.assumptions, *_assumptions(spec)),
+        not_modelled=(*held.not_modelled, *_not_modelled(spec)),
+    )
+
+
+def _of_engine(spec: Spec) -> States:
     match spec.engine:
         case "deepspeed":
             from lintfit.memory.deepspeed import deepspeed
@@ -59,3 +68,25 @@ def states(spec: Spec) -> States:
             from lintfit.memory.unsharded import unsharded
 
             return unsharded(spec)
+
+
+def _assumptions(spec: Spec) -> tuple[str, ...]:
+    if spec.engine == "fsdp":
+        return (
+            "FSDP wraps every decoder layer as one unit",
+            "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
+        )
+    if spec.engine == "ddp":
+        return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
+    return ()
+
+
+def _not_modelled(spec: Spec) -> tuple[str, ...]:
+    found: tuple[str, ...] = ()
+    if spec.engine == "deepspeed":
+        from lintfit.memory.zero_config import not_modelled
+
+        found = not_modelled(spec)
+    if spec.method == "lora" and spec.use_dora:
+        found = (*found, "DoRA's weight-norm temporaries")
+    return found

@@ -61,7 +61,9 @@ def unsharded(spec: Spec) -> States:
 
 def loaded_bytes(spec: Spec, held: Inventory) -> int:
     """Bytes of a full copy of the model as loaded, without adapters."""
-    base = Inventory.of(tuple(weight for weight in held.weights if not _added(weight.name)))
+    base = held
+    if spec.method == "lora":
+        base = Inventory.of(tuple(weight for weight in held.weights if not _added(weight.name)))
     return base.cast(loaded_dtype(spec)).bytes
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
@@ -41,9 +41,13 @@ class Weight:
     per_layer: float = 0.0
     """Copies in one (the largest) decoder layer; 0 outside the layers."""
 
-    @property
-    def numel(self) -> int:
-        return math.prod(self.shape)
+    numel: int = field(init=False)
+    bytes: int = field(init=False)
+    """Bytes of all copies as separate tensors."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numel", math.prod(self.shape))
+        object.__setattr__(self, "bytes", rounded(self.storage) * self.copies)
 
     @property
     def total(self) -> int:
@@ -54,18 +58,13 @@ class Weight:
         return self.storage < self.numel * DTYPE_BYTES[self.dtype]
 
     @property
-    def bytes(self) -> int:
-        """Bytes of all copies as separate tensors."""
-        return rounded(self.storage) * self.copies
-
-    @property
     def decays(self) -> bool:
         """Whether HF's Trainer puts it into the group with weight decay (all but norms and biases)."""
         return self.role not in ("norm", "bias")
 
     def cast(self, dtype: Dtype) -> Weight:
         """The same weight in another dtype; quantised storage is left as it is."""
-        if self.quantised:
+        if self.dtype == dtype or self.quantised:
             return self
         return replace(self, dtype=dtype, storage=self.numel * DTYPE_BYTES[dtype])
 
@@ -88,18 +87,20 @@ class Inventory:
 
     @classmethod
     def of(cls, weights: tuple[Weight, ...]) -> Inventory:
-        trainable = [weight for weight in weights if weight.trainable]
-        frozen = [weight for weight in weights if not weight.trainable]
-        return cls(
-            weights=weights,
-            trainable=sum(weight.total for weight in trainable),
-            frozen=sum(weight.total for weight in frozen),
-            trainable_bytes=sum(weight.bytes for weight in trainable),
-            frozen_bytes=sum(weight.bytes for weight in frozen),
-            decayed=sum(weight.total for weight in trainable if weight.decays),
-            largest_trainable=max((weight.numel for weight in trainable), default=0),
-            largest=max((weight.numel for weight in weights), default=0),
-        )
+        trainable = frozen = trainable_bytes = frozen_bytes = decayed = largest = largest_trainable = 0
+        for weight in weights:
+            numel, size = weight.numel * weight.copies, weight.bytes
+            largest = max(largest, weight.numel)
+            if weight.trainable:
+                trainable += numel
+                trainable_bytes += size
+                largest_trainable = max(largest_trainable, weight.numel)
+                if weight.decays:
+                    decayed += numel
+            else:
+                frozen += numel
+                frozen_bytes += size
+        return cls(weights, trainable, frozen, trainable_bytes, frozen_bytes, decayed, largest_trainable, largest)
 
     @property
     def trainables(self) -> tuple[Weight, ...]:
@@ -111,6 +112,8 @@ class Inventory:
 
     def cast(self, dtype: Dtype) -> Inventory:
         """All unquantised tensors in one dtype, as ``model.bfloat16()`` makes them."""
+        if all(weight.dtype == dtype for weight in self.weights):
+            return self
         return Inventory.of(tuple(weight.cast(dtype) for weight in self.weights))
 
 
@@ -162,7 +165,8 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
         per_layer = copies / max(1, layers) if kind.where == "layer" else 0.0
         if kind.where == "layer":
             copies = -(-copies // pipeline)
-        yield replace(kind, shape=shape, copies=copies), per_layer
+        changed = shape != kind.shape or copies != kind.copies
+        yield (replace(kind, shape=shape, copies=copies) if changed else kind), per_layer
 
 
 def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:

@@ -142,6 +142,26 @@ def _ratio(section: Mapping[str, Any]) -> float:
     return float(value) if isinstance(value, (int, float)) and 0 <= value <= 1 else 1.0
 
 
+UNMODELLED = {
+    "zero_quantized_weights": "ZeRO++ quantised weights (qwZ)",
+    "zero_quantized_nontrainable_weights": "ZeRO++ quantised frozen weights",
+    "zero_quantized_gradients": "ZeRO++ quantised gradients (qgZ)",
+    "zenflow": "ZenFlow",
+}
+"""Keys of ``zero_optimization`` whose effect on memory is not counted, by what they are."""
+
+
+def not_modelled(spec: Spec) -> tuple[str, ...]:
+    """What the DeepSpeed JSON switches on and this model does not count."""
+    zero = _section(spec.deepspeed_config, "zero_optimization")
+    found = [what for key, what in UNMODELLED.items() if zero.get(key)]
+    if _section(zero, "offload_optimizer").get("super_offload"):
+        found.append("SuperOffload")
+    if _section(spec.deepspeed_config, "torch_autocast").get("enabled") is True:
+        found.append("DeepSpeed's torch_autocast (parameters stay fp32)")
+    return tuple(found)
+
+
 def optimizer_name(spec: Spec) -> str:
     """The optimizer that DeepSpeed runs, in the words of ``memory/optimizers.py``.
 

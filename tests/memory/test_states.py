@@ -215,6 +215,13 @@ def test_nvme_takes_the_states_off_the_host(baichuan_7b: ModelFacts) -> None:
     assert default.host.steady > nvme.host.steady
 
 
+def test_what_is_switched_on_but_not_counted_is_said(small: ModelFacts) -> None:
+    config = {"zero_optimization": {"stage": 3, "zero_quantized_weights": True}, "torch_autocast": {"enabled": True}}
+    named = states(zero(small, 3, 8, deepspeed_config=config)).not_modelled
+    assert [note.split()[0] for note in named] == ["ZeRO++", "DeepSpeed's"]
+    assert states(zero(small, 3, 8)).not_modelled == ()
+
+
 # --- FSDP ------------------------------------------------------------------------------------------------------------
 
 
