@@ -55,12 +55,12 @@ def attend(
         k, v = repeat(t, k, heads), repeat(t, v, heads)
         grouped = False
     if masked:
-        return _efficient(t, q, k, v, heads, mask=True, head_major=head_major)
+        return _efficient(t, q, k, v, heads, mask=True)
     if q.item == 2 and heads.dim <= 256:
         return _flash(t, q, k, v, heads, head_major=head_major)
     if grouped:
         return _math(t, q, k, v, heads)
-    return _efficient(t, q, k, v, heads, mask=False, head_major=head_major)
+    return _efficient(t, q, k, v, heads, mask=False)
 
 
 def slides(heads: Heads, seq: int) -> bool:
@@ -108,10 +108,10 @@ def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) 
     return _merge(t, out, head_major)
 
 
-def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool, head_major: bool) -> Var:
+def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) -> Var:
     """The memory-efficient kernel: q, k, v, result, logsumexp padded to 32, and the additive mask that it was given.
 
-    SDPA turns the boolean mask into an additive one [batch, 1, seq, seq] of the queries' dtype in every layer.
+    Its result always lies [batch, seq, heads, dim]. SDPA turns the boolean mask into an additive one [batch, 1, seq, seq] of the queries' dtype in every layer.
     """
     grad = q.grad or k.grad or v.grad
     out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
@@ -120,7 +120,7 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool, he
     if mask:
         saved.append(t.new(t.batch * t.seq * t.seq, q.item, False))
     t.op(out, (q, k, v), saved, temp=(q.numel * 4 if q.item == 2 else 0) + stats.numel * 4)
-    return _merge(t, out, head_major)
+    return out
 
 
 def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads) -> Var:

@@ -7,6 +7,12 @@ from lintfit.memory.activations import llama
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
 
+GROUPED_EXPERTS = (5, 0)
+"""The first transformers version that runs all experts as one grouped product."""
+
+LOOPED = 16
+"""Experts beyond which several are counted as one."""
+
 INDEX = 8
 """Bytes of an int64 index."""
 
@@ -57,6 +63,8 @@ def experts(t: Layer, x: Var, moe: MoE) -> Var:
     chosen = t.op(t.new(rows, 4, weights.grad), (weights,), (t.new(rows, INDEX, False),))
     normed = t.mul(chosen, t.new(t.tokens, 4, True)) if chosen.grad else chosen
     ordered = t.op(t.new(rows, 4, normed.grad), (normed,), (t.new(rows, INDEX, False),))
+    if t.recipe.transformers < GROUPED_EXPERTS:
+        return _one_by_one(t, x, ordered, moe)
     gathered = t.op(t.new(rows * h, x.item, x.grad), (x,), (t.new(rows, INDEX, False),), temp=t.tokens * h * x.item)
     both = grouped(t, "gate_up_proj", gathered, moe.experts, h, 2 * i)
     gate, up = t.split(both, (rows * i, rows * i))
@@ -67,6 +75,38 @@ def experts(t: Layer, x: Var, moe: MoE) -> Var:
     weighted = t.map(weighted, (t.new(rows, INDEX, False),))
     total = t.op(t.new(t.tokens * h, 4, weighted.grad), (weighted,))
     return t.cast(total, x.item)
+
+
+def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
+    """The loop over experts of transformers 4: each takes its tokens, and its gradients go before the next one's.
+
+    Tokens are taken as spread evenly; with many experts several are counted as one, which moves transients only.
+    """
+    h, i = t.facts.hidden, moe.intermediate
+    parts = min(moe.experts, LOOPED)
+    rows = -(-t.tokens * moe.top_k // parts)
+    each = -(-moe.experts // parts)
+    total = t.new(t.tokens * h, x.item, False)
+    for _ in range(parts):
+        index = t.new(rows, INDEX, False)
+        taken = t.op(t.new(rows * h, x.item, x.grad), (x,), (index,), temp=t.tokens * h * x.item)
+        gate = _expert(t, "w1", taken, each, h, i)
+        up = _expert(t, "w3", taken, each, h, i)
+        product = t.mul(t.activation(gate, t.facts.activation), up)
+        out = _expert(t, "w2", product, each, i, h)
+        share = t.op(t.new(rows, x.item, weights.grad), (weights,), (index,))
+        weighted = t.new(rows * h, x.item, out.grad or share.grad)
+        t.op(weighted, (out, share), (out, share), temp=rows * h * x.item)
+        total = t.add(total, t.op(t.new(t.tokens * h, x.item, weighted.grad), (weighted,), (index,)))
+    return total
+
+
+def _expert(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
+    """One expert's matrix; ``count`` experts counted as one have that many times its gradient."""
+    if count == 1 or t.recipe.frozen:
+        return t.linear(module, x, rows, columns)
+    out = t.matmul(x, rows, columns, item=t.recipe.weights, trains=False)
+    return t.op(t.new(out.numel, out.item), (out,), (x,), weights=(count * rows * columns * t.recipe.weights,))
 
 
 def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
