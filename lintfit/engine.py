@@ -1,4 +1,4 @@
-"""One invocation from paths to a result: read, resolve, estimate, plan and check; ``--fix`` starts over until stable."""
+"""One invocation from paths to a result: read, resolve, estimate, plan, check; ``--fix`` goes round until stable."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.config import Options, config_for
+from lintfit.documents.files import decode, encode, write_files
 from lintfit.documents.model import DataDocument, Document, Edit, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, Finding
@@ -27,7 +28,7 @@ MAX_PASSES = 20
 def check(paths: Sequence[Path], options: Options) -> CheckResult:
     """Check files and folders; with ``options.fix`` mend what can be mended, on disk or (``diff``) as a diff only."""
     workspace = _workspace(options)
-    found = discover(_paths(paths, options), options)
+    found = _found(paths, options)
     checked = _Pass(found, workspace, options).check()
     if not (options.fix or options.diff):
         return checked.result
@@ -37,20 +38,23 @@ def check(paths: Sequence[Path], options: Options) -> CheckResult:
 def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[RunResult, ...]]:
     """The runs below some paths with their estimates, without any rule or plan."""
     workspace = _workspace(options)
-    loaded = load(discover(_paths(paths, options), options), workspace, options)
+    loaded = load(_found(paths, options), workspace, options)
     return loaded, tuple(_judged(run) for run in loaded.runs)
 
 
 def _workspace(options: Options) -> Workspace:
     if options.stdin is None or options.stdin_filename is None:
         return Workspace()
-    from lintfit.documents.files import decode
-
     return Workspace(overlay={options.stdin_filename: decode(options.stdin_filename, options.stdin).text})
 
 
-def _paths(paths: Sequence[Path], options: Options) -> Sequence[Path]:
-    return [*paths, options.stdin_filename] if options.stdin_filename is not None else paths
+def _found(paths: Sequence[Path], options: Options) -> Found:
+    """The files below the paths, and the one whose text comes from standard input."""
+    found = discover(paths, options)
+    name = options.stdin_filename
+    if name is None or options.stdin is None:
+        return found
+    return replace(found, files=tuple(dict.fromkeys((*found.files, name))), named=found.named | {name})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +99,8 @@ class _Pass:
 
     def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
         part_of = tuple(run for run in runs if document in run.documents)
-        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of))
+        named = document.path in self.found.named
+        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
 
     def _unreadable(self, documents: Iterable[Document], runs: Sequence[Run]) -> Iterator[str]:
         """Syntax errors of files that no rule speaks of: one line each."""
@@ -219,8 +224,9 @@ def _counts(fixed: Iterable[Finding]) -> dict[Path, int]:
 
 def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Workspace, options: Options) -> CheckResult:
     if options.stdin_filename is not None:
-        original = workspace.read(options.stdin_filename).text if options.stdin is not None else ""
-        result = replace(result, fixed_stdin=texts.get(options.stdin_filename, original))
+        original = decode(options.stdin_filename, options.stdin or b"")
+        text = texts.get(options.stdin_filename, original.text)
+        result = replace(result, fixed_stdin=encode(original, text).decode())
         texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if options.diff:
         from lintfit.documents.edits import unified_diff
@@ -231,8 +237,6 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         )
         return replace(result, diff="".join(diffs))
     if texts:
-        from lintfit.documents.files import write_files
-
         write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
     return result
 

@@ -39,6 +39,8 @@ class FileContext:
     document: Document
     source: Source | None
     runs: tuple[Run, ...] = ()
+    named: bool = False
+    """Whether the user gave the file by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -68,6 +68,7 @@ def _is_meant(context: FileContext) -> bool:
     text = context.document.text
     return (
         bool(context.runs)
+        or (context.named and not text.strip())
         or any(word in text for word in _SURE)
         or _NAME.search(context.document.path.stem) is not None
     )

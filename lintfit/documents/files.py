@@ -117,6 +117,12 @@ def _reason(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or (error.strerror or "cannot be read").lower()
 
 
+def decode(path: Path, data: bytes, kind: Kind | None = None) -> FileText:
+    """Text that did not come from a file, read as one at this path would be. Raises :class:`ReadError`."""
+    text, encoding, bom = _decode(path, data, kind or kind_of(path))
+    return FileText(path, text, encoding, bom)
+
+
 def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes]:
     bom, encoding = next((found for found in _BOMS if data.startswith(found[0])), (b"", "utf-8"))
     if not bom:

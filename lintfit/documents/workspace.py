@@ -40,10 +40,7 @@ class Workspace:
         resolved = self._resolve(path)
         file = self._files.get(resolved)
         if file is None:
-            if resolved in self._overlay:
-                file = self._overlaid(path, resolved, kind)
-            else:
-                file = replace(read_text(self.root / path, kind), path=path)
+            file = self._overlaid(path, resolved, kind) if resolved in self._overlay else self._stored(path, kind)
             self._files[resolved] = file
         return file
 
@@ -76,6 +73,12 @@ class Workspace:
         # The original bytes' encoding, mode and digest still belong to the file that the new text will replace.
         other._originals = {**self._originals, **{path: self._files[path] for path in changed if path in self._files}}
         return other
+
+    def _stored(self, path: Path, kind: Kind | None) -> FileText:
+        try:
+            return replace(read_text(self.root / path, kind), path=path)
+        except ReadError as error:
+            raise ReadError(path, error.reason) from None
 
     def _overlaid(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
         text = self._overlay[resolved]

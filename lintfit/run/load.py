@@ -86,16 +86,18 @@ class _Reader:
         try:
             text = self.workspace.file(path).text
             kind = kind_of(path, text)
-            return self.workspace.read(path) if kind is not None and self._relevant(kind, text) else None
+            named = path in self.found.named
+            return self.workspace.read(path) if kind is not None and self._relevant(kind, text, named) else None
         except ReadError as error:
             if path in self.found.named:
                 self.errors.append(str(error))
             return None
 
-    def _relevant(self, kind: Kind, text: str) -> bool:
+    def _relevant(self, kind: Kind, text: str, named: bool) -> bool:
         match kind:
             case Kind.JSON:
-                return detect.maybe_deepspeed(text) or not text.strip()
+                empty = named and not text.strip()
+                return empty or detect.maybe_deepspeed(text) or detect.maybe_accelerate(text)
             case Kind.YAML:
                 return detect.maybe_accelerate(text)
             case Kind.SHELL:
