@@ -529,3 +529,200 @@ def test_functions_that_call_functions_many_times_stay_within_the_budget() -> No
 def test_a_script_with_a_syntax_error_says_nothing() -> None:
     source = read_script(read_python(FileText(Path("train.py"), "def (\n")))
     assert not source.facts.trains and source.settings == {}
+
+
+def test_a_check_that_fails_does_not_end_the_reading() -> None:
+    source = script(trained("if 1 > 0:\n    raise ValueError()\nmodel.float()"))
+    assert source.facts.upcasts[0].call.taken is True
+
+
+class TestLibraryDefaults:
+    def test_where_nobody_says_anything_the_library_does(self) -> None:
+        source = script(trained(""))
+        batch = source.settings["micro_batch_size"]
+        assert (batch.value, batch.provenance.kind) == (8, "default")
+        assert batch.provenance.detail.startswith("transformers ")
+        assert values(source)["gradient_checkpointing"] is False
+        assert values(source)["optimizer"] == "adamw_torch_fused"
+        assert values(source)["max_grad_norm"] == 1.0
+
+    def test_by_version(self) -> None:
+        source = script(trained(""), versions={"transformers": "4.48.1"})
+        assert values(source)["optimizer"] == "adamw_torch"
+        assert source.settings["optimizer"].provenance.detail == "transformers 4.48.1 default"
+        assert "use_cache" not in source.settings
+
+    def test_of_the_model_load(self) -> None:
+        text = trained("").replace(", torch_dtype=torch.bfloat16", "")
+        assert values(script(text))["weights_dtype"] is AUTO
+        old = script(text, versions={"transformers": "4.57.1"})
+        assert values(old)["weights_dtype"] == "fp32"
+        assert old.settings["weights_dtype"].provenance.kind == "default"
+
+    def test_trl_switches_checkpointing_and_bf16_on(self) -> None:
+        text = "from trl import SFTConfig, SFTTrainer\nSFTTrainer('a/b', SFTConfig({})).train()\n"
+        found = values(script(text.format("output_dir='x'")))
+        assert found["gradient_checkpointing"] is True and found["bf16"] is True
+        assert (found["seq_len"], found["loss"]) == (1024, "chunked")
+        assert values(script(text.format("fp16=True")))["bf16"] is False
+        older = script(text.format(""), versions={"trl": "0.19.1", "transformers": "4.52.0"})
+        assert values(older)["gradient_checkpointing"] is False and values(older)["loss"] == "full"
+
+    def test_unknown_keywords_leave_them_open(self) -> None:
+        source = script(trained("").replace("output_dir='x'", "**load()"))
+        assert "micro_batch_size" not in source.settings
+
+    def test_a_config_file_leaves_them_open(self) -> None:
+        text = """
+            from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+            arguments, model_config = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+            SFTTrainer(model=model_config.model_name_or_path, args=arguments).train()
+        """
+        found = values(script(text, "--config recipe.yaml --per_device_train_batch_size 2"))
+        assert found["micro_batch_size"] == 2 and "gradient_accumulation_steps" not in found
+
+    def test_they_decide_branches(self) -> None:
+        text = PARSED.replace("if script_args.use_peft:", "if not training_args.fp16:")
+        assert script(text, "--model_name_or_path a/b").facts.upcasts[0].call.taken is False
+        assert script(text, "--model_name_or_path a/b --fp16").facts.upcasts[0].call.taken is True
+
+    def test_they_pass_through_vars_and_a_namespace(self) -> None:
+        text = """
+            import argparse, torch, transformers
+            parser = transformers.HfArgumentParser(transformers.Seq2SeqTrainingArguments)
+            (training_args,) = parser.parse_args_into_dataclasses()
+            args = argparse.Namespace(**vars(training_args))
+            dtype = torch.float16 if args.fp16 else (torch.bfloat16 if args.bf16 else torch.float32)
+            model = transformers.AutoModelForCausalLM.from_pretrained("a/b", torch_dtype=dtype)
+            transformers.Seq2SeqTrainer(model=model, args=training_args).train()
+        """
+        assert values(script(text, "--bf16"))["weights_dtype"] == "bf16"
+        assert values(script(text, "--output_dir x"))["weights_dtype"] == "fp32"
+
+
+class TestOwnModules:
+    MAIN = """
+        from transformers import Trainer
+        from utils.build import build, Options
+        from .nothing import here
+        Trainer(model=build("a/b"), args=Options().arguments()).train()
+    """
+    BUILD = """
+        import torch
+        from transformers import AutoModelForCausalLM, TrainingArguments
+        BATCH = 3
+        class Options:
+            def arguments(self):
+                return TrainingArguments(output_dir="x", per_device_train_batch_size=BATCH)
+        def build(name):
+            model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.float16)
+            model.float()
+            return model
+    """
+
+    def read(self) -> tuple[ScriptSource, dict[Path, str]]:
+        from textwrap import dedent
+
+        files = {Path("run/utils/build.py"): dedent(self.BUILD)}
+        opened: dict[Path, object] = {}
+
+        def open_file(path: Path) -> object:
+            if path in files and path not in opened:
+                opened[path] = read_python(FileText(path, files[path]))
+            return opened.get(path)
+
+        document = read_python(FileText(Path("run/train.py"), dedent(self.MAIN)))
+        return read_script(document, open_file=open_file), files  # type: ignore[arg-type]
+
+    def test_functions_and_classes_are_followed(self) -> None:
+        source, _ = self.read()
+        found = values(source)
+        assert (found["model"], found["micro_batch_size"], found["weights_dtype"]) == ("a/b", 3, "fp32")
+        assert source.settings["micro_batch_size"].provenance.place.document.path == Path("run/utils/build.py")
+        assert source.facts.upcasts[0].lines.text == "    model.float()\n"
+
+    def test_and_written_to(self) -> None:
+        source, _ = self.read()
+        (edit,) = source.write("micro_batch_size", 1)
+        assert edit.path == Path("run/utils/build.py")
+        assert "BATCH = 1\n" in apply(edit.document.text, [edit.edit])
+        assert len(source.write("forced_float32", False)) == 1
+
+    def test_without_them_the_script_is_read_alone(self) -> None:
+        from textwrap import dedent
+
+        source = read_script(read_python(FileText(Path("train.py"), dedent(self.MAIN))))
+        assert source.facts.trains and "model" not in source.settings
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "fire.Fire(train)",
+        "typer.run(train)",
+        "if __name__ == '__main__':\n    fire.Fire(train)",
+        "notebook_launcher(train)",
+        "",
+    ],
+)
+def test_entries_whose_arguments_come_from_the_command_line(entry: str) -> None:
+    text = (
+        "import fire, typer\nfrom accelerate import notebook_launcher\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "def train(base: str = 'a/b', batch: int = 4, upcast: bool = False):\n"
+        "    model = AutoModelForCausalLM.from_pretrained(base)\n"
+        "    if upcast:\n        model.float()\n"
+        "    Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=batch)).train()\n"
+        f"{entry}\n"
+    )
+    source = script(text, "--base c/d --upcast True")
+    found = values(source)
+    assert (found["model"], found["micro_batch_size"]) == ("c/d", 4)
+    assert source.facts.upcasts[0].call.taken is True
+
+
+def test_click_options() -> None:
+    source = script(
+        """
+        import click
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        @click.command()
+        @click.option("--base-model", default="a/b")
+        @click.option("--batch", "-b", type=int, default=2)
+        @click.option("--bf16", is_flag=True)
+        def main(base_model, batch, bf16):
+            model = AutoModelForCausalLM.from_pretrained(base_model)
+            Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=batch, bf16=bf16)).train()
+        if __name__ == "__main__":
+            main()
+        """,
+        "--base-model c/d --bf16",
+    )
+    found = values(source)
+    assert (found["model"], found["micro_batch_size"], found["bf16"]) == ("c/d", 2, True)
+
+
+def test_targets_that_a_helper_collects_are_assumed_to_be_all_linear_layers() -> None:
+    source = script(
+        trained(
+            "from peft import LoraConfig, get_peft_model\n"
+            "def find_all_linear_names(model):\n    names = set()\n    for n, m in model.named_modules():\n"
+            "        names.add(n)\n    return list(names)\n"
+            "model = get_peft_model(model, LoraConfig(r=4, target_modules=find_all_linear_names(model)))"
+        )
+    )
+    targets = source.settings["lora_targets"]
+    assert (targets.value, targets.provenance.kind) == ("all-linear", "assumed")
+
+
+def test_a_reference_model() -> None:
+    text = (
+        "from transformers import AutoModelForCausalLM\nfrom peft import LoraConfig\n"
+        "from trl import {0}Config, {0}Trainer\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b')\n{0}Trainer(model, args={0}Config({1}){2}).train()\n"
+    )
+    assert values(script(text.format("DPO", "", "")))["reference_model"] is True
+    assert values(script(text.format("DPO", "", ", peft_config=LoraConfig()")))["reference_model"] is False
+    assert values(script(text.format("GRPO", "", "")))["reference_model"] is False
+    assert values(script(text.format("GRPO", "beta=0.04", "")))["reference_model"] is True
+    assert values(script(text.format("SFT", "", "")))["reference_model"] is False

@@ -25,6 +25,7 @@ from lintfit.sources.python.values import (
     Unknown,
     Value,
     choice,
+    dtype,
 )
 
 BUILTINS = frozenset({
@@ -130,6 +131,8 @@ class Expressions:
         if isinstance(holder, Ref):
             if holder.name == "sys" and name == "argv":
                 return self._argv(node)
+            if name == "is_floating_point" and dtype(holder) is not None:
+                return Const(node, True)
             return self.imported(Ref(node, f"{holder.name}.{name}"))
         if isinstance(holder, Choice):
             return choice([self.attribute(option, name, node) for option in holder.options], node)

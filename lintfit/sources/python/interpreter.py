@@ -123,7 +123,9 @@ class Interpreter(Expressions):
             case cst.While():
                 known = operators.truth(self.eval(node.test, scope))
                 if known is not False:
+                    self.walk.loops += 1
                     self.block(_body(node.body), scope)
+                    self.walk.loops -= 1
             case cst.With():
                 for item in node.items:
                     value = self.eval(item.item, scope)
@@ -290,6 +292,10 @@ class Interpreter(Expressions):
             ends.append((flow, scope.names))
         if known is not None:
             flow, scope.names = ends[0] if known else ends[1]
+            if flow is Flow.RAISED and body:
+                # A run that fails at its own check is not what anybody means to start: some flag is not in sight.
+                scope.names = before
+                return Flow.NEXT
             return flow
         return self._join(ends, scope)
 
@@ -313,7 +319,10 @@ class Interpreter(Expressions):
         if isinstance(source, Items) and not source.open and source.items:
             element = choice(list(source.items), node.iter)
         self.bind(node.target, element, scope)
+        repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
+        self.walk.loops += repeats
         flow = self.block(_body(node.body), scope)
+        self.walk.loops -= repeats
         if node.orelse is not None:
             self.block(_body(node.orelse.body), scope)
         return Flow.NEXT if flow is not Flow.RAISED else flow
@@ -464,6 +473,8 @@ class Interpreter(Expressions):
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         match function:
             case Function():
+                if id(function.node) in self.walk.options and not record.passed:
+                    return self.enter(function)
                 return self.follow(function, record)
             case Class():
                 return self._instantiate(function, record)
@@ -556,6 +567,8 @@ class Interpreter(Expressions):
         return self._run(node, scope)
 
     def _instantiate(self, cls: Class, record: Record) -> Value:
+        if cls.library is not None and library.is_dataclass_parser(cls.library):
+            return library.call(self, record, Ref(record.node, cls.library))
         made = Object(record.node, cls.name, record, cls, open=record.spreads)
         for name, entry in cls.all_fields().items():
             made.attributes[name] = entry.default or Unknown(entry.node)

@@ -40,6 +40,7 @@ _MODEL_CLASS = re.compile(r"(Model|LMHead|For[A-Z]\w*|AutoencoderKL|CausalLM|mod
 _ARGUMENTS = re.compile(
     r"(TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|PPOv2|RLOO|Reward|PRM|BCO|XPO|OnlineDPO|NashMD|GKD|Iterative\w*)Config)$"
 )
+_DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParserPlus$")
 _IN_PLACE = frozenset({
     "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "train", "eval", "requires_grad_",
     "compile", "share_memory", "apply",
@@ -51,6 +52,7 @@ _WRAPPERS = frozenset({
     "DDP", "FSDP", "DP", "patch_peft_model", "apply_liger_kernel", "fully_shard", "unwrap_model", "prepare_model",
     "add_adapter", "convert_sync_batchnorm", "PeftModel", "PeftModelForCausalLM",
 })  # fmt: skip
+_GROWS = frozenset({"append", "add", "extend", "update"})
 _RUNNERS = frozenset({"Fire", "spawn", "notebook_launcher", "launch", "run", "elastic_launch", "Typer", "typer", "cli"})
 _SHARDING = re.compile(r"(deepspeed\.zero\.Init|zero\.Init)$")
 
@@ -60,6 +62,11 @@ Handler = Callable[["Interpreter", Record], Value]
 def is_arguments(name: str) -> bool:
     """Whether a dotted name is a ``TrainingArguments``-like class."""
     return bool(_ARGUMENTS.search(name))
+
+
+def is_dataclass_parser(name: str) -> bool:
+    """Whether a dotted name is a parser that fills dataclasses: HfArgumentParser or one of its children."""
+    return bool(_DATACLASS_PARSER.search(name))
 
 
 def is_model_load(record: Record) -> bool:
@@ -113,6 +120,8 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
         return _named(interpreter, record, function.name)
     if isinstance(receiver, Const | Items | Table | Choice):
         found = _method(receiver, record)
+        if isinstance(receiver, Items) and record.name in _GROWS:
+            receiver.open |= bool(interpreter.walk.loops or interpreter.walk.branch.undecided)
         if found is not None:
             return found
     if isinstance(receiver, Class):
@@ -122,7 +131,7 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
 
 def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     last = name.rpartition(".")[2]
-    if last in ("HfArgumentParser", "TrlParser", "H4ArgumentParser"):
+    if is_dataclass_parser(name):
         return parsers.Parser(record.node, name, record, classes=parsers.classes_of(record.value(0, "dataclass_types")))
     if last == "ArgumentParser":
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
@@ -543,5 +552,11 @@ _FUNCTIONS: dict[str, Handler] = {
     "types.SimpleNamespace": _namespace,
     "torch.cuda.is_available": _constant(True),
     "torch.backends.mps.is_available": _constant(False),
+    "torch.xpu.is_available": _constant(False),
+    "torch.npu.is_available": _constant(False),
+    "transformers.utils.is_torch_npu_available": _constant(False),
+    "transformers.utils.is_torch_xpu_available": _constant(False),
+    "accelerate.utils.is_npu_available": _constant(False),
+    "accelerate.utils.is_xpu_available": _constant(False),
     "torch.device": _device,
 }

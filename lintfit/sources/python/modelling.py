@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.python import library, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
 from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, alternatives, objects, plain
@@ -17,6 +18,7 @@ _CONFIG_NAMES = (
     "model_id",
     "base_model_name_or_path",
 )
+_COLLECTS = re.compile(r"all_?linear|linear_?(layer|module|name)", re.IGNORECASE)
 _LORA = {
     "lora_rank": ("r", "lora_r", "rank"),
     "lora_targets": ("target_modules", "lora_target_modules"),
@@ -210,10 +212,21 @@ def _method(reading: Reading, load: Record | None) -> None:
     for name, keywords in _LORA.items():
         value = next((values[keyword] for keyword in keywords if keyword in values), None)
         if value is not None and not sure_none(value):
-            reading.put(name, value, record)
+            setting = reading.put(name, value, record)
+            if name == "lora_targets" and not setting.known:
+                _all_linear(reading, record)
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
     _adapter_dtype(reading)
+
+
+def _all_linear(reading: Reading, config: Record) -> None:
+    """Targets that a helper collects (``find_all_linear_names(model)``) are taken for all linear layers."""
+    for record in reading.records[: config.order]:
+        if record.taken is not False and _COLLECTS.search(record.name):
+            place = reading.calls.place(record.node)
+            why = f"{record.name}() is taken to collect every linear layer"
+            reading.settings["lora_targets"] = Setting("lora_targets", "all-linear", Provenance("assumed", why, place))
 
 
 def _wraps(record: Record) -> bool:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import libcst as cst
 
 from lintfit.documents.model import Document
-from lintfit.documents.python_reader import PythonDocument, mentions_training
+from lintfit.documents.python_reader import PythonDocument
 
-MAX_MODULES = 12
-"""Modules that one script draws in at most: following stops there, what they hold stays unknown."""
-MAX_CHARACTERS = 150_000
-"""Longer modules are libraries, not helpers of a script."""
+MAX_CHARACTERS = 100_000
+"""Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
 _ABOVE = 4
 """Folders above the script's in which a package of the repository may begin."""
+_TELLING = re.compile(
+    r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|@dataclass|LoraConfig|get_peft_model"
+    r"|BitsAndBytesConfig|Trainer|Accelerator)\b"
+)
 _LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
     "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers",
@@ -45,16 +48,18 @@ class Modules:
         return self._found[name]
 
     def _load(self, name: str) -> cst.Module | None:
-        if name.partition(".")[0] in _LIBRARIES or len(self.documents) > MAX_MODULES or self._open is None:
+        if name.partition(".")[0] in _LIBRARIES or self._open is None:
             return None
         for path in self._candidates(name):
             document = next((known for known in self.documents if known.path == path), None) or self._open(path)
             if not isinstance(document, PythonDocument):
                 continue
-            if len(document.text) > MAX_CHARACTERS or not mentions_training(document.text):
+            if document in self.documents:
+                return document.module
+            drawn_in = sum(len(known.text) for known in self.documents[1:])
+            if drawn_in + len(document.text) > MAX_CHARACTERS or not _TELLING.search(document.text):
                 return None
-            if document not in self.documents:
-                self.documents.append(document)
+            self.documents.append(document)
             return document.module
         return None
 

@@ -8,7 +8,21 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.sources.python.values import Choice, Const, Items, Object, Origin, Ref, Table, Unknown, Value, choice, same
+from lintfit.sources.python.values import (
+    Choice,
+    Class,
+    Const,
+    Function,
+    Items,
+    Object,
+    Origin,
+    Ref,
+    Table,
+    Unknown,
+    Value,
+    choice,
+    same,
+)
 
 MAX_TEXT = 100_000
 """Characters or elements that a computed string or list may have."""
@@ -42,6 +56,8 @@ def truth(value: Value) -> bool | None:
     """Whether a value counts as true; None where that cannot be told."""
     if isinstance(value, Const):
         return bool(value.value)
+    if isinstance(value, Ref | Function | Class):
+        return True
     if isinstance(value, Items | Table):
         return True if value.items else (None if value.open else False)
     if isinstance(value, Object):

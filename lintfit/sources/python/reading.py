@@ -43,6 +43,8 @@ class Reading:
         """Note a setting; ``to`` is its value where that is not the plain value itself."""
         fallback = record.node if record is not None else None
         known = plain(value) if to is None else to
+        if isinstance(known, list) and UNKNOWN in known:
+            known = UNKNOWN
         setting = Setting(name, known, self.calls.provenance(value.origin, fallback))
         self.settings[name] = setting
         self.homes[name] = Home(value.origin, record)

@@ -83,6 +83,8 @@ class Walk:
     """Fields that a bare flag switches on and that take no value (``store_true``)."""
     steps: int = 0
     branch: Branch = field(default_factory=Branch)
+    loops: int = 0
+    """Open loops that run more than once, or nobody knows how often."""
     frames: list[Frame] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     entered: set[int] = field(default_factory=set)
