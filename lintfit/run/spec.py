@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory.spec import Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
@@ -105,27 +106,27 @@ def _gpu(settings: Mapping[str, Setting]) -> Gpu | None:
 
 
 def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> ModelFacts | None:
-    """The model's facts: a named ``config.json``, a local folder, the catalogue, or the Hugging Face cache."""
+    """The model's facts: a named ``config.json``, a local folder, the catalogue, or the Hugging Face cache.
+
+    Raises CatalogError for a config that the user named and that cannot be used; one that only a file names makes the
+    model unknown.
+    """
     from lintfit.catalog import models
 
     if sources.options.model_config is not None:
-        return models.from_file(sources.options.model_config)
+        return models.from_directory(sources.options.model_config)
     model = settings.get("model")
     if model is None or not isinstance(model.value, str) or not model.value:
         return None
-    for folder in (Path(), *folders):
-        local = folder / model.value
-        if (local / "config.json").is_file():
-            return models.from_directory(local)
-    return models.lookup(model.value) or models.from_hf_cache(model.value)
-
-
-def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:
-    """The settings with the checkpoint's dtype in place of "auto"; what the checkpoint does not say stays."""
-    weights = settings.get("weights_dtype")
-    if weights is None or weights.value is not AUTO or facts is None or facts.checkpoint_dtype is None:
-        return settings
-    return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
+    try:
+        for folder in folders:
+            if (folder / model.value / "config.json").is_file():
+                return models.from_directory(folder / model.value, name=model.value)
+        return models.find(model.value)
+    except CatalogError:
+        if model.provenance.kind == "option":
+            raise
+        return None
 
 
 def assemble(
@@ -175,9 +176,13 @@ def assemble(
 
 def _missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     model = settings.get("model")
-    if model is None or not model.known:
+    if model is None or not isinstance(model.value, str):
         return ("the model (--model, or model in lintfit.toml)",)
-    return (f'the shape of "{model.value}" (--model-config with its config.json, or model-config in lintfit.toml)',)
+    from lintfit.catalog import models
+
+    near = models.suggest(model.value)
+    meant = f"; did you mean {near}?" if near else ""
+    return (f'the shape of "{model.value}" (--model-config FILE, or model-config in lintfit.toml{meant})',)
 
 
 def _allowed(name: str, value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "deepspeed":
             return _write_new_config(run, value)
         case "offload_optimizer" | "offload_param" | "zero_stage":
-            return _first_that_can(run, name, value, ("deepspeed", "accelerate"))
+            return _first_that_can(run, name, value)
         case "micro_batch_size" | "gradient_accumulation_steps":
             return _everywhere(run, name, value)
         case "loss":
@@ -52,8 +52,9 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return run.script.write(name, value) if run.script is not None else None
 
 
-def _first_that_can(run: Run, name: str, value: Any, sources: Sequence[str]) -> tuple[FileEdit, ...] | None:
-    for source in (getattr(run, source) for source in sources):
+def _first_that_can(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """ZeRO's settings stand in the DeepSpeed JSON, where there is one, else in the Accelerate YAML."""
+    for source in (run.deepspeed, run.accelerate):
         edits = source.write(name, value) if source is not None else None
         if edits is not None:
             return edits
