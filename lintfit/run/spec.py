@@ -129,6 +129,14 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
         return None
 
 
+def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:
+    """The settings with the checkpoint's dtype in place of "auto"; what the checkpoint does not say stays."""
+    weights = settings.get("weights_dtype")
+    if weights is None or weights.value is not AUTO or facts is None or facts.checkpoint_dtype is None:
+        return settings
+    return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
+
+
 def assemble(
     sources: Sources,
     settings: Mapping[str, Setting],
