@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, cards, enough, most, place_of
+from lintfit.checks.runs import arguments_of, breaks_or_strains, cards, enough, most, stated_at
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Severity
 
@@ -33,7 +33,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     now = most(estimate, "activations", "logits")
     then = f", with {half} {gib(most(other, 'activations', 'logits'))}" if other is not None else ""
     yield Report(
-        place_of(run, "mixed_precision"),
+        stated_at(run, "mixed_precision") or arguments_of(run),
         f"neither bf16 nor fp16 is on: {cards(run)} compute in fp32, activations and logits take {gib(now)}{then}",
         severity=min(severity, Severity.ERROR),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
+from lintfit.checks.runs import arguments_of, breaks_or_strains, enough, most, stated_at
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability
 
@@ -28,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if now - then < _WORTH_IT * estimate.capacity_bytes:
         return
     yield Report(
-        place_of(run, "gradient_checkpointing"),
+        stated_at(run, "gradient_checkpointing") or arguments_of(run),
         f"gradient checkpointing is off: activations take {gib(now)}, with it {gib(then)}, "
         "for a second forward pass in every step",
         severity=severity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import trap
 from lintfit.checks.script_edits import without_call
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Fix, Related
@@ -27,6 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             call.place,
             f"the model is moved to the GPU before {consumer.name} shards it: {_cost(run)} on every GPU",
+            severity=trap(context),
             related=(Related(consumer.place, "this places the shards itself"),),
             fix=Fix(
                 "delete the move: the engine places the model",

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.wording import of_gib
-from lintfit.findings import Applicability, Severity
+from lintfit.findings import Applicability
 from lintfit.memory.result import Estimate
-
-_AMPLE = 0.40
-"""Headroom without the offload from which on it is a warning."""
 
 _ATTEMPTS = (
     ("offloading the parameters", {"offload_param": "none"}),
@@ -36,13 +33,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _report(context: RunContext, what: str, changes: dict[str, str], result: Estimate) -> Report:
-    headroom = result.headroom or 0.0
     assert result.capacity_bytes is not None
     both = "is" if len(changes) == 1 else "both is"
     return Report(
         place_of(context.run, *changes),
         f"{what} {both} not needed: without it the peak is {of_gib(result.peak.likely, result.capacity_bytes)}, "
         "and every step is spared the way over the bus",
-        severity=Severity.WARNING if headroom > _AMPLE else Severity.INFO,
         fix=change(context.run, "keep it on the GPU", Applicability.UNSAFE, changes),
     )

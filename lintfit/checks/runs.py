@@ -28,13 +28,27 @@ def anchor(run: Run) -> Place:
     return Place(document, Span(0, min(1, len(document.text))))
 
 
+def arguments_of(run: Run) -> Place:
+    """Where an argument of the trainer that nobody gave would be written."""
+    if run.script is not None:
+        facts = run.script.facts
+        if facts.training_arguments is not None and facts.parse_call is None:
+            return facts.training_arguments.place
+    return anchor(run)
+
+
 def place_of(run: Run, *names: str) -> Place:
     """Where the first of these settings is stated that a file states, else the run's anchor."""
+    return stated_at(run, *names) or anchor(run)
+
+
+def stated_at(run: Run, *names: str) -> Place | None:
+    """Where the first of these settings is stated that a file states."""
     for name in names:
         setting = run.settings.get(name)
         if setting is not None and setting.provenance.place is not None:
             return setting.provenance.place
-    return anchor(run)
+    return None
 
 
 def breaks_or_strains(context: RunContext) -> Severity | None:
@@ -46,6 +60,11 @@ def breaks_or_strains(context: RunContext) -> Severity | None:
         return None
     severity = context.severity()
     return None if severity is Severity.INFO else severity
+
+
+def trap(context: RunContext) -> Severity:
+    """What wasted memory at start-up is worth: an error where the run does not fit, information where it has room."""
+    return Severity.WARNING if context.verdict is Verdict.UNKNOWN else context.severity()
 
 
 def most(estimate: Estimate, *components: str) -> int:

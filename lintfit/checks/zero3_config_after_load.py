@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import copies
+from lintfit.checks.runs import copies, ranks_per_node, trap
 from lintfit.checks.script_edits import moved_above
-from lintfit.findings import Applicability, Fix, Related
-from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call, ScriptFacts
 
@@ -25,10 +25,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         load.place,
         f"the model is loaded before {config.name} exists: ZeRO-3 cannot partition it while it loads, and {_cost(run)}",
+        severity=_severity(context),
         related=(Related(config.place, "from here on a load is partitioned"),),
         fix=_fix(run, config, load),
         help=f"build {config.name} before the model is loaded",
     )
+
+
+def _severity(context: RunContext) -> Severity:
+    """Whole copies break a run where the host has no room for them; else they are a waste of it."""
+    spec = context.run.spec
+    ranks = ranks_per_node(context.run)
+    if spec is None or ranks is None or spec.host_memory_bytes is None:
+        return max(trap(context), Severity.WARNING)
+    return Severity.ERROR if ranks * _size(spec) > spec.host_memory_bytes else trap(context)
+
+
+def _size(spec: Spec) -> int:
+    return spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
 
 
 def _fix(run: Run, config: Call, load: Call) -> Fix | None:
@@ -55,5 +69,4 @@ def _cost(run: Run) -> str:
     spec = run.spec
     if spec is None:
         return "every rank first holds a whole copy"
-    size = spec.facts.parameters * DTYPE_BYTES[spec.full_load_dtype or spec.weights_dtype]
-    return f"every rank first holds a whole copy ({copies(run, size)} on a node)"
+    return f"every rank first holds a whole copy ({copies(run, _size(spec))} on a node)"

@@ -35,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if states <= estimate.capacity_bytes:
         return
     tried = [(name, changes, context.what_if(engine="deepspeed", **changes)) for name, changes in _REMEDIES]
-    peaks = ", ".join(f"{name} {gib(result.peak.likely)}" for name, _, result in tried if result is not None)
+    peaks = ", ".join(_peak(name, result) for name, _, result in tried if result is not None)
     yield Report(
         place_of(context.run, "zero_stage"),
         f"{strategy(spec)} on {cards(context.run)}: model states alone take "
@@ -43,6 +43,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
         fix=_fix(context, tried),
         help="shard more, or offload the optimizer",
     )
+
+
+def _peak(name: str, result: Estimate) -> str:
+    verdict = {Verdict.FITS: " (fits)", Verdict.TIGHT: " (tight)"}.get(result.verdict, "")
+    return f"{name} {gib(result.peak.likely)}{verdict}"
 
 
 def _fix(context: RunContext, tried: list[tuple[str, Mapping[str, Any], Estimate | None]]) -> Fix | None:
