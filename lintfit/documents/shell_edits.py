@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
-from lintfit.documents.shell_reader import Command, ShellDocument
+from lintfit.documents.shell_reader import Command, ShellDocument, read_shell
 from lintfit.documents.shell_words import Word
 
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _NUMBER = re.compile(r"-[0-9.]")
+_BOOLEANS = {"true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"}
 _SEPARATOR = re.compile(r"(?:[ \t\r\n]|\\(?=\r?\n))*")
 _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
 
@@ -17,15 +20,13 @@ _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
 def find_flag(command: Command, flag: str) -> tuple[int, Word | None] | None:
     """The index of the last word that gives this flag, and the word of its value: itself for ``--flag=value``.
 
-    The value is None for a flag that stands alone.
+    The value is None for a flag that stands alone: before another flag, at the end, or before a script (``*.py``).
     """
     for index in range(len(command.words) - 1, -1, -1):
-        word = command.words[index]
-        if word.text.startswith(flag + "="):
-            return index, word
-        if word.text == flag:
-            following = command.words[index + 1] if index + 1 < len(command.words) else None
-            return index, following if following is not None and not _is_flag(following) else None
+        if command.words[index].text.startswith(flag + "="):
+            return index, command.words[index]
+        if command.words[index].text == flag:
+            return index, _value(command, index)
     return None
 
 
@@ -37,46 +38,97 @@ def set_flag(
     Where the flag is there, its (last) value is replaced, wherever it is written: also in the assignment that a
     variable's words come from. Else it is added in the command's own style, a line of its own behind a continuation
     or on the line, behind ``after`` (default: the last word, before any redirect or pipe). Empty where the command
-    says so already. Raises ValueError where the value would need quotes inside a variable's string.
+    says so already. Raises ValueError where the place of the value makes other words, too, or the value would need
+    quotes inside a variable's string.
     """
     found = find_flag(command, flag)
     if found is None:
         return (_added(document, command, flag, value, after),)
     word, current = command.words[found[0]], found[1]
+    texts = [item.text for item in command.words]
     if current is None:
         if value is None:
             return ()
-        return (Edit(Span(word.span.end, word.span.end), " " + _quoted(value, word)),)
+        texts.insert(found[0] + 1, value)
+        return _narrowest(
+            document, command, texts, [Edit(_end(at), " " + _quoted(value, word)) for at in _places(word)]
+        )
     if value is None:
-        return _cut(document, command, current) if current is not word else (Edit(word.span, flag),)
+        if current is word:
+            return (Edit(_editable(word), flag),)
+        return _cut(document, current, current) if (current.value or "").lower() in _BOOLEANS else ()
     if current.value == (f"{flag}={value}" if current is word else value):
         return ()
-    if current is not word:
-        return (Edit(current.span, _quoted(value, current)),)
-    return (Edit(_after_equals(document, word, flag), _quoted(value, word)),)
+    if current is word:
+        texts[found[0]] = f"{flag}={value}"
+        edits = [Edit(_after_equals(document, at, flag), _quoted(value, word)) for at in _places(word)]
+    else:
+        texts[found[0] + 1] = value
+        edits = [Edit(at, _quoted(value, current)) for at in _places(current)]
+    return _narrowest(document, command, texts, edits)
 
 
-def remove_flag(document: ShellDocument, command: Command, flag: str) -> tuple[Edit, ...]:
-    """Take out every occurrence of a flag with its value, and the lines that it had to itself."""
+def remove_flag(document: ShellDocument, command: Command, flag: str, values: int | None = None) -> tuple[Edit, ...]:
+    """Take out every occurrence of a flag with its value, and the lines that it had to itself.
+
+    ``values`` is how many words the flag takes; left out, the next word is its value unless it is a flag or a script.
+    Raises ValueError where the place of a word makes other words, too.
+    """
     edits: list[Edit] = []
     for index, word in enumerate(command.words):
-        if word.text != flag and not word.text.startswith(flag + "="):
-            continue
-        following = command.words[index + 1] if index + 1 < len(command.words) else None
-        if word.text == flag and following is not None and not _is_flag(following):
-            between = document.text[min(word.span.end, following.span.start) : following.span.start]
-            if word.span.end <= following.span.start and _SEPARATOR.fullmatch(between):
-                edits.extend(_cut(document, command, word, following))
-                continue
-            # The value comes out of a variable of its own: its reference goes, the variable stays.
-            edits.extend(_cut(document, command, word, following, at=not word.moved))
-            continue
-        edits.extend(_cut(document, command, word))
+        if word.text.startswith(flag + "="):
+            edits.extend(_cut(document, word, word))
+        elif word.text == flag:
+            count = values if values is not None else int(_value(command, index) is not None)
+            edits.extend(_cut(document, word, command.words[min(index + count, len(command.words) - 1)]))
     return tuple(dict.fromkeys(edits))
+
+
+def _value(command: Command, index: int) -> Word | None:
+    if index + 1 == len(command.words):
+        return None
+    word = command.words[index + 1]
+    return None if _is_flag(word) or word.text.endswith(".py") else word
 
 
 def _is_flag(word: Word) -> bool:
     return word.text.startswith("-") and len(word.text) > 1 and not _NUMBER.match(word.text)
+
+
+def _editable(word: Word) -> Span:
+    if not word.editable:
+        raise ValueError(f"{word.text!r} cannot be edited alone: its variable makes other words, too")
+    return word.span
+
+
+def _places(word: Word) -> list[Span]:
+    _editable(word)
+    return list(reversed(word.places))
+
+
+def _narrowest(document: ShellDocument, command: Command, texts: list[str], edits: list[Edit]) -> tuple[Edit, ...]:
+    """The edit that changes nothing but this command's words to ``texts``; else one that at least does that.
+
+    A value may come from a variable that other words and commands use, too: then its reference is replaced instead.
+    """
+    index = document.commands.index(command)
+    old = [[word.text for word in other.words] for other in document.commands]
+    wide: Edit | None = None
+    for edit in edits:
+        text = apply(document.text, [edit])
+        new = [[word.text for word in other.words] for other in read_shell(replace(document.file, text=text)).commands]
+        if len(new) != len(old) or new[index] != texts:
+            continue
+        if all(a == b for at, (a, b) in enumerate(zip(old, new, strict=True)) if at != index):
+            return (edit,)
+        wide = wide or edit
+    if wide is None:
+        raise ValueError("the value is written where other words of the command come from, too")
+    return (wide,)
+
+
+def _end(span: Span) -> Span:
+    return Span(span.end, span.end)
 
 
 def _quoted(value: str, word: Word | None) -> str:
@@ -87,11 +139,11 @@ def _quoted(value: str, word: Word | None) -> str:
     return "'" + value.replace("'", "'\\''") + "'"
 
 
-def _after_equals(document: ShellDocument, word: Word, flag: str) -> Span:
-    source = document.text[word.span.start : word.span.end]
+def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:
+    source = document.slice(place)
     at = source.find(flag + "=")
-    start = word.span.start + (at + len(flag) + 1 if at >= 0 else 0)
-    end = word.span.end
+    start = place.start + (at + len(flag) + 1 if at >= 0 else 0)
+    end = place.end
     if at > 0 and source[at - 1] in "\"'" and source.endswith(source[at - 1]):
         end -= 1
     return Span(start, end)
@@ -107,22 +159,26 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
     return Edit(Span(end, end), f" \\{document.file.newline}{near['indent']}{text}")
 
 
-def _cut(
-    document: ShellDocument, command: Command, first: Word, last: Word | None = None, at: bool = False
-) -> tuple[Edit, ...]:
+def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:
     """Delete from ``first`` to ``last`` with the blanks before, or behind where nothing stands before."""
     text = document.text
-    start = first.span.start
-    end = (last.at if at and last else last.span if last else first.span).end
-    if last is not None and end < start:
-        return (*_cut(document, command, first), *_cut(document, command, last))
-    before = start
-    while before > 0 and (
-        text[before - 1] in " \t\r\n" or (text[before - 1] == "\\" and text[before : before + 1] in "\r\n")
-    ):
+    span = _together(text, first, last)
+    before = span.start
+    while before > 0 and (text[before - 1] in " \t\r\n" or text[before - 1 : before + 1] in ("\\\n", "\\\r")):
         before -= 1
-    if before == start or text[before - 1] in "\"'(=":
-        separator = _SEPARATOR.match(text, end)
-        behind = separator.end() if separator else end
-        return (Edit(Span(start, behind if text[behind : behind + 1] not in "\"')" else end), ""),)
-    return (Edit(Span(before, end), ""),)
+    if before == span.start or before == 0 or text[before - 1] in "\"'(=":
+        separator = _SEPARATOR.match(text, span.end)
+        behind = separator.end() if separator else span.end
+        return (Edit(Span(span.start, span.end if text[behind : behind + 1] in ("", '"', "'", ")") else behind), ""),)
+    return (Edit(Span(before, span.end), ""),)
+
+
+def _together(text: str, first: Word, last: Word) -> Span:
+    """The innermost stretch that holds both words and what stands between them, and nothing else."""
+    if first is last:
+        return _editable(first)
+    for start in reversed(first.places):
+        for end in reversed(last.places):
+            if start.end <= end.start and (len(text[start.end : end.start].strip(" \t\r\n\\")) == 0 or last.at == end):
+                return Span(start.start, end.end)
+    raise ValueError(f"{first.text!r} and its value are not written in one place")

@@ -16,7 +16,7 @@ import tree_sitter_bash
 
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
-from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_word, expand, split, tokens, words
+from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
 _DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
 _OPTION = re.compile(
@@ -145,6 +145,8 @@ class _Reader:
     def __init__(self, file: FileText) -> None:
         # A carriage return is no blank to bash; a script saved with them is read as if saved without.
         self.text = file.text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in file.text else file.text
+        # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
+        self.text = re.sub(r"\\(?=\s*\Z)", " ", self.text)
         data = self.text.encode("utf-8", "surrogatepass")
         self.characters: list[int] | None = None
         if len(data) != len(self.text):
@@ -362,8 +364,10 @@ class _Reader:
             return found
         result = found[:run]
         for word, fragments in found[run : None if run == 1 else run + 1]:
-            loose = [replace(part, quoted=False, literal=False) for part in fragments]
-            result.extend((as_word(parts, word.at), parts) for parts in split([loose]))
+            # What is written in the string itself is split as if it came through a reference to it.
+            loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
+            lists = split([loose])
+            result.extend(zip(as_words(lists, word.at), lists, strict=True))
         return result
 
     def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:

@@ -7,9 +7,10 @@ parameters, ``${name:-default}``, arrays, integer arithmetic and the script's ow
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from lintfit.documents.model import Span
 
@@ -27,14 +28,15 @@ _SUBSTITUTED_FOLDER = re.compile(
 class Fragment:
     """A piece of a value. ``origin`` is where the text stands, character by character; None where it is computed.
 
-    ``literal`` pieces are written in the word itself, the others come through an expansion. ``quoted`` ones are not
-    split. ``known`` is False for what only running the script would tell; ``text`` is then the source as written.
+    ``through`` are the references that it came by (``$ARGS`` …), the innermost first; it is empty for what is written
+    in the word itself. ``quoted`` pieces are not split. ``known`` is False for what only running the script would
+    tell; ``text`` is then the source as written.
     """
 
     text: str
     origin: Span | None
     quoted: bool = False
-    literal: bool = True
+    through: tuple[Span, ...] = ()
     known: bool = True
 
 
@@ -43,14 +45,24 @@ class Word:
     """One word of a command after expansion.
 
     ``value`` is None where a part cannot be known (``unknown``); ``text`` then keeps the unknown parts as written.
-    ``span`` is where the word is written and can be replaced: the token in the command, or its text inside the
-    assignment (or default) that a variable's value comes from. ``at`` is the token in the command.
+    ``at`` is the token in the command. ``places`` are the stretches of source that come to exactly this word: the token
+    itself (unless it makes several words), then its text inside the assignment (or default) that the token's variable
+    has its value from, and so on inwards. ``span`` is the innermost, the one to edit; ``editable`` is False where
+    there is none, and ``span`` is then the token that holds it.
     """
 
     text: str
     value: str | None
-    span: Span
     at: Span
+    places: tuple[Span, ...]
+
+    @property
+    def span(self) -> Span:
+        return self.places[-1] if self.places else self.at
+
+    @property
+    def editable(self) -> bool:
+        return bool(self.places)
 
     @property
     def unknown(self) -> bool:
@@ -59,7 +71,7 @@ class Word:
     @property
     def moved(self) -> bool:
         """Whether the word is written elsewhere than in the command itself."""
-        return self.span != self.at
+        return not (self.at.start <= self.span.start and self.span.end <= self.at.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +119,31 @@ def words(text: str, span: Span, scope: Scope) -> list[tuple[Word, tuple[Fragmen
     """The words that a stretch of a command comes to, in order, each with its fragments."""
     result: list[tuple[Word, tuple[Fragment, ...]]] = []
     for token in tokens(text, span):
-        result.extend((as_word(fragments, token), fragments) for fragments in split(expand(text, token, scope)))
+        lists = split(expand(text, token, scope))
+        result.extend(zip(as_words(lists, token), lists, strict=True))
     return result
+
+
+def as_words(lists: Sequence[tuple[Fragment, ...]], token: Span) -> list[Word]:
+    """The words that one token of a command comes to, each with the places where it alone is written."""
+    users = Counter(span for fragments in lists for span in {*chain.from_iterable(part.through for part in fragments)})
+    return [_word(fragments, token, users, alone=len(lists) == 1) for fragments in lists]
+
+
+def _word(fragments: tuple[Fragment, ...], token: Span, users: Mapping[Span, int], alone: bool) -> Word:
+    value = text_of(fragments) if all(fragment.known for fragment in fragments) else None
+    places = [token] if alone else []
+    level = 1
+    # One level further in for as long as the whole word comes through one and the same reference.
+    while len({fragment.through[-level:] for fragment in fragments}) == 1 and len(fragments[0].through) >= level:
+        inside = [part.origin if len(part.through) == level else part.through[-level - 1] for part in fragments]
+        spans = list(dict.fromkeys(span for span in inside if span is not None))
+        if len(spans) < len({*inside}) or not all(a.end == b.start for a, b in pairwise(spans)):
+            break
+        if all(users[span] <= 1 for span in spans):
+            places.append(Span(spans[0].start, spans[-1].end))
+        level += 1
+    return Word(text_of(fragments), value, token, tuple(places))
 
 
 def tokens(text: str, span: Span) -> list[Span]:
@@ -210,7 +245,7 @@ def _join(result: list[list[Fragment]], more: Sequence[Sequence[Fragment]]) -> N
 
 
 def _unknown(text: str, span: Span, quoted: bool) -> list[list[Fragment]]:
-    return [[Fragment(text[span.start : span.end], span, quoted, literal=False, known=False)]]
+    return [[Fragment(text[span.start : span.end], span, quoted, (span,), known=False)]]
 
 
 def _expansion(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
@@ -229,35 +264,36 @@ def _expansion(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[F
 
 def _substitution(text: str, span: Span, command: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     if command == "pwd":
-        return [[Fragment(".", None, quoted, literal=False)]]
+        return [[Fragment(".", None, quoted, (span,))]]
     folder = _SUBSTITUTED_FOLDER.fullmatch(command) if "dirname" in command else None
     if folder:
-        return [[Fragment(scope.folder + folder["up"], None, quoted, literal=False)]]
+        return [[Fragment(scope.folder + folder["up"], None, quoted, (span,))]]
     return _unknown(text, span, quoted)
 
 
 def _parameter(text: str, span: Span, name: str, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     if name in ("@", "*") and scope.positional is not None:
-        return _elements(scope.positional, quoted, separate=name == "@")
+        return _elements(scope.positional, span, quoted, separate=name == "@")
     if name.isdigit() and int(name) > 0 and scope.positional is not None:
         index = int(name) - 1
-        return _elements(scope.positional[index : index + 1], quoted, separate=False)
+        return _elements(scope.positional[index : index + 1], span, quoted, separate=False)
     if name == "#" and scope.positional is not None:
-        return [[Fragment(str(len(scope.positional)), None, quoted, literal=False)]]
+        return [[Fragment(str(len(scope.positional)), None, quoted, (span,))]]
     variable = scope.variables.get(name)
     if variable is None:
         return _unknown(text, span, quoted)
-    return _elements(variable.elements[:1], quoted, separate=False)
+    return _elements(variable.elements[:1], span, quoted, separate=False)
 
 
-def _elements(elements: Sequence[tuple[Fragment, ...]], quoted: bool, separate: bool) -> list[list[Fragment]]:
-    lists = [[replace(part, quoted=quoted, literal=False) for part in element] for element in elements]
+def _elements(elements: Sequence[Sequence[Fragment]], span: Span, quoted: bool, separate: bool) -> list[list[Fragment]]:
+    """What a reference at ``span`` gives of the elements of a variable."""
+    lists = [[replace(part, quoted=quoted, through=(*part.through, span)) for part in element] for element in elements]
     if separate or len(lists) < 2:
         return lists or [[]]
     joined: list[Fragment] = []
     for index, parts in enumerate(lists):
         if index:
-            joined.append(Fragment(" ", None, quoted, literal=False))
+            joined.append(Fragment(" ", None, quoted, (span,)))
         joined.extend(parts)
     return [joined]
 
@@ -275,7 +311,7 @@ def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Frag
     variable = scope.variables.get(name)
     if length:
         count = len(variable.elements) if variable and subscript and subscript[1] in ("@", "*") else None
-        return _unknown(text, span, quoted) if count is None else [[Fragment(str(count), None, quoted, literal=False)]]
+        return _unknown(text, span, quoted) if count is None else [[Fragment(str(count), None, quoted, (span,))]]
     if subscript:
         return _subscript(text, span, variable, subscript[1], rest, quoted)
     operator = re.match(r":?[-=+?]", rest)
@@ -293,9 +329,9 @@ def _subscript(
     if variable is None or rest:
         return _unknown(text, span, quoted)
     if index in ("@", "*"):
-        return _elements(variable.elements, quoted, separate=index == "@") if variable.elements else [[]]
+        return _elements(variable.elements, span, quoted, separate=index == "@") if variable.elements else [[]]
     if index.isdigit() and int(index) < len(variable.elements):
-        return _elements([variable.elements[int(index)]], quoted, separate=False)
+        return _elements([variable.elements[int(index)]], span, quoted, separate=False)
     return _unknown(text, span, quoted)
 
 
@@ -312,7 +348,7 @@ def _with_default(
     if operator.endswith("+"):
         if current is None:
             return [[]]
-        return _elements([tuple(parts) for parts in expand(text, default, scope)], quoted, separate=True)
+        return _elements(expand(text, default, scope), span, quoted, separate=True)
     if current is not None:
         return current
     if operator.endswith("?"):
@@ -320,7 +356,7 @@ def _with_default(
     parts = [tuple(item) for item in expand(text, default, scope)]
     if operator.endswith("=") and scope.assign is not None:
         scope.assign(name, parts[0], default)
-    return _elements(parts, quoted, separate=True)
+    return _elements(parts, span, quoted, separate=True)
 
 
 def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
@@ -329,7 +365,7 @@ def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[
         lambda match: _integer(scope.variables.get(match.group())), re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", inner)
     )
     value = _calculate(expression)
-    return _unknown(text, span, quoted) if value is None else [[Fragment(str(value), None, quoted, literal=False)]]
+    return _unknown(text, span, quoted) if value is None else [[Fragment(str(value), None, quoted, (span,))]]
 
 
 def _integer(variable: Variable | None) -> str:
@@ -385,7 +421,7 @@ def split(lists: list[list[Fragment]]) -> list[tuple[Fragment, ...]]:
     for fragments in lists:
         current: list[Fragment] = []
         for fragment in fragments:
-            if fragment.literal or fragment.quoted or not fragment.known:
+            if not fragment.through or fragment.quoted or not fragment.known:
                 current.append(fragment)
                 continue
             for piece in re.finditer(r"[ \t\r\n]+|\\?[^ \t\r\n]+", fragment.text):
@@ -405,15 +441,3 @@ def _part(fragment: Fragment, start: int, end: int) -> Fragment:
     if origin is not None:
         origin = Span(origin.start + start, origin.start + end)
     return replace(fragment, text=fragment.text[start:end], origin=origin)
-
-
-def as_word(fragments: tuple[Fragment, ...], token: Span) -> Word:
-    """The word that fragments come to; ``token`` is where it stands in the command."""
-    value = text_of(fragments) if all(fragment.known for fragment in fragments) else None
-    span = token
-    origins = [fragment.origin for fragment in fragments if fragment.text or len(fragments) == 1]
-    if fragments and not any(fragment.literal for fragment in fragments) and None not in origins:
-        places = [origin for origin in origins if origin is not None]
-        if value is not None and all(a.end == b.start for a, b in pairwise(places)):
-            span = Span(places[0].start, places[-1].end)
-    return Word(text_of(fragments), value, span, token)
