@@ -74,13 +74,7 @@ def _clashing(root: Node, section: Node, runs: tuple[Run, ...]) -> list[tuple[tu
 
 def _flag_given(runs: tuple[Run, ...]) -> bool:
     """``accelerate launch --mixed_precision`` takes the YAML's own value out of the comparison."""
-    settings = [run.settings.get("mixed_precision") for run in runs]
-    return any(
-        setting is not None
-        and setting.provenance.place is not None
-        and setting.provenance.place.document.kind.value == "shell"
-        for setting in settings
-    )
+    return any(run.launch is not None and "mixed_precision" in run.launch.settings for run in runs)
 
 
 def _agrees(path: tuple[str, ...], entry: Entry, runs: tuple[Run, ...]) -> bool:
