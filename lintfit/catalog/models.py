@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import architectures
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.facts import ModelFacts
+
+if TYPE_CHECKING:
+    from lintfit.catalog.architectures._blocks import Shape
 
 __all__ = [
     "CatalogError",
@@ -95,10 +98,18 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
         logit_softcap=shape.logit_softcap,
         moe=shape.moe,
         vision=shape.vision,
-        config=dict(config),
+        config=_complete(config, shape),
         notes=tuple(getattr(module, "NOTES", ())),
         source=origin,
     )
+
+
+def _complete(config: Config, shape: Shape) -> dict[str, Any]:
+    """The config with defaults, the rotary share in one spelling whichever of its names the file uses."""
+    values = dict(config)
+    if "partial_rotary_factor" in values and shape.head_dim:
+        values["partial_rotary_factor"] = shape.rotary_dim / shape.head_dim
+    return values
 
 
 def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> ModelFacts:

@@ -1,0 +1,121 @@
+"""Llama 3.2 Vision: a two-stage image encoder, and cross-attention layers between the language model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+
+REQUIRED = ("text_config", "vision_config")
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+TEXT: Mapping[str, Any] = {
+    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
+    "vocab_size": 128256,
+    "num_hidden_layers": 40,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+    "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38],
+}
+VISION: Mapping[str, Any] = {
+    "hidden_size": 1280,
+    "num_hidden_layers": 32,
+    "num_global_layers": 8,
+    "attention_heads": 16,
+    "num_channels": 3,
+    "intermediate_size": 5120,
+    "vision_output_dim": 7680,
+    "image_size": 448,
+    "patch_size": 14,
+    "max_num_tiles": 4,
+    "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]],
+}
+IMAGE_TOKENS = 8
+"""Rows that the embedding has beyond the vocabulary (transformers ``MllamaTextModel``)."""
+
+
+def text_of(config: Config) -> Config:
+    return part(config, "text_config", TEXT)
+
+
+def tower_of(vision: Config) -> VisionTower:
+    return VisionTower(
+        hidden=vision.size("hidden_size", kind="hidden"),
+        layers=vision.size("num_hidden_layers", kind="layers") + vision.count("num_global_layers", kind="layers"),
+        heads=vision.size("attention_heads", kind="heads"),
+        intermediate=vision.size("intermediate_size", kind="intermediate"),
+        patch=vision.size("patch_size"),
+        image_size=vision.size("image_size"),
+    )
+
+
+def shape(config: Config) -> Shape:
+    return replace(llama.shape(text_of(config)), vision=tower_of(part(config, "vision_config", VISION)))
+
+
+def encoder(vision: Config, name: str, copies: int, *, gated: bool) -> list[Tensor]:
+    """One of the two stages of the image encoder."""
+    tower, layer = tower_of(vision), f"{name}.layers.{{}}"
+    width = tower.hidden
+    found: list[Tensor] = []
+    if gated:
+        found += [Tensor(f"{layer}.{gate}", (1,), copies, "other") for gate in ("gate_attn", "gate_ffn")]
+    for projection in ("q_proj", "k_proj", "v_proj", "o_proj"):
+        found += linear(f"{layer}.self_attn.{projection}", width, width, copies)
+    found += plain_mlp(f"{layer}.mlp", width, tower.intermediate, copies, up="fc1", down="fc2")
+    found += norm(f"{layer}.input_layernorm", width, copies, bias=True)
+    return found + norm(f"{layer}.post_attention_layernorm", width, copies, bias=True)
+
+
+def vision_model(vision: Config) -> list[Tensor]:
+    """The image encoder with its embeddings of positions, tiles and aspect ratios."""
+    name, tower = "model.vision_model", tower_of(vision)
+    width, patch, tiles = tower.hidden, tower.patch, vision.size("max_num_tiles")
+    patches = ((tower.image_size or 0) // patch) ** 2 + 1
+    ratios = len(vision["supported_aspect_ratios"]) + 1
+    positions = f"{name}.gated_positional_embedding"
+    found = [
+        Tensor(f"{name}.class_embedding", (width,), 1, "other"),
+        Tensor(f"{name}.patch_embedding.weight", (width, vision.size("num_channels"), patch, patch), 1, "conv"),
+        Tensor(f"{positions}.gate", (1,), 1, "other"),
+        Tensor(f"{positions}.embedding", (patches, width), 1, "embedding"),
+        Tensor(f"{positions}.tile_embedding.weight", (ratios, tiles * patches * width), 1, "embedding"),
+    ]
+    for place in ("pre", "post"):
+        found.append(Tensor(f"{name}.{place}_tile_positional_embedding.gate", (1,), 1, "other"))
+        table = f"{name}.{place}_tile_positional_embedding.embedding.weight"
+        found.append(Tensor(table, (ratios, tiles * width), 1, "embedding"))
+        found += norm(f"{name}.layernorm_{place}", width, bias=True)
+    local, overall = vision.size("num_hidden_layers", kind="layers"), vision.count("num_global_layers", kind="layers")
+    found += encoder(vision, f"{name}.transformer", local, gated=False)
+    found += encoder(vision, f"{name}.global_transformer", overall, gated=True)
+    return [replace(tensor, where="vision") for tensor in found]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, vision = shape(config), part(config, "vision_config", VISION)
+    cross = len(text_of(config).numbers("cross_attention_layers"))
+    hidden, own, layer = numbers.hidden, numbers.layers - cross, "model.language_model.layers.{}"
+    output = vision.size("vision_output_dim", kind="hidden")
+    return (
+        *vision_model(vision),
+        *embedding("model.language_model.embed_tokens", numbers.vocab + IMAGE_TOKENS, hidden),
+        *attention(f"{layer}.self_attn", numbers, own),
+        Tensor(f"{layer}.cross_attn_attn_gate", (1,), cross, "other"),
+        Tensor(f"{layer}.cross_attn_mlp_gate", (1,), cross, "other"),
+        *attention(f"{layer}.cross_attn", numbers, cross),
+        *norm(f"{layer}.cross_attn.q_norm", numbers.head_dim, cross),
+        *norm(f"{layer}.cross_attn.k_norm", numbers.head_dim, cross),
+        *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, numbers.layers),
+        *norm(f"{layer}.input_layernorm", hidden, numbers.layers),
+        *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
+        *norm("model.language_model.norm", hidden, where="final"),
+        *linear("model.multi_modal_projector", hidden, output, bias=True, where="vision"),
+        *head(numbers),
+    )

@@ -1,0 +1,132 @@
+"""What every architecture module must have, and the rules that modules share."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+
+import pytest
+
+from lintfit.catalog import architectures
+from lintfit.catalog.models import from_config, ids, lookup
+
+MODULES = sorted(info.name for info in pkgutil.iter_modules(architectures.__path__) if not info.name.startswith("_"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_keeps_the_contract(name: str) -> None:
+    module = architectures.find(name)
+    assert module is not None
+    assert module.__doc__
+    assert isinstance(module.REQUIRED, tuple)
+    assert set(module.REQUIRED) <= {*module.DEFAULTS, "text_config", "vision_config"} | set(module.REQUIRED)
+    for function in (module.shape, module.tensors):
+        assert isinstance(function, Callable)  # type: ignore[arg-type]
+
+
+def test_every_module_has_a_model_in_the_catalogue() -> None:
+    used = set()
+    for model in ids():
+        facts = lookup(model)
+        assert facts is not None
+        module = architectures.find(facts.model_type)
+        assert module is not None
+        used.add(module.__name__.rpartition(".")[2])
+    assert used == set(MODULES)
+
+
+@pytest.mark.parametrize("name", ["_blocks", "_decoder", "", "llama.evil", "../llama", "os", "LLAMA ", "no_such_type"])
+def test_what_is_no_architecture_is_not_found(name: str) -> None:
+    assert architectures.find(name) is None
+
+
+def test_aliases_lead_to_modules() -> None:
+    for alias, name in architectures.ALIASES.items():
+        assert name in MODULES
+        assert architectures.find(alias) is architectures.find(name)
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "layers"),
+    [
+        ("mistralai/Mistral-7B-v0.1", 4096, 32),
+        ("mistralai/Mistral-7B-v0.3", None, 0),
+        ("google/gemma-2-9b", 4096, 21),
+        ("google/gemma-3-1b-it", 512, 22),
+        ("Qwen/Qwen2.5-7B", None, 0),
+        ("openai/gpt-oss-20b", 128, 12),
+    ],
+)
+def test_sliding_windows(model: str, window: int | None, layers: int) -> None:
+    facts = lookup(model)
+    assert facts is not None
+    assert (facts.sliding_window, facts.sliding_layers) == (window, layers)
+
+
+@pytest.mark.parametrize(
+    ("model", "rotary"),
+    [
+        ("EleutherAI/pythia-6.9b", 32),
+        ("togethercomputer/RedPajama-INCITE-7B-Base", 128),
+        ("microsoft/phi-2", 32),
+        ("openai-community/gpt2", 0),
+        ("tiiuae/falcon-7b", 64),
+        ("EleutherAI/gpt-j-6b", 64),
+        ("baichuan-inc/Baichuan2-13B-Chat", 0),
+        ("deepseek-ai/DeepSeek-V3", 64),
+    ],
+)
+def test_the_part_of_a_head_that_is_rotated(model: str, rotary: int) -> None:
+    facts = lookup(model)
+    assert facts is not None
+    assert facts.rotary_dim == rotary
+    if "partial_rotary_factor" in facts.config:
+        assert facts.config["partial_rotary_factor"] * facts.head_dim == rotary
+
+
+@pytest.mark.parametrize(
+    ("model", "experts", "top_k", "layers", "shared"),
+    [
+        ("mistralai/Mixtral-8x7B-v0.1", 8, 2, 32, 0),
+        ("Qwen/Qwen1.5-MoE-A2.7B", 60, 4, 24, 5632),
+        ("deepseek-ai/DeepSeek-V3", 256, 8, 58, 2048),
+        ("deepseek-ai/deepseek-moe-16b-base", 64, 6, 27, 2816),
+    ],
+)
+def test_experts(model: str, experts: int, top_k: int, layers: int, shared: int) -> None:
+    facts = lookup(model)
+    assert facts is not None
+    assert facts.moe is not None
+    assert (facts.moe.experts, facts.moe.top_k, facts.moe.layers) == (experts, top_k, layers)
+    assert facts.moe.shared_intermediate == shared
+    routed = sum(tensor.total for tensor in facts.tensors if ".experts." in tensor.name)
+    assert routed == 3 * facts.hidden * facts.moe.intermediate * experts * layers
+
+
+def test_vision_towers() -> None:
+    gemma, llava, qwen = (
+        lookup(name) for name in ("google/gemma-3-4b-it", "llava-hf/llava-1.5-7b-hf", "Qwen/Qwen2-VL-7B-Instruct")
+    )
+    assert gemma and gemma.vision and (gemma.vision.hidden, gemma.vision.layers, gemma.vision.tokens) == (1152, 27, 256)
+    assert llava and llava.vision and llava.vision.tokens == 576
+    assert qwen and qwen.vision and (qwen.vision.hidden, qwen.vision.layers) == (1280, 32)
+    vision = sum(tensor.total for tensor in llava.tensors if tensor.where == "vision")
+    assert vision == llava.parameters - 6_738_939_904  # the language model with its 64 added tokens
+
+
+def test_roles_partition_a_model() -> None:
+    facts = lookup("meta-llama/Meta-Llama-3-8B")
+    assert facts is not None
+    by_role = {role: sum(t.total for t in facts.tensors if t.role == role) for role in {t.role for t in facts.tensors}}
+    assert by_role["embedding"] == by_role["lm_head"] == 128256 * 4096
+    assert by_role["norm"] == 65 * 4096
+    assert by_role["linear"] == facts.parameters - 2 * 128256 * 4096 - 65 * 4096
+
+
+def test_old_spellings_of_falcon_and_bloom() -> None:
+    falcon = from_config({"model_type": "RefinedWeb", "hidden_size": 8192, "n_layer": 60, "n_head": 128,
+                          "n_head_kv": 8, "vocab_size": 65024})  # fmt: skip
+    assert falcon.parameters == lookup("tiiuae/falcon-40b").parameters  # type: ignore[union-attr]
+    bloom = from_config({"model_type": "bloom", "n_embed": 4096, "n_layer": 30, "num_attention_heads": 32,
+                         "vocab_size": 250880})  # fmt: skip
+    assert bloom.parameters == 7_069_016_064
