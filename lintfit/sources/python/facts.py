@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from lintfit.sources.python import library
+from lintfit.sources.python import models
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.values import DTYPES, Const, Items, Object, Record, Ref, Value, dtype, objects
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
@@ -55,7 +55,7 @@ def certain(records: Iterable[Record], default: Record | None = None) -> Record 
 def find(records: list[Record]) -> Found:
     """Choose the calls that matter among all that the walk came by."""
     found = Found()
-    found.loads = [record for record in records if library.is_model_load(record)]
+    found.loads = [record for record in records if models.is_model_load(record)]
     found.trainer = certain(record for record in records if is_trainer(record))
     found.initialize = certain(record for record in records if _is_initialize(record))
     found.accelerator = certain(r for r in records if r.name == "Accelerator" and r.receiver_name != "self")
@@ -159,12 +159,12 @@ def _arguments(records: list[Record], trainer: Record | None) -> Object | None:
     if trainer is not None:
         for value in (trainer.keyword("args", "config"), *trainer.positional[1:3]):
             for each in objects(value):
-                if library.is_arguments(each.library) or each.parsed:
+                if models.is_arguments(each.library) or each.parsed:
                     return each
         known = trainer.keyword("args", "config")
         if known is not None and not isinstance(known, Object):
             return None
-    chosen = certain(record for record in records if library.is_arguments(record.function) and "." not in record.name)
+    chosen = certain(record for record in records if models.is_arguments(record.function) and "." not in record.name)
     if chosen is None:
         return None
     made = Object(chosen.node, chosen.function, chosen, open=chosen.spreads)
@@ -175,19 +175,19 @@ def _arguments(records: list[Record], trainer: Record | None) -> Object | None:
 def _trained(records: list[Record], found: Found) -> None:
     """Find the model that is trained: handed to the trainer or engine, else optimised, else the only one."""
     for value, node in _candidates(records, found):
-        models = [each for each in objects(value) if library.is_model(each)]
-        if models or (found.trained is None and isinstance(node, cst.Name)):
+        is_model = any(models.is_model(each) for each in objects(value))
+        if is_model or (found.trained is None and isinstance(node, cst.Name)):
             found.trained = value
             found.trained_name = _name_of(node) or found.trained_name
-        if models:
+        if is_model:
             break
-    if found.trained is None or not any(library.is_model(each) for each in objects(found.trained)):
+    if found.trained is None or not any(models.is_model(each) for each in objects(found.trained)):
         load = certain(found.loads)
         if load is not None and found.trained_name is None:
             found.trained_name = load.assigned_to
         found.trained_load = load
         return
-    loads = [e.call for e in objects(found.trained) if e.call is not None and library.is_model_load(e.call)]
+    loads = [e.call for e in objects(found.trained) if e.call is not None and models.is_model_load(e.call)]
     found.trained_load = certain(loads)
     if found.trained_name is None:
         found.trained_name = next((load.assigned_to for load in loads if load.assigned_to), None)
@@ -200,15 +200,15 @@ def _candidates(records: list[Record], found: Found) -> Iterable[tuple[Value, cs
                 yield passed.value, passed.node.value
         if record is found.initialize:
             for passed in record.passed:
-                if any(library.is_model(each) for each in objects(passed.value)):
+                if any(models.is_model(each) for each in objects(passed.value)):
                     yield passed.value, passed.node.value
     for record in records:
         if record.name == "prepare" and record.taken is not False:
             for passed in record.passed:
-                if any(library.is_model(each) for each in objects(passed.value)):
+                if any(models.is_model(each) for each in objects(passed.value)):
                     yield passed.value, passed.node.value
     for record in records:
-        on_model = isinstance(record.receiver, Object) and library.is_model(record.receiver)
+        on_model = isinstance(record.receiver, Object) and models.is_model(record.receiver)
         if record.name in ("parameters", "named_parameters", "train") and on_model and record.receiver is not None:
             node = record.node.func.value if isinstance(record.node.func, cst.Attribute) else None
             yield record.receiver, node
@@ -229,7 +229,7 @@ def _is_trained(found: Found, receiver: Value | None) -> bool:
         mine = [each for each in objects(receiver) if each.call is found.trained_load]
         if mine:
             return True
-    return any(id(each) in trained for each in objects(receiver) if library.is_model(each) or each.call is not None)
+    return any(id(each) in trained for each in objects(receiver) if models.is_model(each) or each.call is not None)
 
 
 def _statements(records: Iterable[Record], calls: Calls) -> Iterable[Statement]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lintfit.sources.python import operators, parsers
+from lintfit.sources.python.functions import FUNCTIONS
+from lintfit.sources.python.methods import GROWS, method
+from lintfit.sources.python.models import is_arguments, is_dataclass_parser, is_model
 from lintfit.sources.python.values import (
     Choice,
     Class,
@@ -21,26 +21,12 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
-    choice,
     objects,
-    plain,
 )
 
 if TYPE_CHECKING:
     from lintfit.sources.python.interpreter import Interpreter
 
-_LOADERS = frozenset(
-    {"from_pretrained", "from_config", "_from_config", "load_from_checkpoint", "load_pretrained_model"}
-)
-_NOT_MODELS = re.compile(
-    r"(tokeni[sz]er|config|processor|extractor|scheduler|pipeline|generationconfig|vocab|feature|dataset|sampler)",
-    re.IGNORECASE,
-)
-_MODEL_CLASS = re.compile(r"(Model|LMHead|For[A-Z]\w*|AutoencoderKL|CausalLM|model_cls|model_class|model)")
-_ARGUMENTS = re.compile(
-    r"(TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|PPOv2|RLOO|Reward|PRM|BCO|XPO|OnlineDPO|NashMD|GKD|Iterative\w*)Config)$"
-)
-_DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParserPlus$")
 _IN_PLACE = frozenset({
     "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "train", "eval", "requires_grad_",
     "compile", "share_memory", "apply",
@@ -52,52 +38,7 @@ _WRAPPERS = frozenset({
     "DDP", "FSDP", "DP", "patch_peft_model", "apply_liger_kernel", "fully_shard", "unwrap_model", "prepare_model",
     "add_adapter", "convert_sync_batchnorm", "PeftModel", "PeftModelForCausalLM",
 })  # fmt: skip
-_GROWS = frozenset({"append", "add", "extend", "update"})
 _RUNNERS = frozenset({"Fire", "spawn", "notebook_launcher", "launch", "run", "elastic_launch", "Typer", "typer", "cli"})
-_SHARDING = re.compile(r"(deepspeed\.zero\.Init|zero\.Init)$")
-
-Handler = Callable[["Interpreter", Record], Value]
-
-
-def is_arguments(name: str) -> bool:
-    """Whether a dotted name is a ``TrainingArguments``-like class."""
-    return bool(_ARGUMENTS.search(name))
-
-
-def is_dataclass_parser(name: str) -> bool:
-    """Whether a dotted name is a parser that fills dataclasses: HfArgumentParser or one of its children."""
-    return bool(_DATACLASS_PARSER.search(name))
-
-
-def is_model_load(record: Record) -> bool:
-    """Whether a call makes a model from a checkpoint or a config (not a tokenizer, config or processor)."""
-    if record.name not in _LOADERS:
-        return False
-    owner = record.function.rpartition(".")[0].rpartition(".")[2]
-    if owner in ("PeftModel", "PeftModelForCausalLM"):
-        return False
-    return bool(_MODEL_CLASS.search(owner)) and not _NOT_MODELS.search(owner)
-
-
-def is_model_constructor(record: Record) -> bool:
-    """Whether a call builds a library's model class from a config (``LlamaForCausalLM(config)``)."""
-    name = record.name
-    library = record.function.partition(".")[0]
-    return library in ("transformers", "diffusers", "timm") and bool(
-        re.search(r"(Model|LMHeadModel|For[A-Z]\w+)$", name)
-    )
-
-
-def is_model(made: Object) -> bool:
-    """Whether an object is a model or wraps one."""
-    for each in objects(made):
-        if each.call is not None and (is_model_load(each.call) or is_model_constructor(each.call)):
-            return True
-        if each.cls is not None and (each.cls.library or "").endswith(("nn.Module", ".Module", "PreTrainedModel")):
-            return True
-        if each.kind.rpartition(".")[2] in ("PeftModel", "create_model", "get_model", "load_model", "build_model"):
-            return True
-    return False
 
 
 def constructed(made: Object, record: Record) -> None:
@@ -114,13 +55,13 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
     """What a call of something outside the script returns."""
     receiver = record.receiver
     if isinstance(function, Ref):
-        handler = _FUNCTIONS.get(function.name)
+        handler = FUNCTIONS.get(function.name)
         if handler is not None:
             return handler(interpreter, record)
         return _named(interpreter, record, function.name)
     if isinstance(receiver, Const | Items | Table | Choice):
-        found = _method(receiver, record)
-        if isinstance(receiver, Items) and record.name in _GROWS:
+        found = method(receiver, record)
+        if isinstance(receiver, Items) and record.name in GROWS:
             receiver.open |= bool(interpreter.walk.loops or interpreter.walk.branch.undecided)
         if found is not None:
             return found
@@ -292,271 +233,3 @@ def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parse
         each.call = record
     walk.parsed += made
     return made
-
-
-def _method(receiver: Value, record: Record) -> Value | None:
-    name, positional = record.name, record.positional
-    if isinstance(receiver, Const):
-        if isinstance(receiver.value, str):
-            return operators.string_method(receiver.value, name, positional, record.node)
-        return Unknown(record.node)
-    if isinstance(receiver, Items):
-        return _list_method(receiver, record)
-    if isinstance(receiver, Table):
-        return _dict_method(receiver, record)
-    mapped = name in ("get", "lower", "upper", "strip", "split", "startswith", "endswith", "copy", "items", "replace")
-    if (
-        isinstance(receiver, Choice)
-        and mapped
-        and all(isinstance(option, Const | Table) for option in receiver.options)
-    ):
-        return choice([_method(option, record) or Unknown(record.node) for option in receiver.options], record.node)
-    return None
-
-
-def _list_method(receiver: Items, record: Record) -> Value:
-    match record.name:
-        case "append" | "add" if record.positional:
-            receiver.items.append(record.positional[0])
-        case "extend" | "update" if record.positional and isinstance(record.positional[0], Items):
-            receiver.items.extend(record.positional[0].items)
-            receiver.open |= record.positional[0].open
-        case "copy":
-            return Items(record.node, list(receiver.items), receiver.open)
-        case "remove" | "pop" | "insert" | "extend" | "update" | "clear" | "discard":
-            receiver.open = True
-        case _:
-            return Unknown(record.node)
-    if len(receiver.items) > operators.MAX_TEXT:
-        receiver.items.clear()
-        receiver.open = True
-    return Const(record.node, None)
-
-
-def _dict_method(receiver: Table, record: Record) -> Value:
-    positional = record.positional
-    key = positional[0].value if positional and isinstance(positional[0], Const) else None
-    default = positional[1] if len(positional) > 1 else Const(record.node, None)
-    match record.name:
-        case "get" | "pop" | "setdefault":
-            if not positional or not isinstance(positional[0], Const):
-                return Unknown(record.node)
-            found = receiver.items.get(key)
-            if record.name == "pop":
-                receiver.items.pop(key, None)
-            if found is None and record.name == "setdefault":
-                receiver.items[key] = default
-            return found or (Unknown(record.node) if receiver.open else default)
-        case "update":
-            for value in positional:
-                if isinstance(value, Table):
-                    receiver.items |= value.items
-                    receiver.open |= value.open
-                else:
-                    receiver.open = True
-            receiver.items |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
-            return Const(record.node, None)
-        case "copy":
-            return Table(record.node, dict(receiver.items), receiver.open)
-        case "items":
-            pairs = [Items(record.node, [Const(record.node, k), v]) for k, v in receiver.items.items()]
-            return Items(record.node, list(pairs), receiver.open)
-        case "keys":
-            return Items(record.node, [Const(record.node, k) for k in receiver.items], receiver.open)
-        case "values":
-            return Items(record.node, list(receiver.items.values()), receiver.open)
-    return Unknown(record.node)
-
-
-# -- functions by name ---------------------------------------------------------------------------------------
-
-
-def _scalar(convert: Callable[[Any], Any]) -> Handler:
-    def handle(interpreter: Interpreter, record: Record) -> Value:
-        value = record.value(0)
-        if value is None:
-            return Const(record.node, convert(0)) if convert is not str else Const(record.node, "")
-        if isinstance(value, Const):
-            return Const(value.origin, convert(value.value))
-        if isinstance(value, Choice) and all(isinstance(option, Const) for option in value.options):
-            return choice(
-                [Const(o.origin, convert(o.value)) for o in value.options if isinstance(o, Const)], record.node
-            )
-        return Unknown(value.origin)
-
-    return handle
-
-
-def _bool(interpreter: Interpreter, record: Record) -> Value:
-    value = record.value(0)
-    known = False if value is None else operators.truth(value)
-    return Unknown(record.node) if known is None else Const(value.origin if value else record.node, known)
-
-
-def _len(interpreter: Interpreter, record: Record) -> Value:
-    value = record.value(0)
-    if isinstance(value, Items | Table) and not value.open:
-        return Const(record.node, len(value.items))
-    if isinstance(value, Const) and isinstance(value.value, str):
-        return Const(record.node, len(value.value))
-    return Unknown(record.node)
-
-
-def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
-    def handle(interpreter: Interpreter, record: Record) -> Value:
-        values = record.positional
-        if len(values) == 1 and isinstance(values[0], Items) and not values[0].open:
-            values = values[0].items
-        known = [value.value for value in values if isinstance(value, Const)]
-        return Const(record.node, pick(known)) if known and len(known) == len(values) else Unknown(record.node)
-
-    return handle
-
-
-def _sequence(interpreter: Interpreter, record: Record) -> Value:
-    value = record.value(0)
-    if value is None:
-        return Items(record.node)
-    if isinstance(value, Items):
-        return Items(value.origin, list(value.items), value.open)
-    if isinstance(value, Table):
-        return Items(record.node, [Const(record.node, key) for key in value.items], value.open)
-    return Items(record.node, open=True)
-
-
-def _dict(interpreter: Interpreter, record: Record) -> Value:
-    made = Table(record.node, open=record.spreads)
-    for value in record.positional:
-        if isinstance(value, Table):
-            made.items |= value.items
-            made.open |= value.open
-        else:
-            made.open = True
-    made.items |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
-    return made
-
-
-def _getattr(interpreter: Interpreter, record: Record) -> Value:
-    holder, name = record.value(0), record.value(1)
-    if holder is None or name is None:
-        return Unknown(record.node)
-    if isinstance(name, Choice):
-        return choice([_attribute(interpreter, record, holder, option) for option in name.options], record.node)
-    return _attribute(interpreter, record, holder, name)
-
-
-def _attribute(interpreter: Interpreter, record: Record, holder: Value, name: Value) -> Value:
-    if not isinstance(name, Const) or not isinstance(name.value, str):
-        return Unknown(name.origin)
-    if isinstance(holder, Object) and name.value not in holder.attributes and len(record.positional) > 2:
-        found = interpreter.field_default(holder, name.value, record.node) if holder.parsed else None
-        return found or (Unknown(record.node) if holder.open or not holder.parsed else record.positional[2])
-    found = interpreter.attribute(holder, name.value, record.node)
-    if isinstance(found, Ref):
-        found.origin = name.origin
-    return found
-
-
-def _setattr(interpreter: Interpreter, record: Record) -> Value:
-    holder, name, value = record.value(0), record.value(1), record.value(2)
-    if isinstance(holder, Object) and isinstance(name, Const) and value is not None:
-        interpreter._store(holder.attributes, str(name.value), value)
-    return Const(record.node, None)
-
-
-def _hasattr(interpreter: Interpreter, record: Record) -> Value:
-    holder, name = record.value(0), record.value(1)
-    if isinstance(holder, Object) and holder.parsed and isinstance(name, Const) and name.value in holder.attributes:
-        return Const(record.node, True)
-    return Unknown(record.node)
-
-
-def _vars(interpreter: Interpreter, record: Record) -> Value:
-    holder = record.value(0, "obj")
-    if not isinstance(holder, Object):
-        return Unknown(record.node)
-    found = Table(record.node, dict(holder.attributes), open=holder.open or not holder.parsed)
-    if not found.open:
-        for name in interpreter.walk.defaults.names(holder.library) - found.items.keys():
-            default = interpreter.field_default(holder, name, record.node)
-            if default is not None:
-                found.items[name] = default
-    return found
-
-
-def _environment(interpreter: Interpreter, record: Record) -> Value:
-    name = record.value(0, "key")
-    default = record.value(1, "default") or Const(record.node, None)
-    if not isinstance(name, Const):
-        return Unknown(record.node)
-    return interpreter.environment(str(name.value), default, record.node)
-
-
-def _join_path(interpreter: Interpreter, record: Record) -> Value:
-    parts = [plain(value) for value in record.positional]
-    if parts and all(isinstance(part, str) for part in parts):
-        return Const(record.node, posixpath.join(*parts))
-    return Unknown(record.node)
-
-
-def _constant(value: Any) -> Handler:
-    return lambda interpreter, record: Const(record.node, value)
-
-
-def _unknown(interpreter: Interpreter, record: Record) -> Value:
-    return Unknown(record.node)
-
-
-def _first(interpreter: Interpreter, record: Record) -> Value:
-    return record.value(0) or Unknown(record.node)
-
-
-def _namespace(interpreter: Interpreter, record: Record) -> Value:
-    attributes = {passed.name: passed.value for passed in record.passed if passed.name is not None}
-    return Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
-
-
-def _device(interpreter: Interpreter, record: Record) -> Value:
-    return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
-
-
-_FUNCTIONS: dict[str, Handler] = {
-    "int": _scalar(int),
-    "float": _scalar(float),
-    "str": _scalar(str),
-    "bool": _bool,
-    "len": _len,
-    "max": _extreme(max),
-    "min": _extreme(min),
-    "list": _sequence,
-    "tuple": _sequence,
-    "set": _sequence,
-    "sorted": _sequence,
-    "dict": _dict,
-    "getattr": _getattr,
-    "setattr": _setattr,
-    "hasattr": _hasattr,
-    "vars": _vars,
-    "isinstance": _unknown,
-    "print": _constant(None),
-    "dataclasses.asdict": _vars,
-    "os.environ.get": _environment,
-    "os.getenv": _environment,
-    "os.path.join": _join_path,
-    "os.path.expanduser": _first,
-    "os.path.abspath": _first,
-    "copy.copy": _first,
-    "copy.deepcopy": _first,
-    "typing.cast": lambda interpreter, record: record.value(1) or Unknown(record.node),
-    "argparse.Namespace": _namespace,
-    "types.SimpleNamespace": _namespace,
-    "torch.cuda.is_available": _constant(True),
-    "torch.backends.mps.is_available": _constant(False),
-    "torch.xpu.is_available": _constant(False),
-    "torch.npu.is_available": _constant(False),
-    "transformers.utils.is_torch_npu_available": _constant(False),
-    "transformers.utils.is_torch_xpu_available": _constant(False),
-    "accelerate.utils.is_npu_available": _constant(False),
-    "accelerate.utils.is_xpu_available": _constant(False),
-    "torch.device": _device,
-}

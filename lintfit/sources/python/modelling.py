@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
-from lintfit.sources.python import library, operators
+from lintfit.sources.python import models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
 from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, alternatives, objects, plain
 
@@ -105,7 +105,7 @@ def _not_loaded(reading: Reading) -> None:
         _by_name(reading, trainer)
         return
     for each in objects(reading.found.trained):
-        if each.call is not None and library.is_model_constructor(each.call):
+        if each.call is not None and models.is_model_constructor(each.call):
             value = _of_config(each.call.value(0, "config"))
             if value is not None:
                 reading.put("model", value, each.call)

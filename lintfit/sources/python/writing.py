@@ -13,7 +13,7 @@ from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import whole
-from lintfit.sources.python.library import is_arguments
+from lintfit.sources.python.models import is_arguments
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
 from lintfit.sources.python.values import Object, Record, Value, plain
 

@@ -1,0 +1,218 @@
+"""What built-in functions and those of the standard library and torch return that decide a run."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lintfit.sources.python import operators
+from lintfit.sources.python.values import (
+    Choice,
+    Const,
+    Items,
+    Object,
+    Record,
+    Ref,
+    Table,
+    Unknown,
+    Value,
+    choice,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from lintfit.sources.python.interpreter import Interpreter
+
+Handler = Callable[["Interpreter", Record], Value]
+
+
+def _scalar(convert: Callable[[Any], Any]) -> Handler:
+    def handle(interpreter: Interpreter, record: Record) -> Value:
+        value = record.value(0)
+        if value is None:
+            return Const(record.node, convert(0)) if convert is not str else Const(record.node, "")
+        if isinstance(value, Const):
+            return Const(value.origin, convert(value.value))
+        if isinstance(value, Choice) and all(isinstance(option, Const) for option in value.options):
+            return choice(
+                [Const(o.origin, convert(o.value)) for o in value.options if isinstance(o, Const)], record.node
+            )
+        return Unknown(value.origin)
+
+    return handle
+
+
+def _bool(interpreter: Interpreter, record: Record) -> Value:
+    value = record.value(0)
+    known = False if value is None else operators.truth(value)
+    return Unknown(record.node) if known is None else Const(value.origin if value else record.node, known)
+
+
+def _len(interpreter: Interpreter, record: Record) -> Value:
+    value = record.value(0)
+    if isinstance(value, Items | Table) and not value.open:
+        return Const(record.node, len(value.items))
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return Const(record.node, len(value.value))
+    return Unknown(record.node)
+
+
+def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
+    def handle(interpreter: Interpreter, record: Record) -> Value:
+        values = record.positional
+        if len(values) == 1 and isinstance(values[0], Items) and not values[0].open:
+            values = values[0].items
+        known = [value.value for value in values if isinstance(value, Const)]
+        return Const(record.node, pick(known)) if known and len(known) == len(values) else Unknown(record.node)
+
+    return handle
+
+
+def _sequence(interpreter: Interpreter, record: Record) -> Value:
+    value = record.value(0)
+    if value is None:
+        return Items(record.node)
+    if isinstance(value, Items):
+        return Items(value.origin, list(value.items), value.open)
+    if isinstance(value, Table):
+        return Items(record.node, [Const(record.node, key) for key in value.items], value.open)
+    return Items(record.node, open=True)
+
+
+def _dict(interpreter: Interpreter, record: Record) -> Value:
+    made = Table(record.node, open=record.spreads)
+    for value in record.positional:
+        if isinstance(value, Table):
+            made.items |= value.items
+            made.open |= value.open
+        else:
+            made.open = True
+    made.items |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
+    return made
+
+
+def _getattr(interpreter: Interpreter, record: Record) -> Value:
+    holder, name = record.value(0), record.value(1)
+    if holder is None or name is None:
+        return Unknown(record.node)
+    if isinstance(name, Choice):
+        return choice([_attribute(interpreter, record, holder, option) for option in name.options], record.node)
+    return _attribute(interpreter, record, holder, name)
+
+
+def _attribute(interpreter: Interpreter, record: Record, holder: Value, name: Value) -> Value:
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        return Unknown(name.origin)
+    if isinstance(holder, Object) and name.value not in holder.attributes and len(record.positional) > 2:
+        found = interpreter.field_default(holder, name.value, record.node) if holder.parsed else None
+        return found or (Unknown(record.node) if holder.open or not holder.parsed else record.positional[2])
+    found = interpreter.attribute(holder, name.value, record.node)
+    if isinstance(found, Ref):
+        found.origin = name.origin
+    return found
+
+
+def _setattr(interpreter: Interpreter, record: Record) -> Value:
+    holder, name, value = record.value(0), record.value(1), record.value(2)
+    if isinstance(holder, Object) and isinstance(name, Const) and value is not None:
+        interpreter._store(holder.attributes, str(name.value), value)
+    return Const(record.node, None)
+
+
+def _hasattr(interpreter: Interpreter, record: Record) -> Value:
+    holder, name = record.value(0), record.value(1)
+    if isinstance(holder, Object) and holder.parsed and isinstance(name, Const) and name.value in holder.attributes:
+        return Const(record.node, True)
+    return Unknown(record.node)
+
+
+def _vars(interpreter: Interpreter, record: Record) -> Value:
+    holder = record.value(0, "obj")
+    if not isinstance(holder, Object):
+        return Unknown(record.node)
+    found = Table(record.node, dict(holder.attributes), open=holder.open or not holder.parsed)
+    if not found.open:
+        for name in interpreter.walk.defaults.names(holder.library) - found.items.keys():
+            default = interpreter.field_default(holder, name, record.node)
+            if default is not None:
+                found.items[name] = default
+    return found
+
+
+def _environment(interpreter: Interpreter, record: Record) -> Value:
+    name = record.value(0, "key")
+    default = record.value(1, "default") or Const(record.node, None)
+    if not isinstance(name, Const):
+        return Unknown(record.node)
+    return interpreter.environment(str(name.value), default, record.node)
+
+
+def _join_path(interpreter: Interpreter, record: Record) -> Value:
+    parts = [plain(value) for value in record.positional]
+    if parts and all(isinstance(part, str) for part in parts):
+        return Const(record.node, posixpath.join(*parts))
+    return Unknown(record.node)
+
+
+def _constant(value: Any) -> Handler:
+    return lambda interpreter, record: Const(record.node, value)
+
+
+def _unknown(interpreter: Interpreter, record: Record) -> Value:
+    return Unknown(record.node)
+
+
+def _first(interpreter: Interpreter, record: Record) -> Value:
+    return record.value(0) or Unknown(record.node)
+
+
+def _namespace(interpreter: Interpreter, record: Record) -> Value:
+    attributes = {passed.name: passed.value for passed in record.passed if passed.name is not None}
+    return Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
+
+
+def _device(interpreter: Interpreter, record: Record) -> Value:
+    return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
+
+
+FUNCTIONS: dict[str, Handler] = {
+    "int": _scalar(int),
+    "float": _scalar(float),
+    "str": _scalar(str),
+    "bool": _bool,
+    "len": _len,
+    "max": _extreme(max),
+    "min": _extreme(min),
+    "list": _sequence,
+    "tuple": _sequence,
+    "set": _sequence,
+    "sorted": _sequence,
+    "dict": _dict,
+    "getattr": _getattr,
+    "setattr": _setattr,
+    "hasattr": _hasattr,
+    "vars": _vars,
+    "isinstance": _unknown,
+    "print": _constant(None),
+    "dataclasses.asdict": _vars,
+    "os.environ.get": _environment,
+    "os.getenv": _environment,
+    "os.path.join": _join_path,
+    "os.path.expanduser": _first,
+    "os.path.abspath": _first,
+    "copy.copy": _first,
+    "copy.deepcopy": _first,
+    "typing.cast": lambda interpreter, record: record.value(1) or Unknown(record.node),
+    "argparse.Namespace": _namespace,
+    "types.SimpleNamespace": _namespace,
+    "torch.cuda.is_available": _constant(True),
+    "torch.backends.mps.is_available": _constant(False),
+    "torch.xpu.is_available": _constant(False),
+    "torch.npu.is_available": _constant(False),
+    "transformers.utils.is_torch_npu_available": _constant(False),
+    "transformers.utils.is_torch_xpu_available": _constant(False),
+    "accelerate.utils.is_npu_available": _constant(False),
+    "accelerate.utils.is_xpu_available": _constant(False),
+    "torch.device": _device,
+}

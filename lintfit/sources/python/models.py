@@ -1,0 +1,61 @@
+"""What of a library's calls and objects is a model, a parser or an arguments object."""
+
+from __future__ import annotations
+
+import re
+
+from lintfit.sources.python.values import Object, Record, objects
+
+_LOADERS = frozenset(
+    {"from_pretrained", "from_config", "_from_config", "load_from_checkpoint", "load_pretrained_model"}
+)
+_NOT_MODELS = re.compile(
+    r"(tokeni[sz]er|config|processor|extractor|scheduler|pipeline|generationconfig|vocab|feature|dataset|sampler)",
+    re.IGNORECASE,
+)
+_MODEL_CLASS = re.compile(r"(Model|LMHead|For[A-Z]\w*|AutoencoderKL|CausalLM|model_cls|model_class|model)")
+_ARGUMENTS = re.compile(
+    r"(TrainingArguments|(SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|PPOv2|RLOO|Reward|PRM|BCO|XPO|OnlineDPO|NashMD|GKD|Iterative\w*)Config)$"
+)
+_DATACLASS_PARSER = re.compile(r"(Hf|H4)ArgumentParser$|TrlParser$|ArgumentParserPlus$")
+
+
+def is_arguments(name: str) -> bool:
+    """Whether a dotted name is a ``TrainingArguments``-like class."""
+    return bool(_ARGUMENTS.search(name))
+
+
+def is_dataclass_parser(name: str) -> bool:
+    """Whether a dotted name is a parser that fills dataclasses: HfArgumentParser or one of its children."""
+    return bool(_DATACLASS_PARSER.search(name))
+
+
+def is_model_load(record: Record) -> bool:
+    """Whether a call makes a model from a checkpoint or a config (not a tokenizer, config or processor)."""
+    if record.name not in _LOADERS:
+        return False
+    owner = record.function.rpartition(".")[0].rpartition(".")[2]
+    if owner in ("PeftModel", "PeftModelForCausalLM"):
+        return False
+    return bool(_MODEL_CLASS.search(owner)) and not _NOT_MODELS.search(owner)
+
+
+def is_model_constructor(record: Record) -> bool:
+    """Whether a call builds a library's model class from a config (``LlamaForCausalLM(config)``)."""
+    name = record.name
+    library = record.function.partition(".")[0]
+    return library in ("transformers", "diffusers", "timm") and bool(
+        re.search(r"(Model|LMHeadModel|For[A-Z]\w+)$", name)
+    )
+
+
+def is_model(made: Object) -> bool:
+    """Whether an object is a model or wraps one."""
+    for each in objects(made):
+        if each.call is not None and (is_model_load(each.call) or is_model_constructor(each.call)):
+            return True
+        if each.cls is not None and (each.cls.library or "").endswith(("nn.Module", ".Module", "PreTrainedModel")):
+            return True
+        if each.kind.rpartition(".")[2] in ("PeftModel", "create_model", "get_model", "load_model", "build_model"):
+            return True
+    return False
