@@ -65,7 +65,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """A statement that a fix may delete whole: its place covers complete lines."""
+    """A statement that a fix may delete whole: its place covers complete lines.
+
+    Where the call is a part of a longer expression (``from_pretrained(…).to("cuda")``), the place covers that part.
+    """
 
     call: Call
     lines: Place
