@@ -146,7 +146,7 @@ class _Reader:
         # A carriage return is no blank to bash; a script saved with them is read as if saved without.
         self.text = file.text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in file.text else file.text
         # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
-        self.text = re.sub(r"\\(?=\s*\Z)", " ", self.text)
+        self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
         data = self.text.encode("utf-8", "surrogatepass")
         self.characters: list[int] | None = None
         if len(data) != len(self.text):

@@ -243,7 +243,7 @@ PIECES = st.sampled_from(
         '"',
         " ",
         "  ",
-        "=",
+        "--k=",
         "--k",
         "${Z:-w v}",
         '"$Y"',
@@ -255,7 +255,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=8).map("".join))
 def test_words_are_what_bash_makes_of_them(tail: str) -> None:
     text = f"X=1\nY='p  q'\nE=\nshow {tail}\n"
@@ -263,9 +263,13 @@ def test_words_are_what_bash_makes_of_them(tail: str) -> None:
     bash = shutil.which("bash")
     assert bash is not None
     done = subprocess.run([bash, "--norc", "-f", "-c", show + text], capture_output=True, env={"PATH": "/nowhere"})
-    commands = read(text).commands
-    if done.returncode or done.stderr or len(commands) != 1:
+    document = read(text)
+    commands = document.commands
+    # tree-sitter passes over an escaped blank at the end of a line.
+    if done.returncode or done.stderr or document.problems or len(commands) != 1 or tail.rstrip(" ").endswith("\\"):
         return
+    if any(word.unknown for word in commands[0].words):
+        return  # a name that is not set: bash says nothing, but the environment might
     assert values(commands[0])[1:] == done.stdout.decode().split("\0")[:-1]
 
 
