@@ -23,7 +23,7 @@ NOISE = re.compile(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphi
 MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
 SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
 COUNT_BEFORE = re.compile(r"^\s*(\d+)\s*[x*×]\s*(?=[a-z])", re.IGNORECASE)
-COUNT_AFTER = re.compile(r"(?<=[0-9\s])[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
+COUNT_AFTER = re.compile(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
 GRES = re.compile(
     r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d+)",
     re.IGNORECASE,
