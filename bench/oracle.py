@@ -59,7 +59,6 @@ def components() -> list[tuple[float, str]]:
     for row, guess in rows("oracle.dev.jsonl"):
         truth = row["components"]
         by_name = {moment.name: moment.components for moment in guess.moments}
-        loss = by_name["loss, forward"]
         step = by_name["optimizer step"]
         pairs = {
             "params": step.get("parameters", 0),
@@ -74,7 +73,6 @@ def components() -> list[tuple[float, str]]:
         for name, value in pairs.items():
             if truth[name] > GIB:
                 found.append((value / truth[name] - 1, f"{row['id']} {name}"))
-        del loss
     return found
 
 
@@ -108,9 +106,8 @@ def outcomes() -> tuple[Counter[tuple[str, str]], list[str]]:
     for row, guess in rows("outcomes.dev.jsonl"):
         verdict = str(guess.verdict)
         counts[(row["outcome"], verdict)] += 1
-        if (row["outcome"] == "oom") == (verdict == "fits") or (row["outcome"], verdict) == ("fits", "does-not-fit"):
-            if row["outcome"] == "oom" or verdict == "does-not-fit":
-                wrong.append(f"{row['id']}: {row['outcome']}, said {verdict}")
+        if (row["outcome"], verdict) in (("oom", "fits"), ("fits", "does-not-fit")):
+            wrong.append(f"{row['id']}: {row['outcome']}, said {verdict}")
     return counts, wrong
 
 

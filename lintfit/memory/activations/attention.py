@@ -111,7 +111,8 @@ def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) 
 def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) -> Var:
     """The memory-efficient kernel: q, k, v, result, logsumexp padded to 32, and the additive mask that it was given.
 
-    Its result always lies [batch, seq, heads, dim]. SDPA turns the boolean mask into an additive one [batch, 1, seq, seq] of the queries' dtype in every layer.
+    Its result always lies [batch, seq, heads, dim]. SDPA turns the boolean mask into an additive one
+    [batch, 1, seq, seq] of the queries' dtype in every layer.
     """
     grad = q.grad or k.grad or v.grad
     out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)

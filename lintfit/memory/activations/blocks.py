@@ -128,16 +128,22 @@ class Layer(Tape):
         return self.op(out, (x,), (x, root), weights=weights)
 
     def layernorm(self, x: Var, width: int | None = None) -> Var:
-        """torch's LayerNorm: saves input, mean and rstd. Under autocast it runs, and returns, fp32."""
+        """torch's LayerNorm: saves input, mean and rstd. Under autocast it runs, and returns, fp32.
+
+        Half-precision weight and bias are then cast to fp32, and the copies saved.
+        """
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
         if self.recipe.autocast:
             x = self.cast(x, 4)
         rows = x.numel // width
         mean, rstd = self.new(rows, 4, False), self.new(rows, 4, False)
+        saved = [x, mean, rstd]
+        if self.recipe.autocast and self.recipe.weights == 2:
+            saved += [self.new(width, 4, False, CAST), self.new(width, 4, False, CAST)]
         out = self.new(x.numel, x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) * 2 if trains else ()
-        return self.op(out, (x,), (x, mean, rstd), weights=weights)
+        return self.op(out, (x,), saved, weights=weights)
 
     # -- elementwise ----------------------------------------------------------------------------------------
 

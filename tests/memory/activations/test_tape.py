@@ -1,0 +1,82 @@
+"""The tape against autograd's rules on graphs small enough to follow by hand. Sizes in KiB below are exact blocks."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.tape import BLOCK, LOGITS, Live, Tape, backward, rounded
+
+K = 1024
+
+
+def test_blocks_of_512_bytes() -> None:
+    assert (rounded(1), rounded(512), rounded(513)) == (BLOCK, BLOCK, 2 * BLOCK)
+
+
+def test_a_storage_that_two_operations_save_counts_once() -> None:
+    t = Tape()
+    x = t.new(K, 2)
+    t.op(t.new(K, 2), (x,), (x,))
+    t.op(t.new(K, 2), (x,), (x,))
+    assert t.saved() == Live(2 * K)
+
+
+def test_views_share_a_storage_that_lives_as_a_whole() -> None:
+    t = Tape()
+    whole = t.new(3 * K, 2)
+    parts = t.split(whole, (K, K, K))
+    t.op(t.new(K, 2), (parts[1],), (parts[1],))
+    assert t.saved() == Live(6 * K)
+
+
+def test_nothing_is_saved_where_no_gradient_flows() -> None:
+    t = Tape()
+    x = t.new(K, 2, grad=False)
+    out = t.op(t.new(K, 2), (x,), (x,))
+    assert not out.grad
+    assert t.nodes == []
+
+
+def test_a_chain_holds_two_gradients_at_a_time() -> None:
+    t = Tape()
+    x = t.new(K, 4)
+    y = t.map(t.map(t.map(x)))
+    assert backward(t, y) == Live(temporaries=2 * 4 * K)
+
+
+def test_a_residual_gradient_waits_while_the_branch_runs() -> None:
+    t = Tape()
+    x = t.new(K, 4)
+    wide = t.op(t.new(4 * K, 4), (x,))
+    branch = t.op(t.new(K, 4), (wide,))
+    out = t.add(x, branch)
+    # The residual's gradient, the branch's (the same buffer), the wide one and the narrow one in the making.
+    assert backward(t, out).total == (4 + 16 + 4) * K
+
+
+def test_parameter_gradients_stay_as_far_as_they_are_kept() -> None:
+    t = Tape()
+    x = t.new(K, 2)
+    out = t.op(t.new(K, 2), (x,), (x,), weights=(8 * K,))
+    assert backward(t, out, kept=1.0) == Live(2 * K, temporaries=4 * K, gradients=8 * K)
+    assert backward(t, out, kept=0.0) == Live(2 * K, temporaries=4 * K + 8 * K)
+    assert t.weights() == 8 * K
+
+
+def test_gradients_of_logits_are_logits() -> None:
+    t = Tape()
+    logits = t.new(K, 4, kind=LOGITS)
+    log = t.new(K, 4, kind=LOGITS)
+    t.op(log, (logits,), (log,))
+    loss = t.op(t.new(1, 4), (log,))
+    # The saved log-softmax, its gradient, and the logits' gradient.
+    assert backward(t, loss).logits == 3 * 4 * K
+
+
+def test_recomputation_stops_at_the_last_saved_tensor() -> None:
+    t = Tape(watched=True)
+    x = t.new(K, 2)
+    x.storage.external = True
+    y = t.map(x, (x,))
+    z = t.op(t.new(16 * K, 2), (y,), (y,))
+    assert t.early == 2 * K
+    assert t.forward == 2 * K + 32 * K
+    assert z.grad

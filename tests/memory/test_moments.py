@@ -1,0 +1,173 @@
+"""How the moments of a step hang together, engine by engine, on a small Llama."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Moment, Range, Verdict
+from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
+from lintfit.memory.verdict import judge
+
+
+def run(facts: ModelFacts, **settings: Any) -> Estimate:
+    return estimate(Spec(facts=facts, **{"micro_batch_size": 4, "seq_len": 512, **settings}))
+
+
+def at(guess: Estimate, name: str) -> Moment:
+    return next(moment for moment in guess.moments if moment.name.startswith(name))
+
+
+def test_the_peak_is_the_largest_moment(small: ModelFacts) -> None:
+    guess = run(small)
+    assert guess.allocated_bytes == max(moment.allocated for moment in guess.moments)
+    assert guess.peak.likely == guess.peak_moment.total
+    assert sum(guess.peak_moment.components.values()) == guess.peak.likely
+    assert guess.peak.low <= guess.peak.likely <= guess.peak.high
+
+
+def test_bf16_adamw_peaks_in_the_step_until_activations_pass_it(baichuan_7b: ModelFacts) -> None:
+    short = run(baichuan_7b, optimizer="adamw_torch", micro_batch_size=1, gradient_checkpointing=True)
+    assert short.peak_moment.phase == "step"
+    assert short.allocated_bytes / baichuan_7b.parameters == pytest.approx(10, rel=1e-3)
+    long = run(baichuan_7b, optimizer="adamw_torch", micro_batch_size=16, seq_len=4096, gradient_checkpointing=True)
+    assert long.peak_moment.phase in ("forward", "backward")
+
+
+def test_json_has_the_contracts_shape(small: ModelFacts) -> None:
+    shape = run(small).to_json()
+    assert sum(shape["components"].values()) == shape["peak_bytes"]["likely"]
+    assert set(shape["phases"]) == {"load", "initialize", "forward", "backward", "step", "evaluate", "save"}
+    assert shape["allocated_bytes"] == shape["peak_bytes"]["likely"] - shape["components"]["framework"]
+
+
+def test_checkpointing_and_offloading_take_activations_away(small: ModelFacts) -> None:
+    kept = at(run(small), "loss, backward").components["activations"]
+    checkpointed = at(run(small, gradient_checkpointing=True), "loss, backward").components["activations"]
+    selective = at(run(small, gradient_checkpointing="selective"), "loss, backward").components["activations"]
+    offloaded = run(small, gradient_checkpointing=True, activation_offload=True)
+    assert at(offloaded, "loss, backward").components["activations"] < checkpointed < selective < kept
+    inputs = small.layers * 4 * 512 * small.hidden * 2
+    assert checkpointed - at(offloaded, "loss, backward").components["activations"] == inputs
+
+
+def test_the_loss_by_version(small: ModelFacts) -> None:
+    tokens = 4 * 512
+    by_version = {
+        version: at(run(small, versions={"transformers": version}), "loss, forward").components["logits"]
+        for version in ("4.45.2", "4.48.1", "5.0.0")
+    }
+    assert by_version["4.45.2"] == 12 * tokens * small.vocab
+    assert by_version["4.48.1"] == 14 * tokens * small.vocab
+    assert by_version["5.0.0"] == 10 * tokens * small.vocab
+    assert at(run(small), "loss, backward").components["logits"] == 12 * tokens * small.vocab
+
+
+def test_fused_losses_hold_no_full_logits(small: ModelFacts) -> None:
+    for path in ("chunked", "liger"):
+        guess = run(small, loss=path, micro_batch_size=64)
+        full = run(small, micro_batch_size=64)
+        assert guess.allocated_bytes < full.allocated_bytes
+
+
+def test_autocast_caches_its_weight_copies_until_the_forward_ends(small: ModelFacts) -> None:
+    mixed = {"weights_dtype": "fp32", "mixed_precision": "bf16", "gradient_checkpointing": True}
+    guess = run(small, **mixed)
+    matrices = small.parameters - small.vocab * small.hidden - (2 * small.layers + 1) * small.hidden
+    copies = at(guess, "loss, forward").components["temporaries"]
+    assert copies == pytest.approx(2 * matrices + 4 * 4 * 512 * small.hidden, rel=1e-3)
+
+
+def test_fsdp_over_frozen_layers_keeps_inputs_with_reentrant_checkpointing(small: ModelFacts) -> None:
+    settings = {
+        "engine": "fsdp", "gpus": 2, "method": "lora", "lora_targets": ("q_proj",), "gradient_checkpointing": True,
+        "micro_batch_size": 64,
+    }  # fmt: skip
+    guesses = [
+        at(run(small, fsdp=Fsdp(version), use_reentrant=reentrant, **settings), "layer").allocated
+        for version, reentrant in ((1, True), (1, False), (2, True))
+    ]
+    size = 64 * 512 * small.hidden * 2
+    assert guesses[0] > guesses[1] + (small.layers - 2) * size
+    assert guesses[1] < guesses[0] > guesses[2]
+
+
+def test_accumulated_gradients_lie_under_the_loss(small: ModelFacts) -> None:
+    once = at(run(small), "loss, backward")
+    twice = at(run(small, gradient_accumulation_steps=2), "loss, backward")
+    assert twice.allocated - once.allocated == pytest.approx(2 * small.parameters, rel=1e-3)
+
+
+def test_preference_pairs_double_the_batch_and_bring_a_reference(small: ModelFacts) -> None:
+    plain = run(small, micro_batch_size=8)
+    pairs = run(small, micro_batch_size=4, trainer="dpo")
+    assert pairs.allocated_bytes == plain.allocated_bytes
+    reference = run(small, micro_batch_size=4, trainer="dpo", reference_model=True)
+    assert reference.allocated_bytes - pairs.allocated_bytes == 2 * small.parameters
+    adapters = run(small, trainer="dpo", reference_model=True, method="lora")
+    assert adapters.allocated_bytes == run(small, trainer="dpo", method="lora").allocated_bytes
+
+
+def test_rollouts(small: ModelFacts) -> None:
+    grpo = {"trainer": "grpo", "seq_len": 512, "capacity_bytes": 80 * GIB}
+    alone = run(small, generation=Generation(128), **grpo)
+    assert at(alone, "generation").phase == "evaluate"
+    whole = run(small, **{**grpo, "trainer": "causal-lm"})
+    assert at(alone, "loss, backward").components["logits"] < at(whole, "loss, backward").components["logits"] / 3
+    shared = run(small, generation=Generation(128, vllm_gpu_memory_utilization=0.3), **grpo)
+    assert shared.peak.likely - alone.peak.likely == pytest.approx(0.3 * 80 * GIB, rel=0.01)
+    gathered = run(
+        small, generation=Generation(128, gather_weights=True), engine="deepspeed", zero_stage=3, gpus=4, **grpo
+    )
+    assert at(gathered, "generation").components["communication_buffers"] >= 2 * small.parameters
+
+
+def test_parallelism_divides_the_activations(small: ModelFacts) -> None:
+    base = at(run(small, engine="ddp", gpus=4), "loss, backward").components["activations"]
+    sequence = at(run(small, engine="deepspeed", gpus=4, sequence_parallel=4), "loss, backward")
+    assert sequence.components["activations"] == pytest.approx(base / 4, rel=0.05)
+    tensor = at(run(small, engine="ddp", gpus=4, tensor_parallel=4), "loss, backward").components["activations"]
+    assert base / 4 < tensor < base
+
+
+def test_assumptions_name_what_nobody_stated(small: ModelFacts) -> None:
+    lines = run(small, seq_len=512).assumptions
+    assert any(line.startswith("sequence length 512 (not stated") for line in lines)
+    stated = run(small, stated=frozenset({"seq_len", "micro_batch_size", "attention", "gradient_checkpointing"}))
+    assert not any("sequence length" in line for line in stated.assumptions)
+
+
+def test_verdicts() -> None:
+    span = Range(10, 12, 15)
+    assert judge(span, None) is Verdict.UNKNOWN
+    assert judge(span, 15) is Verdict.FITS
+    assert judge(span, 14) is Verdict.TIGHT
+    assert judge(span, 9) is Verdict.DOES_NOT_FIT
+
+
+def test_an_unseen_architecture_needs_twice_the_room(small: ModelFacts) -> None:
+    known = run(small)
+    unseen = run(replace(small, model_type="somebody-elses"))
+    assert unseen.allocated_bytes == known.allocated_bytes
+    assert unseen.peak.high >= 2 * unseen.allocated_bytes > known.peak.high - 2 * GIB
+    assert any("nearest architecture" in line for line in unseen.not_modelled)
+
+
+def test_very_long_sequences_leave_only_the_states_certain(small: ModelFacts) -> None:
+    guess = run(small, micro_batch_size=1, seq_len=500_000, capacity_bytes=2 * GIB)
+    assert guess.verdict is Verdict.TIGHT
+    assert any("500000 tokens" in line for line in guess.assumptions)
+    said = frozenset({"sequence_parallel"})
+    split = run(small, micro_batch_size=1, seq_len=500_000, capacity_bytes=2 * GIB, stated=said)
+    assert split.verdict is Verdict.DOES_NOT_FIT
+
+
+def test_a_desktop_card_holds_back_room_for_the_screen(small: ModelFacts) -> None:
+    card = Gpu("NVIDIA GeForce RTX 3090", 23 * GIB, 24, (8, 6), True, True)
+    server = replace(card, name="NVIDIA A10")
+    highs = [run(small, gpu=gpu, micro_batch_size=256).peak.high for gpu in (card, server)]
+    assert highs[0] - highs[1] == GIB // 2
