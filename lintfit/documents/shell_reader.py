@@ -24,6 +24,7 @@ _OPTION = re.compile(
 )
 _SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
+_INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 _BRANCHES = frozenset(
     (
         "if_statement",
@@ -147,6 +148,8 @@ class _Reader:
         self.text = file.text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in file.text else file.text
         # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
         self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
+        # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.
+        self.text = _INLINE_COMMENT.sub(lambda match: " " * len(match.group()), self.text)
         data = self.text.encode("utf-8", "surrogatepass")
         self.characters: list[int] | None = None
         if len(data) != len(self.text):

@@ -152,9 +152,12 @@ def tokens(text: str, span: Span) -> list[Span]:
     offset, start = span.start, -1
     while offset < span.end:
         character = text[offset]
-        if character in _BLANK or _continues(text, offset):
+        if _continues(text, offset):
+            offset += 2
+            continue
+        if character in _BLANK:
             if start >= 0:
-                found.append(Span(start, offset))
+                found.append(_trimmed(text, start, offset))
                 start = -1
             offset += 1
             continue
@@ -166,8 +169,15 @@ def tokens(text: str, span: Span) -> list[Span]:
             start = offset
         offset = min(_skip(text, offset, span.end), span.end)
     if start >= 0:
-        found.append(Span(start, span.end))
+        found.append(_trimmed(text, start, span.end))
     return found
+
+
+def _trimmed(text: str, start: int, end: int) -> Span:
+    """A token without the continuations behind it."""
+    while end - 2 > start and _continues(text, end - 2):
+        end -= 2
+    return Span(start, end)
 
 
 def _continues(text: str, offset: int) -> bool:
