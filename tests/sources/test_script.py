@@ -726,3 +726,17 @@ def test_a_reference_model() -> None:
     assert values(script(text.format("GRPO", "", "")))["reference_model"] is False
     assert values(script(text.format("GRPO", "beta=0.04", "")))["reference_model"] is True
     assert values(script(text.format("SFT", "", "")))["reference_model"] is False
+
+
+def test_a_model_made_out_of_sight_is_assumed_to_be_the_named_one() -> None:
+    source = script(
+        """
+        from elsewhere import make
+        from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+        arguments, model_config = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+        SFTTrainer(model=make(model_config), args=arguments).train()
+        """,
+        "--model_name_or_path a/b",
+    )
+    assert (source.settings["model"].value, source.settings["model"].provenance.kind) == ("a/b", "assumed")
+    assert "weights_dtype" not in source.settings

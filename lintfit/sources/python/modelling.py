@@ -111,8 +111,23 @@ def _not_loaded(reading: Reading) -> None:
                 reading.put("model", value, each.call)
             reading.default("weights_dtype", "fp32", "a model class's constructor makes float32")
             return
-    if trainer is not None and handed is not None:
+    if trainer is not None and handed is not None and not any(objects(handed)):
         _by_name(reading, trainer)
+    _named_by_flag(reading)
+
+
+def _named_by_flag(reading: Reading) -> None:
+    """A model made out of sight: the command line's ``model_name_or_path`` is taken for it."""
+    if reading.found.trainer is None and reading.found.initialize is None:
+        return
+    for made in reading.parsed:
+        for name in _CONFIG_NAMES:
+            value = made.attributes.get(name)
+            if value is not None and isinstance(known := plain(value), str):
+                why = f"the script's {name} is taken for the model that is trained"
+                provenance = Provenance("assumed", why, reading.place_of(value.origin))
+                reading.settings["model"] = Setting("model", known, provenance)
+                return
 
 
 def _by_name(reading: Reading, trainer: Record) -> None:

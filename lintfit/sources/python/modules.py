@@ -73,6 +73,6 @@ class Modules:
             folders = [folder.joinpath(*[".."] * (dots - 1))] if dots > 1 else [folder]
         else:
             folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
-        for base in folders:
+        for base in (*folders, *(folder / "src" for folder in folders if not dots)):
             yield base.joinpath(*parts[:-1], parts[-1] + ".py")
             yield base.joinpath(*parts, "__init__.py")
