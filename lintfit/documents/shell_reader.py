@@ -7,7 +7,7 @@ tree-sitter-bash tells where commands, assignments, redirects and branches are; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -16,13 +16,9 @@ import tree_sitter_bash
 
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
+from lintfit.documents.shell_directives import Directive, directives
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
-_DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
-_OPTION = re.compile(
-    r"(?P<key>--?[A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|(?=[ \t]|$))(?P<value>\"[^\"]*\"|'[^']*'|[^ \t\r\n#-][^ \t\r\n]*|)"
-)
-_SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 _BRANCHES = frozenset(
@@ -74,16 +70,6 @@ class Command:
     function: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
-    """One option of an ``#SBATCH`` line: ``--gres=gpu:8`` has the key ``--gres`` and the value ``gpu:8``."""
-
-    key: str
-    value: str
-    span: Span
-    value_span: Span
-
-
 @dataclass(slots=True, eq=False)
 class ShellDocument(Document):
     """A shell script. ``variables`` holds what each variable is at the end of the script."""
@@ -113,24 +99,9 @@ def read_shell(file: FileText) -> ShellDocument:
         Kind.SHELL,
         tuple(reader.problems),
         commands=tuple(reader.commands),
-        directives=tuple(_directives(file.text)),
+        directives=tuple(directives(file.text)),
         variables=reader.scope.variables,
     )
-
-
-def _directives(text: str) -> Iterable[Directive]:
-    for line in _DIRECTIVE.finditer(text):
-        start, end = line.span("options")
-        comment = re.compile(r"[ \t]#").search(text, start, end)
-        offset, end = start, comment.start() if comment else end
-        while offset < end:
-            match = _SHORT_OPTION.match(text, offset, end) or _OPTION.match(text, offset, end)
-            if match is None:
-                offset += 1
-                continue
-            value = match["value"].strip("\"'")
-            yield Directive(match["key"], value, Span(*match.span()), Span(*match.span("value")))
-            offset = max(match.end(), offset + 1)
 
 
 @dataclass(frozen=True, slots=True)

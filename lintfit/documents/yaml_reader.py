@@ -237,6 +237,7 @@ class _Reader:
         end = event.end_mark.index
         while type(item := next(self.events)).__name__ != "MappingEndEvent":
             key = self.node(item, item.start_mark.index)
+            self.has_key(event, key.node.span)
             colon = _COLON.match(self.text, key.node.span.end)
             after = colon.end() if colon else key.node.span.end
             value = self.node(next(self.events), after)
@@ -247,6 +248,14 @@ class _Reader:
         span = self.collection_span(event, item, first, end, "?")
         entries = (*members.merged, *members.own)
         return _Composed(Node("mapping", span, entries=entries), members.size, hashable=False)
+
+    def has_key(self, mapping: Any, span: Span) -> None:
+        """PyYAML wants a ``?`` before a key of nothing in block style; ruamel does not."""
+        colon = _COLON.match(self.text, span.end)
+        if colon is None or mapping.flow_style or span.start < span.end:
+            return
+        if not self.text[: span.start].rstrip().endswith("?"):
+            self.stop("a key is missing before this ':'", colon.start(1))
 
     def add(self, members: _Members, key: _Composed, value: _Composed) -> None:
         members.size += key.size + value.size

@@ -1,0 +1,41 @@
+"""The ``#SBATCH`` lines of a Slurm script (https://slurm.schedmd.com/sbatch.html)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lintfit.documents.model import Span
+
+_DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
+_OPTION = re.compile(
+    r"(?P<key>--?[A-Za-z][\w-]*)(?:=|[ \t]+(?!-)|(?=[ \t]|$))(?P<value>\"[^\"]*\"|'[^']*'|[^ \t\r\n#-][^ \t\r\n]*|)"
+)
+_SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One option of an ``#SBATCH`` line: ``--gres=gpu:8`` has the key ``--gres`` and the value ``gpu:8``."""
+
+    key: str
+    value: str
+    span: Span
+    value_span: Span
+
+
+def directives(text: str) -> Iterable[Directive]:
+    """Every option of every ``#SBATCH`` line, in order."""
+    for line in _DIRECTIVE.finditer(text):
+        start, end = line.span("options")
+        comment = re.compile(r"[ \t]#").search(text, start, end)
+        offset, end = start, comment.start() if comment else end
+        while offset < end:
+            match = _SHORT_OPTION.match(text, offset, end) or _OPTION.match(text, offset, end)
+            if match is None:
+                offset += 1
+                continue
+            value = match["value"].strip("\"'")
+            yield Directive(match["key"], value, Span(*match.span()), Span(*match.span("value")))
+            offset = max(match.end(), offset + 1)
