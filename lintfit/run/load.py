@@ -218,7 +218,7 @@ class _Builder:
         if not isinstance(document, PythonDocument) or document.problems:
             return None
         if launch is None:
-            return read_script(document, versions=self.versions)
+            return read_script(document, versions=self.versions, open_file=self._read)
         return read_script(
             document,
             flags=launch.flags,
@@ -227,6 +227,7 @@ class _Builder:
             has_launch=True,
             add_flag=launch.set_flag,
             positional=launch.positional,
+            open_file=self._read,
         )
 
     def _find(self, name: str) -> Path | None:

@@ -233,6 +233,7 @@ def test_new_config_for_the_trainer(json_document: Read) -> None:
             "reduce_bucket_size": "auto",
             "stage3_prefetch_bucket_size": "auto",
             "stage3_param_persistence_threshold": "auto",
+            "sub_group_size": 100_000_000,
             "stage3_gather_16bit_weights_on_model_save": True,
             "offload_optimizer": {"device": "cpu"},
         },
