@@ -60,7 +60,8 @@ def read_yaml(file: FileText) -> DataDocument:
     Never raises for bad text. What PyYAML's ``safe_load`` refuses is a ``syntax-error``: ``root`` is None where the
     text could not be read to its end, and the first document where there are several. A key that stands twice in one
     mapping (PyYAML keeps the last) is a ``duplicate-key``. Values that come through an alias stand at the alias;
-    entries that come through a merge key (``<<``) stand where the anchor is, and before the mapping's own.
+    entries that come through a merge key (``<<``) stand where the anchor is, and before the mapping's own. A value that
+    holds itself, which PyYAML makes, is refused, too.
     """
     if len(file.text) > MAX_BYTES[Kind.YAML]:
         return DataDocument(file, Kind.YAML, (Problem("syntax-error", too_large(Kind.YAML), Span(0, 0)),))

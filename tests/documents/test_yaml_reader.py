@@ -136,8 +136,8 @@ def test_any_lines_are_read_as_pyyaml_reads_them(lines: list[str], newline: str,
     except (yaml.YAMLError, ValueError):
         assert errors, text
         return
-    if expected is None:
-        return
+    if expected is None or any("inside its own anchor" in problem.detail for problem in errors):
+        return  # PyYAML makes a value that holds itself; a tree with places cannot
     assert not errors, errors
     keys_are_strings = {"1: 2", "no: on"}.isdisjoint(lines)
     if keys_are_strings:
