@@ -13,19 +13,56 @@ from lintfit.memory.activations.tape import Var
 Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
+    "bloom": "alibi",
+    "codegen": "gptj",
+    "cohere": "layernorm",
+    "cohere2": "layernorm",
+    "exaone4": "postnorm",
+    "falcon": "alibi",
     "gemma": "gemma",
     "gemma2": "gemma",
     "gemma3": "gemma",
     "gemma3_text": "gemma",
+    "glm": "postnorm",
+    "glm4": "postnorm",
     "gpt2": "gpt2",
     "gpt_bigcode": "gpt2",
+    "gpt_neo": "gptj",
     "gpt_neox": "gpt_neox",
-    "opt": "opt",
-    "phi3": "phi3",
+    "gptj": "gptj",
     "mixtral": "moe",
+    "mpt": "alibi",
+    "nemotron": "layernorm",
+    "olmo": "layernorm",
+    "olmo2": "postnorm",
+    "olmo3": "postnorm",
+    "opt": "opt",
+    "phi": "layernorm",
+    "phi3": "phi3",
     "qwen2_moe": "moe",
     "qwen3_moe": "moe",
+    "stablelm": "layernorm",
+    "starcoder2": "layernorm",
 }
+
+_LLAMA = frozenset(
+    {
+        "ernie4_5",
+        "granite",
+        "internlm2",
+        "internlm3",
+        "llama",
+        "mistral",
+        "qwen2",
+        "qwen2_5_vl",
+        "qwen2_vl",
+        "qwen3",
+        "qwen3_vl",
+        "seed_oss",
+        "smollm3",
+    }
+)
+"""Model types whose text layers are Llama's to the operation, or to a few bytes a token."""
 
 
 def family(facts: ModelFacts) -> Family:
@@ -76,4 +113,4 @@ _LARGEST = 1024
 
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
-    return facts.model_type in _MODULES or facts.model_type in {"llama", "mistral", "qwen2", "qwen3", "granite"}
+    return facts.model_type in _MODULES or facts.model_type in _LLAMA

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import BLOCK, Var
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
@@ -142,8 +142,9 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, dro
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v."""
     if heads.keys < heads.queries:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
-    elif t.batch > 1 and v.storage.size > v.numel * v.item + 512:
-        v = t.map(v)
+    if t.batch > 1:
+        # Batch and heads of a view into a fused projection cannot be merged: ``matmul`` copies it.
+        q, k, v = (t.map(x) if x.storage.size > x.numel * x.item + BLOCK else x for x in (q, k, v))
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)

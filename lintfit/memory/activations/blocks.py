@@ -91,14 +91,14 @@ class Layer(Tape):
         if self.recipe.liger:
             return self._liger_norm(x, width, trains)
         full = self.cast(x, 4)
-        normed = self._root_mean_square(full, rows)
+        normed = self.root_mean_square(full, rows)
         half = self.cast(normed, x.item)
         out = self.new(x.numel, x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) if trains else ()
         temp = x.numel * x.item if trains else 0
         return self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
 
-    def _root_mean_square(self, full: Var, rows: int) -> Var:
+    def root_mean_square(self, full: Var, rows: int) -> Var:
         """``x * rsqrt(x.pow(2).mean(-1) + eps)`` in fp32: saves x once (for the power and the product) and rsqrt."""
         squares = self.op(self.new(full.numel, 4, full.grad), (full,), (full,), temp=2 * full.numel * 4)
         mean = self.op(self.new(rows, 4, full.grad), (squares,))
@@ -112,7 +112,7 @@ class Layer(Tape):
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
         full = self.cast(x, 4)
-        normed = self._root_mean_square(full, x.numel // width)
+        normed = self.root_mean_square(full, x.numel // width)
         scale = self.new(width, 4, trains)
         weights = (width * self.recipe.weights,) if trains else ()
         out = self.new(x.numel, 4, x.grad or trains)
@@ -127,10 +127,11 @@ class Layer(Tape):
         weights = (width * self.recipe.weights,) if trains else ()
         return self.op(out, (x,), (x, root), weights=weights)
 
-    def layernorm(self, x: Var, width: int | None = None) -> Var:
+    def layernorm(self, x: Var, width: int | None = None, *, shifted: bool = False) -> Var:
         """torch's LayerNorm: saves input, mean and rstd. Under autocast it runs, and returns, fp32.
 
-        Half-precision weight and bias are then cast to fp32, and the copies saved.
+        Half-precision weight and bias are then cast to fp32, and the copies saved. ``shifted``: the weight is
+        ``weight + 1``, a new tensor in every layer.
         """
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
@@ -139,6 +140,8 @@ class Layer(Tape):
         rows = x.numel // width
         mean, rstd = self.new(rows, 4, False), self.new(rows, 4, False)
         saved = [x, mean, rstd]
+        if shifted:
+            saved.append(self.new(width, self.recipe.weights, trains))
         if self.recipe.autocast and self.recipe.weights == 2:
             saved += [self.new(width, 4, False, CAST), self.new(width, 4, False, CAST)]
         out = self.new(x.numel, x.item, x.grad or trains)
@@ -189,17 +192,18 @@ class Layer(Tape):
 
     # -- rotary ---------------------------------------------------------------------------------------------
 
-    def rotary(self, x: Var, share: float = 1.0, concatenated: bool = False) -> Var:
+    def rotary(self, x: Var, share: float = 1.0, concatenated: bool = False, tables: tuple[Var, ...] = ()) -> Var:
         """``x * cos + rotate_half(x) * sin`` on ``share`` of each head; keeps only the (shared) cos and sin.
 
-        ``concatenated``: the rotated and the passed part are joined by a ``torch.cat``.
+        ``concatenated``: the rotated and the passed part are joined by a ``torch.cat``. ``tables``: cos and sin
+        where the layer makes its own.
         """
         rotated = int(x.numel * share)
         item = x.item
         turned = self.new(rotated, item, x.grad)
         self.op(turned, (x,), temp=int(1.5 * rotated * item))
-        sine = self.map(turned)
-        cosine = self.op(self.new(rotated, item, x.grad), (x,))
+        sine = self.map(turned, tables[1:])
+        cosine = self.op(self.new(rotated, item, x.grad), (x,), tables[:1])
         out = self.add(cosine, sine)
         if not concatenated:
             return out

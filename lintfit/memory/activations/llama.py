@@ -42,7 +42,12 @@ def attention(t: Layer, x: Var, index: int) -> Var:
         k = t.rmsnorm(k, shape.dim)
     q, k = t.rotary(q), t.rotary(k)
     out = attend(t, q, k, v, shape, dropout=float(facts.config.get("attention_dropout") or 0.0))
-    return t.linear("o_proj", out, wide, h)
+    return t.residual_dropout(t.linear("o_proj", out, wide, h), _rate(facts))
+
+
+def _rate(facts: ModelFacts) -> float:
+    """Seed-OSS drops what its blocks give back."""
+    return float(facts.config.get("residual_dropout") or 0.0)
 
 
 def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
@@ -55,7 +60,7 @@ def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
         product = t.op(t.new(gate.numel, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:
         product = t.mul(t.activation(gate, t.facts.activation), up)
-    return t.linear("down_proj", product, i, h)
+    return t.residual_dropout(t.linear("down_proj", product, i, h), _rate(t.facts))
 
 
 def residual(t: Layer, x: Var, branch: Var) -> Var:

@@ -1,0 +1,145 @@
+"""What one layer saves for its backward: real transformers layers on the CPU against lintfit's tapes.
+
+For every architecture a small model is built from its config, run forward with a loss, and every tensor that
+autograd packs (``saved_tensors_hooks``) is counted by storage, parameters left out. Two depths give the bytes of a
+layer. Needs torch and transformers (the ``bench`` extra). On the CPU a LayerNorm of half-precision tensors keeps its
+statistics in half precision, 4 bytes a row less than on a GPU; cos and sin that a layer spreads anew are a constant
+of a few KB, which lintfit counts for GLM and GPT-J only.
+
+    python bench/saved_layers.py [MODEL_TYPE]...
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from lintfit.catalog import models  # noqa: E402
+from lintfit.memory.activations import family  # noqa: E402
+from lintfit.memory.activations.blocks import Layer  # noqa: E402
+from lintfit.memory.activations.recipe import Recipe  # noqa: E402
+
+BATCH, SEQ = 2, 64
+
+COMMON = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 512,
+    "max_position_embeddings": 256,
+}
+OLD = {"n_embd": 256, "n_head": 8, "vocab_size": 512, "n_positions": 256, "n_ctx": 256}
+
+CASES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {"sliding_window": None},
+    "qwen2": {},
+    "qwen3": {"head_dim": 32},
+    "phi3": {"pad_token_id": 0, "sliding_window": None},
+    "gemma": {"head_dim": 32},
+    "gemma2": {"head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 4096},
+    "gemma3_text": {"head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 4096},
+    "granite": {},
+    "olmo": {},
+    "olmo2": {},
+    "olmo3": {"sliding_window": 4096},
+    "cohere": {},
+    "cohere2": {"sliding_window": 4096},
+    "stablelm": {},
+    "starcoder2": {"sliding_window": None},
+    "glm": {"head_dim": 32, "pad_token_id": 0},
+    "glm4": {"head_dim": 32, "pad_token_id": 0},
+    "smollm3": {"pad_token_id": 0},
+    "seed_oss": {"head_dim": 32, "attention_dropout": 0.0, "residual_dropout": 0.0},
+    "ernie4_5": {"head_dim": 32},
+    "exaone4": {"sliding_window": 4096, "head_dim": 32},
+    "nemotron": {},
+    "phi": {},
+    "gpt_neox": {},
+    "opt": {"ffn_dim": 512, "word_embed_proj_dim": 256, "dropout": 0.0},
+    "falcon": {"num_kv_heads": 4, "new_decoder_architecture": True},
+    "bloom": {"n_head": 8, "n_layer": 2},
+    "mpt": {"d_model": 256, "n_heads": 8, "n_layers": 2, "max_seq_len": 256},
+    "gpt2": {**OLD, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "n_inner": 512},
+    "gpt_bigcode": {**OLD, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "n_inner": 512},
+    "gpt_neo": {"num_heads": 8, "num_layers": 2, "attention_types": [[["global"], 1]], "resid_dropout": 0.0},
+    "gptj": {**OLD, "rotary_dim": 32, "n_inner": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+    "codegen": {**OLD, "rotary_dim": 32, "n_inner": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+}
+DEPTH = {
+    "gpt2": "n_layer", "gpt_bigcode": "n_layer", "gptj": "n_layer", "codegen": "n_layer", "bloom": "n_layer",
+    "mpt": "n_layers", "gpt_neo": "num_layers",
+}  # fmt: skip
+
+
+def config_of(model_type: str, layers: int) -> dict[str, Any]:
+    """The small config, in the words of a ``config.json``."""
+    config = {"model_type": model_type, **({} if "n_embd" in CASES[model_type] else COMMON), **CASES[model_type]}
+    config[DEPTH.get(model_type, "num_hidden_layers")] = layers
+    if model_type == "gpt_neo":
+        config["attention_types"] = [[["global"], layers]]
+    return config
+
+
+def saved_bytes(config: dict[str, Any], half: bool) -> int:
+    """Bytes of all tensors that autograd saves in one forward pass, each storage once, without parameters."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    given = dict(config)
+    made = AutoConfig.for_model(given.pop("model_type"), **given)
+    made._attn_implementation = "eager"
+    model = AutoModelForCausalLM.from_config(made, attn_implementation="eager").train()
+    model.config.use_cache = False
+    if half:
+        model = model.bfloat16()
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, Any] = {}
+
+    def pack(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage
+        return tensor
+
+    ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(input_ids=ids, labels=ids, use_cache=False)
+    return sum(storage.nbytes() for storage in kept.values())
+
+
+def tape_bytes(config: dict[str, Any], half: bool) -> int:
+    """What lintfit's tape of one layer keeps."""
+    facts = models.from_config(config)
+    t = Layer(facts, Recipe(2 if half else 4, False, attention="eager"), BATCH, SEQ)
+    x = t.new(BATCH * SEQ * facts.hidden, 2 if half else 4)
+    family(facts)(t, x, 0)
+    return t.saved().activations
+
+
+def main() -> int:
+    names = sys.argv[1:] or list(CASES)
+    print("| model type | fp32, bytes a token | lintfit | bf16, bytes a token | lintfit |")
+    print("| --- | --- | --- | --- | --- |")
+    for name in names:
+        cells = []
+        for half in (False, True):
+            try:
+                two, four = (saved_bytes(config_of(name, layers), half) for layers in (2, 4))
+                real = (four - two) / 2 / (BATCH * SEQ)
+                ours = tape_bytes(config_of(name, 2), half) / (BATCH * SEQ)
+                cells += [f"{real:.1f}", f"{ours:.1f} ({100 * (ours / real - 1):+.2f} %)"]
+            except Exception as error:
+                cells += [f"{type(error).__name__}: {str(error)[:60]}", "-"]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""BLOOM, MPT and Falcon: LayerNorm and a fused qkv projection; the first two only have eager attention.
+
+Sources: ``modeling_bloom.py``, ``modeling_mpt.py``, ``modeling_falcon.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.memory.activations.attention import Heads, attend, repeat
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+NAMES = {
+    "bloom": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
+    "mpt": ("Wqkv", "out_proj", "up_proj", "down_proj"),
+    "falcon": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
+}
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One block. Falcon's attention and MLP run in parallel, on one norm or, since its second design, on two."""
+    facts = t.facts
+    rate = float(facts.config.get("hidden_dropout") or 0.0)
+    y = t.layernorm(x)
+    t.held = (x, y)
+    branch = _attention(t, y)
+    if facts.model_type == "falcon":
+        new = bool(facts.config.get("new_decoder_architecture"))
+        if new or facts.config.get("parallel_attn", True):
+            two = new and facts.config.get("num_ln_in_parallel_attn") in (None, 2)
+            out = t.add(_mlp(t, t.layernorm(x) if two else y), branch)
+            return t.add(x, t.residual_dropout(out, rate))
+    x = t.add(x, t.residual_dropout(branch, rate))
+    t.held = (x,)
+    y = t.layernorm(x)
+    t.held = (x, y)
+    return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+
+
+def _mlp(t: Layer, x: Var) -> Var:
+    facts = t.facts
+    _, _, up, down = NAMES[facts.model_type]
+    y = t.linear(up, x, facts.hidden, facts.intermediate)
+    # BLOOM's own GELU saves its input, whatever its formula (``GeLUFunction``).
+    return t.linear(down, t.activation(y, "gelu"), facts.intermediate, facts.hidden)
+
+
+def _attention(t: Layer, x: Var) -> Var:
+    facts = t.facts
+    name, out_name, _, _ = NAMES[facts.model_type]
+    h, dim = facts.hidden, facts.head_dim
+    wide, narrow = facts.heads * dim, facts.kv_heads * dim
+    parts = t.split(t.linear(name, x, h, wide + 2 * narrow), tuple(n * t.tokens for n in (wide, narrow, narrow)))
+    q, k, v = parts
+    if facts.model_type != "falcon":
+        held, t.recipe = t.recipe, replace(t.recipe, attention="eager")
+        rate = float(facts.config.get("attention_dropout") or 0.0)
+        out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), dropout=rate)
+        t.recipe = held
+        return t.linear(out_name, out, wide, h)
+    shape = Heads(facts.heads, facts.kv_heads, dim)
+    if shape.keys < shape.queries:
+        k, v = repeat(t, k, shape), repeat(t, v, shape)
+    q, k = t.rotary(q), t.rotary(k)
+    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), half_softmax=True)
+    return t.linear(out_name, out, wide, h)

@@ -1,0 +1,62 @@
+"""GPT-J, CodeGen and GPT-Neo: attention scores in fp32, GELU as a formula (``modeling_gptj.py`` and its relatives)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One block; GPT-J and CodeGen run attention and MLP in parallel, GPT-Neo one after the other."""
+    facts = t.facts
+    rate = float(facts.config.get("resid_pdrop") or facts.config.get("resid_dropout") or 0.0)
+    y = t.layernorm(x)
+    t.held = (x, y)
+    branch = t.residual_dropout(_attention(t, y), rate)
+    if facts.model_type != "gpt_neo":
+        return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
+    x = t.add(x, branch)
+    t.held = (x,)
+    y = t.layernorm(x)
+    t.held = (x, y)
+    return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+
+
+def _mlp(t: Layer, x: Var) -> Var:
+    facts = t.facts
+    names = ("c_fc", "c_proj") if facts.model_type == "gpt_neo" else ("fc_in", "fc_out")
+    y = t.activation(t.linear(names[0], x, facts.hidden, facts.intermediate), facts.activation)
+    return t.linear(names[1], y, facts.intermediate, facts.hidden)
+
+
+def _attention(t: Layer, x: Var) -> Var:
+    """Queries and keys are cast to fp32; the softmax is fp32, its copy in the values' dtype goes into the product."""
+    facts = t.facts
+    h = facts.hidden
+    if facts.model_type == "codegen":
+        q, v, k = t.split(t.linear("qkv_proj", x, h, 3 * h), (h * t.tokens,) * 3)
+    else:
+        q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
+    if facts.model_type != "gpt_neo":
+        turned = facts.rotary_dim or facts.head_dim
+        tables = [(t.new(t.tokens * turned, x.item, False),) * 2 for _ in range(2)]
+        share = turned / facts.head_dim
+        q = t.rotary(q, share, concatenated=share < 1, tables=tables[0])
+        k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
+    if t.batch > 1:
+        q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
+    q, k = t.cast(q, 4), t.cast(k, 4)
+    scores = t.op(t.new(facts.heads * t.tokens * t.seq, 4, q.grad or k.grad), (q, k), (q, k))
+    if facts.model_type == "gpt_neo":
+        scores = t.map(scores, (t.new(scores.numel, 1, False),))
+    else:
+        scores = t.map(scores)
+    weights = t.new(scores.numel, 4, scores.grad)
+    t.op(weights, (scores,), (weights,))
+    weights = t.cast(weights, v.item)
+    rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
+    weights = t.residual_dropout(weights, rate)
+    if t.recipe.autocast:
+        weights, v = t.cast(weights, 2), t.cast(v, 2)
+    out = t.op(t.new(q.numel, v.item, scores.grad or v.grad), (weights, v), (weights, v))
+    return t.linear("out_proj", t.map(out), h, h)

@@ -1,0 +1,73 @@
+"""Llama's parts with norms behind the blocks: OLMo 2 and 3, EXAONE 4, GLM 4 (and GLM, whose norms are Llama's).
+
+Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``, ``modeling_glm4.py``.
+"""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.llama import heads, mlp
+from lintfit.memory.activations.tape import Var
+
+OLMO = frozenset({"olmo2", "olmo3"})
+GLM = frozenset({"glm", "glm4"})
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer: OLMo and EXAONE norm only what the blocks give, GLM 4 what they take as well."""
+    glm = t.facts.model_type in GLM
+    behind = t.facts.model_type != "glm"
+    y = t.rmsnorm(x) if glm else x
+    t.held = (x, y)
+    branch = _attention(t, y, index)
+    x = t.add(x, _norm(t, branch) if behind else branch)
+    t.held = (x,)
+    y = t.rmsnorm(x) if glm else x
+    t.held = (x, y)
+    branch = _joined_mlp(t, y) if glm else mlp(t, y)
+    return t.add(x, _norm(t, branch) if behind else branch)
+
+
+def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
+    return _olmo_norm(t, x, width) if t.facts.model_type in OLMO else t.rmsnorm(x, width)
+
+
+def _olmo_norm(t: Layer, x: Var, width: int | None = None) -> Var:
+    """OLMo 2's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
+    width = width or t.facts.hidden
+    trains = t.recipe.trains("norm")
+    normed = t.root_mean_square(t.cast(x, 4), x.numel // width)
+    weights = (width * t.recipe.weights,) if trains else ()
+    out = t.new(x.numel, 4, x.grad or trains)
+    t.op(out, (normed,), (normed,) if trains else (), temp=x.numel * 4 if trains else 0, weights=weights)
+    return t.cast(out, x.item)
+
+
+def _attention(t: Layer, x: Var, index: int) -> Var:
+    facts = t.facts
+    h = facts.hidden
+    shape = heads(facts, index)
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    q = t.linear("q_proj", x, h, wide)
+    k = t.linear("k_proj", x, h, narrow)
+    v = t.linear("v_proj", x, h, narrow)
+    glm = facts.model_type in GLM
+    if facts.model_type in OLMO:
+        q, k = _olmo_norm(t, q, wide), _olmo_norm(t, k, narrow)
+    elif not glm:
+        q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
+    share = facts.rotary_dim / shape.dim if glm and facts.rotary_dim else 1.0
+    # GLM spreads cos and sin over pairs anew in every layer.
+    tables = (t.new(t.seq * int(shape.dim * share), x.item, False),) * 2 if glm else ()
+    q, k = (t.rotary(part, share, concatenated=glm, tables=tables) for part in (q, k))
+    rate = float(facts.config.get("attention_dropout") or 0.0)
+    out = attend(t, q, k, v, shape, dropout=rate, head_major=glm)
+    return t.linear("o_proj", out, wide, h)
+
+
+def _joined_mlp(t: Layer, x: Var) -> Var:
+    """Gate and up in one projection, split as views."""
+    h, i = t.facts.hidden, t.facts.intermediate
+    gate, up = t.split(t.linear("gate_up_proj", x, h, 2 * i), (i * t.tokens, i * t.tokens))
+    return t.linear("down_proj", t.mul(up, t.activation(gate, t.facts.activation)), i, h)
