@@ -47,10 +47,9 @@ def _attention(t: Layer, x: Var) -> Var:
         q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
     q, k = t.cast(q, 4), t.cast(k, 4)
     scores = t.op(t.new(facts.heads * t.tokens * t.seq, 4, q.grad or k.grad), (q, k), (q, k))
-    if facts.model_type == "gpt_neo":
-        scores = t.map(scores, (t.new(scores.numel, 1, False),))
-    else:
-        scores = t.map(scores)
+    # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
+    mask = (t.new(scores.numel, 1, False),) if facts.model_type == "gpt_neo" else ()
+    scores = t.map(scores, mask)
     weights = t.new(scores.numel, 4, scores.grad)
     t.op(weights, (scores,), (weights,))
     weights = t.cast(weights, v.item)

@@ -1,6 +1,7 @@
 """Llama's parts with norms behind the blocks: OLMo 2 and 3, EXAONE 4, GLM 4 (and GLM, whose norms are Llama's).
 
-Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``, ``modeling_glm4.py``.
+Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``,
+``modeling_glm4.py``.
 """
 
 from __future__ import annotations
