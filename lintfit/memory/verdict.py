@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from lintfit.memory.activations import known
 from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL
+from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
 
-FRAGMENTATION = 0.26
-"""Share of the allocated peak that the caching allocator may need on top to run at all: the largest of 339 replayed
-allocation logs (median 0.03, 90th percentile 0.14). It agrees with 454 Megatron runs of which none died below 80 %
-of the card (Fujii et al., arXiv 2411.06465)."""
+FRAGMENTATION = 0.45
+"""What the caching allocator may need on top of the memory that comes and goes, as a share of it, to run at all.
+
+The worst of 339 replayed allocation logs needed 1.26 times its allocated peak (median 1.03, 90th percentile 1.14), a
+model of large vocabulary whose logits leave blocks of many sizes; there 0.58 of the peak and more comes and goes.
+Parameters, master weights and optimizer states are allocated once, one after the other, and leave no gaps.
+"""
+
+LASTING = frozenset({"parameters", "master_weights", "optimizer_states"})
 
 DESKTOP = int(0.5 * GIB)
 """What a display server and other programs hold on a GeForce card; data-centre cards drive no screen."""
@@ -24,14 +30,21 @@ DESKTOP = int(0.5 * GIB)
 OLDER_LOSS = 14 / 12
 """transformers up to 4.48 holds 14 bytes of logits per token and vocabulary entry where later versions hold 12."""
 
-ZERO3_EXTRA = 3 * GIB
-"""What ZeRO-3 runs show beyond the sum of their parts (gathers beside their copies, blocks of many sizes): 16.3 GiB
-where formulas give 13 for Llama-3.1-8B with offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a card in
-LLaMA-Factory issue 5977."""
+GATHER_EXTRA = 3 * GIB
+"""What runs that gather sharded parameters (ZeRO-3, FSDP) show beyond the sum of their parts: blocks that a side stream
+gathers into cannot be used again until that stream has passed them. 16.3 GiB where formulas give 13 for Llama-3.1-8B
+with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a card in LLaMA-Factory issue 5977."""
+
+GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
+
+OVERFLOW_CHECK = 11
+"""Bytes per element of the largest gradient while ZeRO-1 and 2 look for inf and nan: an fp32 copy, and isinf and isnan
+of it with their union (DeepSpeed up to 0.19.6, ``stage_1_and_2.py:_has_inf_or_nan``; cheaper since)."""
 
 UNSEEN = 2.0
-"""For a layer that nobody has counted (remote code, an unknown architecture) the likely peak is doubled: the
-published errors of estimators on models that they do not know are of this size."""
+"""Where nobody has counted a layer (remote code, an unknown architecture) its activations are doubled, and where the
+parameters are those of a similar model the whole peak: the published errors of estimators on models that they do not
+know are of this size."""
 
 LONG_SEQUENCE = 131_072
 """Tokens of one rank beyond which no plain implementation trains: such runs tile the loss and the MLP, split the
@@ -58,12 +71,21 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     outside = context.high + (NCCL.high if spec.gpus > 1 else 0)
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
-    planned = max(int(moment.allocated + _unsure(spec, moment.components)) for moment in points)
-    high = int(planned * (1 + FRAGMENTATION)) + outside
-    if not known(spec.facts) or not spec.facts.exact:
+    high = max(*(_planned(spec, moment, held) for moment in points), _overflow_check(spec, held)) + outside
+    if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
+
+
+def _planned(spec: Spec, moment: Moment, held: States) -> int:
+    """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves."""
+    lasting = sum(size for name, size in moment.components.items() if name in LASTING)
+    if spec.zero_stage == 3:
+        # One flat buffer that ZeRO-3 allocates when it initialises.
+        lasting += min(moment.components.get("gradients", 0), held.backward_start.get("gradients", 0))
+    passing = moment.allocated - lasting + _unsure(spec, moment.components)
+    return lasting + int(passing * (1 + FRAGMENTATION))
 
 
 def _unsure(spec: Spec, parts: Components) -> float:
@@ -71,9 +93,24 @@ def _unsure(spec: Spec, parts: Components) -> float:
     extra = 0.0
     if "transformers" not in spec.versions:
         extra += parts.get("logits", 0) * (OLDER_LOSS - 1)
-    if spec.engine == "deepspeed" and spec.zero_stage == 3:
-        extra += min(ZERO3_EXTRA, 4 * spec.facts.parameters)
+    if not known(spec.facts):
+        extra += parts.get("activations", 0) * (UNSEEN - 1)
+    if spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING):
+        extra += min(GATHER_EXTRA, 4 * spec.facts.parameters)
     return extra
+
+
+def _overflow_check(spec: Spec, held: States) -> int:
+    """Bytes to plan for while an older DeepSpeed checks the averaged gradients; 0 where that is cheap or not done."""
+    if spec.engine != "deepspeed" or spec.zero_stage not in (1, 2) or "deepspeed" in spec.versions:
+        return 0
+    if spec.offload_optimizer != "none":
+        return 0
+    share = inventory(spec).trainable // spec.data_parallel
+    largest = min(inventory(spec).largest_trainable, share)
+    lasting = sum(size for name, size in held.step.items() if name in LASTING)
+    passing = held.step.get("gradients", 0) + OVERFLOW_CHECK * largest
+    return lasting + int(passing * (1 + FRAGMENTATION))
 
 
 def judge(span: Range, capacity: int | None) -> Verdict:
