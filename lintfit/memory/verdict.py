@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations import known
+from dataclasses import replace
+
+from lintfit.memory.activations import known, unread
 from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL
+from lintfit.memory.moments import moments
 from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
@@ -42,9 +45,8 @@ OVERFLOW_CHECK = 11
 of it with their union (DeepSpeed up to 0.19.6, ``stage_1_and_2.py:_has_inf_or_nan``; cheaper since)."""
 
 UNSEEN = 2.0
-"""Where nobody has counted a layer (remote code, an unknown architecture) its activations are doubled, and where the
-parameters are those of a similar model the whole peak: the published errors of estimators on models that they do not
-know are of this size."""
+"""Where even the parameters are those of a similar model, the peak is doubled: the published errors of estimators on
+models that they do not know are of this size."""
 
 LONG_SEQUENCE = 131_072
 """Tokens of one rank beyond which no plain implementation trains: such runs tile the loss and the MLP, split the
@@ -71,11 +73,17 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     outside = context.high + (NCCL.high if spec.gpus > 1 else 0)
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
-    high = max(*(_planned(spec, moment, held) for moment in points), _overflow_check(spec, held)) + outside
-    if not spec.facts.exact:
+    worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
+    high = max(*(_planned(spec, moment, held) for moment in worst), _overflow_check(spec, held)) + outside
+    if not spec.facts.exact or unread(spec.facts):
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
+
+
+def _remote_code(spec: Spec) -> Spec:
+    """A model whose own code nobody has counted may ignore gradient checkpointing and compute attention eagerly."""
+    return replace(spec, gradient_checkpointing=False, attention="eager")
 
 
 def _planned(spec: Spec, moment: Moment, held: States) -> int:
@@ -93,8 +101,6 @@ def _unsure(spec: Spec, parts: Components) -> float:
     extra = 0.0
     if "transformers" not in spec.versions:
         extra += parts.get("logits", 0) * (OLDER_LOSS - 1)
-    if not known(spec.facts):
-        extra += parts.get("activations", 0) * (UNSEEN - 1)
     if spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING):
         extra += min(GATHER_EXTRA, 4 * spec.facts.parameters)
     return extra
