@@ -13,7 +13,9 @@ from lintfit.memory.activations.tape import Var
 Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
+    "baichuan": "fused",
     "bloom": "alibi",
+    "chatglm": "fused",
     "codegen": "gptj",
     "cohere": "layernorm",
     "cohere2": "layernorm",
@@ -30,6 +32,7 @@ _MODULES = {
     "gpt_neo": "gptj",
     "gpt_neox": "gpt_neox",
     "gptj": "gptj",
+    "internlm2": "fused",
     "mixtral": "moe",
     "mpt": "alibi",
     "nemotron": "layernorm",
@@ -39,6 +42,7 @@ _MODULES = {
     "opt": "opt",
     "phi": "layernorm",
     "phi3": "phi3",
+    "qwen": "fused",
     "qwen2_moe": "moe",
     "qwen3_moe": "moe",
     "stablelm": "layernorm",
@@ -49,7 +53,7 @@ _LLAMA = frozenset(
     {
         "ernie4_5",
         "granite",
-        "internlm2",
+        "internlm",
         "internlm3",
         "llama",
         "mistral",
@@ -75,6 +79,10 @@ def family(facts: ModelFacts) -> Family:
         name = "moe" if facts.moe else "llama" if facts.gated else "gpt_neox"
     layer: Family = import_module(f"lintfit.memory.activations.{name}").layer
     return layer
+
+
+_UNREAD = frozenset({"chatglm"})
+"""Model types that have a module, but whose several generations of remote code differ from it in details."""
 
 
 def heads_of(facts: ModelFacts, index: int) -> Heads:
@@ -113,4 +121,9 @@ _LARGEST = 1024
 
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
-    return facts.model_type in _MODULES or facts.model_type in _LLAMA
+    return not unread(facts) and (facts.model_type in _MODULES or facts.model_type in _LLAMA)
+
+
+def unread(facts: ModelFacts) -> bool:
+    """Whether the model's code lies beside its weights, in several generations, and which one runs is open."""
+    return facts.model_type in _UNREAD
