@@ -113,6 +113,8 @@ class Plan:
     relative_step_time: float
     fix: Fix
     rejected: tuple[Rejected, ...] = ()
+    beyond: tuple[Rejected, ...] = ()
+    """What goes further than the plan and is not needed."""
 
 
 __all__ = [

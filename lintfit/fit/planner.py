@@ -99,7 +99,9 @@ def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) ->
     message = "; ".join(_describe(step) for step in steps)
     fix = Fix(message, applicability, carried.edits, dict(found.candidate.changes))
     rejected = _ladder_rejected(run.spec, found.candidate.changes)
-    return Plan(applicability, steps, result, relative_step_time(run.spec, carried.run.spec), fix, rejected)
+    beyond = _beyond(run.spec, found.candidate.changes)
+    step_time = relative_step_time(run.spec, carried.run.spec)
+    return Plan(applicability, steps, result, step_time, fix, rejected, beyond)
 
 
 def _displayed(run: Run, found: _Fitting) -> Plan:
@@ -151,16 +153,28 @@ def _ladder_rejected(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, 
     goal = tuple(
         changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
     )
+    here = (spec.zero_stage, spec.offload_optimizer, spec.offload_param) if spec.engine == "deepspeed" else None
     found: list[Rejected] = []
     for name, stage, optimizer, param in LADDER:
         rung = {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
-        if tuple(rung.values()) == goal or (spec.engine == "deepspeed" and stage < spec.zero_stage):
+        if tuple(rung.values()) in (goal, here) or (spec.engine == "deepspeed" and stage < spec.zero_stage):
             continue
         engine = {"engine": "deepspeed", "mixed_precision": _precision(spec, changes)}
         result = estimate(changed_spec(spec, {**changes, **engine, **rung}))
         if result.verdict is not Verdict.FITS:
             found.append(Rejected(name, result))
     return tuple(found)
+
+
+def _beyond(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
+    """The rung of ZeRO above the plan's own: it fits as well, and is more than is needed."""
+    goal = tuple(changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param"))
+    rungs = [tuple(rung[1:]) for rung in LADDER]
+    if goal not in rungs[:-1] or goal[1] == "none":
+        return ()
+    name, stage, optimizer, param = LADDER[-1]
+    rung = {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+    return (Rejected(name, estimate(changed_spec(spec, {**changes, **rung}))),)
 
 
 def _precision(spec: Spec, changes: Mapping[str, Any]) -> str:

@@ -207,6 +207,9 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
         if result.shortfall:
             lines += wrapped([("  = ", "gutter"), ("missing: ", "note")], result.shortfall, view.width, 4)
         return lines
+    for further in plan.beyond:
+        more = f"{further.description}: {gib(further.estimate.peak.likely)} GiB, more than is needed"
+        lines += wrapped([("  + ", "gutter")], more, view.width, 4)
     after = plan.estimate
     capacity = f" of {gib(after.capacity_bytes)}" if after.capacity_bytes is not None else ""
     start = f"{gib(estimate.peak.likely)} → " if estimate else ""
