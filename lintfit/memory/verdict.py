@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lintfit.memory.activations import known, unread
+from lintfit.memory.activations import known
 from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL
 from lintfit.memory.moments import moments
 from lintfit.memory.parameters import inventory
@@ -75,7 +75,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         outside += DESKTOP
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
     high = max(*(_planned(spec, moment, held) for moment in worst), _overflow_check(spec, held)) + outside
-    if not spec.facts.exact or unread(spec.facts):
+    if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)

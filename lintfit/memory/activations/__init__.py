@@ -124,9 +124,6 @@ _LARGEST = 1024
 
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
-    return not unread(facts) and (facts.model_type in _MODULES or facts.model_type in _LLAMA)
-
-
-def unread(facts: ModelFacts) -> bool:
-    """Whether the model's code lies beside its weights, in several generations, and which one runs is open."""
-    return facts.model_type in _UNREAD
+    if facts.model_type in _UNREAD:
+        return False
+    return facts.model_type in _MODULES or facts.model_type in _LLAMA
