@@ -150,9 +150,7 @@ def _ladder_rejected(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, 
     """The rungs of ZeRO below the plan's own that do not fit, with everything else as in the plan."""
     if spec.data_parallel < 2:
         return ()
-    goal = tuple(
-        changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
-    )
+    goal = _rung(spec, changes)
     here = (spec.zero_stage, spec.offload_optimizer, spec.offload_param) if spec.engine == "deepspeed" else None
     found: list[Rejected] = []
     for name, stage, optimizer, param in LADDER:
@@ -166,9 +164,16 @@ def _ladder_rejected(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, 
     return tuple(found)
 
 
+def _rung(spec: Spec, changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Where a run stands on ZeRO's ladder with the changes made."""
+    return tuple(
+        changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
+    )
+
+
 def _beyond(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
     """The rung of ZeRO above the plan's own: it fits as well, and is more than is needed."""
-    goal = tuple(changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param"))
+    goal = _rung(spec, changes)
     rungs = [tuple(rung[1:]) for rung in LADDER]
     if goal not in rungs[:-1] or goal[1] == "none":
         return ()
