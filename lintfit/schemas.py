@@ -1,60 +1,97 @@
-"""The schemas of the DeepSpeed JSON and the Accelerate file, and a walk that finds the keys they do not have.
+"""The schemas of the DeepSpeed JSON and the Accelerate file, and walks that find what they do not allow.
 
-The schemas are JSON Schema (draft 2020-12) with a few markers of their own: ``x-unknown-keys`` says what the library
-does with a key that a section lacks (``refused``, ``ignored``, ``passed on``), ``x-renamed-to`` and ``x-removed-in``
-what became of an old key, ``x-forbidden-since`` from which version on a section refuses unknown keys, ``x-ignored``
-that a known key has no effect, ``x-auto`` what becomes of ``"auto"`` (``filled`` by transformers and Accelerate,
-``default``: dropped by DeepSpeed and refused by the others).
+``schemas/*.schema.json`` are JSON Schema (draft 2020-12) and the only table of keys. What JSON Schema has no word for
+stands in markers of their own:
+
+=====================  ==================================================================================
+``x-version``          the release of the library that the schema was read from
+``x-unknown-keys``     what the library does with a key that a section lacks: ``refused``, ``ignored``, ``passed on``
+``x-forbidden-since``  from which version on the section is read at all, or refuses what it lacks
+``x-since``            the first release that knows the key
+``x-removed-in``       the first release that no longer does; with ``"not": {}`` its mere presence stops the run
+``x-renamed-to``       what an old key is called today
+``x-alias-of``         another spelling that means the same
+``x-never-read``       keys that stand in many copied files and that no release has read in that section
+``x-ignored``          why a known key has no effect
+``x-stages``           the ZeRO stages that read the key
+``x-auto-filled-by``   who replaces the word ``"auto"``
+``x-checked``          whether the library itself checks the value when it reads the file
+``x-any-case``         the library ignores upper and lower case
+``x-range-since``      from which version on the range is checked
+``x-not-beside``       the key that excludes this one
+``x-changes-results``  the key changes what is learned, not only where and how fast
+=====================  ==================================================================================
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.resources import resource_dir
+from lintfit.suggest import nearest
 
 Schema = Mapping[str, Any]
 
 SchemaName = Literal["deepspeed", "accelerate"]
 
-MAX_DISTANCE = 2
-"""Edits between a misspelt key and the one that is suggested for it."""
+Older = Callable[[str], bool | None]
+"""Whether the installed library is older than a version; None where its version is not known."""
 
-_SHORT = 4
-"""Up to this length a single edit already makes another word, so that only one is allowed."""
+
+def newest(_: str) -> bool | None:
+    """Nobody said which version is installed: the newest is taken."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Key:
+    """One key of a document. ``path`` ends with it; ``schema`` is None where ``section`` does not have it."""
+
+    path: KeyPath
+    entry: Entry
+    section: Schema
+    schema: Schema | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnknownKey:
-    """A key that its section does not have. ``path`` ends with the key.
+    """A key that its section does not have, or not yet. ``path`` ends with the key.
 
     ``suggestion`` is the key of the same section that it was probably meant to be; ``home`` the path of the only
-    section that has a key of this very name. ``forbidden`` says whether the library stops at it (else it ignores
-    it), ``forbidden_since`` from which version on, where that was not always so.
+    section that has a key of this very name (empty for the top level). ``forbidden`` says whether the library stops
+    at it (else it ignores it), ``forbidden_since`` from which version on, where that was not always so. ``since`` is
+    the first version that knows the key, where the installed one is older. ``never_read``: no release ever read it.
     """
 
     path: KeyPath
     entry: Entry
+    section: Schema
     suggestion: str | None
     home: KeyPath | None
     forbidden: bool
     forbidden_since: str | None = None
+    since: str | None = None
+    never_read: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutdatedKey:
-    """A key that still has a meaning, but an old one: renamed, removed or deprecated."""
+    """A key that the schema knows as an old one: renamed, removed or deprecated.
+
+    ``stops`` says whether the library stops at it (from ``removed_in`` on); else it reads or ignores it.
+    """
 
     path: KeyPath
     entry: Entry
     renamed_to: str | None
     removed_in: str | None
+    stops: bool
     description: str
 
 
@@ -69,8 +106,21 @@ def load(name: SchemaName) -> Schema:
     return loaded
 
 
-def unknown_keys(root: Node, schema: Schema) -> Iterator[UnknownKey]:
-    """The keys below ``root`` that the schema does not know, in document order.
+def section_at(schema: Schema, *path: str) -> Schema:
+    """The part of a schema that describes the value at a path. Raises KeyError where there is none."""
+    found = schema["$defs"]["cluster"] if "properties" not in schema else schema
+    for step in path:
+        found = _referenced(found["properties"][step], schema)
+    return found
+
+
+def keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[Key]:
+    """Every key at and below ``root``, in document order; what is below an unknown, removed or newer key is not."""
+    yield from _walk(root, resolved(schema, schema, root), schema, (), older)
+
+
+def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[UnknownKey]:
+    """The keys below ``root`` that the schema does not know, or that are newer than the library, in document order.
 
     Keys of other tools are passed over: comments written as keys, and the top level of a GPT-NeoX or Megatron
     config, which holds its own keys beside DeepSpeed's.
@@ -78,75 +128,73 @@ def unknown_keys(root: Node, schema: Schema) -> Iterator[UnknownKey]:
     from lintfit.sources.detect import is_megatron
 
     shared = is_megatron(entry.key for entry in root.entries)
-    top = _resolve(schema, schema, root)
-    for path, entry, section, found in _walk(root, top, schema, ()):
-        if found is not None or (shared and len(path) == 1):
+    top = resolved(schema, schema, root)
+    for key in keys(root, schema, older):
+        fate = key.section.get("x-unknown-keys")
+        since = _newer(key.schema, older) if key.schema is not None else None
+        if fate not in ("refused", "ignored") or (shared and len(key.path) == 1):
             continue
-        fate = section.get("x-unknown-keys")
-        if fate not in ("refused", "ignored"):
+        if key.schema is not None and since is None:
             continue
+        forbidden_since = key.section.get("x-forbidden-since")
         yield UnknownKey(
-            path=path,
-            entry=entry,
-            suggestion=nearest(entry.key, _current(section)),
-            home=_home(entry.key, top, path[:-1]),
-            forbidden=fate == "refused",
-            forbidden_since=section.get("x-forbidden-since"),
+            path=key.path,
+            entry=key.entry,
+            section=key.section,
+            suggestion=None if since else nearest(key.entry.key, current(key.section)),
+            home=None if since else home_of(key.entry.key, schema, top, key.path[:-1]),
+            forbidden=fate == "refused" and not (forbidden_since and older(forbidden_since)),
+            forbidden_since=forbidden_since,
+            since=since,
+            never_read=key.entry.key in key.section.get("x-never-read", ()),
         )
 
 
-def outdated_keys(root: Node, schema: Schema) -> Iterator[OutdatedKey]:
+def outdated_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[OutdatedKey]:
     """The keys below ``root`` that the schema marks as deprecated, in document order."""
-    for path, entry, _, found in _walk(root, _resolve(schema, schema, root), schema, ()):
-        if found is not None and found.get("deprecated"):
+    for key in keys(root, schema, older):
+        found = key.schema
+        if found is not None and found.get("deprecated") and _newer(found, older) is None:
             yield OutdatedKey(
-                path, entry, found.get("x-renamed-to"), found.get("x-removed-in"), found.get("description", "")
+                path=key.path,
+                entry=key.entry,
+                renamed_to=found.get("x-renamed-to"),
+                removed_in=found.get("x-removed-in"),
+                stops=found.get("not") == {},
+                description=found.get("description", ""),
             )
 
 
-def nearest(key: str, known: Iterable[str]) -> str | None:
-    """The known key at the smallest edit distance of at most two from a misspelt one; None where none is so near."""
-    folded = _fold(key)
-    allowed = 1 if len(folded) <= _SHORT else MAX_DISTANCE
-    ranked = ((distance(folded, _fold(name), allowed), name) for name in known)
-    best = min((pair for pair in ranked if pair[0] <= allowed), default=None)
-    return best[1] if best else None
+def newer_than(schema: Schema, older: Older) -> bool:
+    """Whether the installed library is newer than the one that the schema was read from."""
+    *head, last = schema["x-version"].split(".")
+    return older(".".join([*head, str(int(last) + 1)])) is False
 
 
-def distance(left: str, right: str, limit: int = 10**6) -> int:
-    """The least number of insertions, deletions, replacements and swaps of neighbours that make ``right`` of ``left``.
-
-    Some number above ``limit`` where it is more than that.
-    """
-    if abs(len(left) - len(right)) > limit:
-        return limit + 1
-    before: list[int] = []
-    row = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
-        older, before, row = before, row, [i]
-        for j, b in enumerate(right, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
-                cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
-        if min(row) > limit:
-            return limit + 1
-    return row[-1]
-
-
-def _fold(key: str) -> str:
-    return key.lower().replace("-", "_")
-
-
-def _current(section: Schema) -> list[str]:
+def current(section: Schema) -> list[str]:
     """The keys of a section that one would still write."""
     properties = section.get("properties", {})
     return [name for name, child in properties.items() if not child.get("deprecated")]
 
 
-def _walk(
-    node: Node, section: Schema, whole: Schema, path: KeyPath
-) -> Iterator[tuple[KeyPath, Entry, Schema, Schema | None]]:
+def resolved(section: Schema, whole: Schema, node: Node) -> Schema:
+    """The subschema that describes a node: references followed, the top's ``if`` decided by its one key."""
+    if "properties" not in section and "if" in section:
+        condition = section["if"]["properties"]
+        matches = all(
+            (value := node.get(key)) is not None and value.value == wanted["const"] for key, wanted in condition.items()
+        )
+        return resolved(section["then" if matches else "else"], whole, node)
+    return _referenced(section, whole)
+
+
+def home_of(key: str, whole: Schema, top: Schema, section: KeyPath) -> KeyPath | None:
+    """The path of the one section elsewhere that has a key of this name; None where there is none or several."""
+    homes = [path for path, names in _index(top, whole, ()) if key in names and path != section]
+    return homes[0] if len(homes) == 1 else None
+
+
+def _walk(node: Node, section: Schema, whole: Schema, path: KeyPath, older: Older) -> Iterator[Key]:
     properties = section.get("properties")
     if node.shape != "mapping" or properties is None:
         return
@@ -156,38 +204,31 @@ def _walk(
         found = properties.get(entry.key)
         if found is None:
             found = next((child for pattern, child in patterns.items() if re.search(pattern, entry.key)), None)
-        yield here, entry, section, found
-        if found is not None:
-            yield from _walk(entry.value, _resolve(found, whole, entry.value), whole, here)
+        yield Key(here, entry, section, found)
+        if found is None or "x-removed-in" in found or _newer(found, older) is not None:
+            continue
+        yield from _walk(entry.value, resolved(found, whole, entry.value), whole, here, older)
 
 
-def _resolve(section: Schema, whole: Schema, node: Node) -> Schema:
-    """The subschema that describes a node: references followed, the top's ``if`` decided by its one key."""
-    if "properties" not in section and "if" in section:
-        condition = section["if"]["properties"]
-        matches = all(
-            (value := node.get(key)) is not None and value.value == wanted["const"] for key, wanted in condition.items()
-        )
-        return _resolve(section["then" if matches else "else"], whole, node)
+def _newer(schema: Schema, older: Older) -> str | None:
+    """The first version that knows a key, where the installed one is older."""
+    since: str | None = schema.get("x-since")
+    return since if since is not None and older(since) else None
+
+
+def _referenced(section: Schema, whole: Schema) -> Schema:
     reference = section.get("$ref")
     if reference is None:
         return section
     target: Any = whole
     for step in reference.removeprefix("#/").split("/"):
         target = target[step]
-    return _resolve(target, whole, node)
+    return _referenced(target, whole)
 
 
-def _home(key: str, top: Schema, section: KeyPath) -> KeyPath | None:
-    """The path of the one section elsewhere that has a key of this name; None where there is none or several."""
-    homes = [path for path, names in _index(top, ()) if key in names and path != section]
-    return homes[0] if len(homes) == 1 else None
-
-
-def _index(section: Schema, path: KeyPath) -> Iterator[tuple[KeyPath, set[str]]]:
+def _index(section: Schema, whole: Schema, path: KeyPath) -> Iterator[tuple[KeyPath, set[str]]]:
     properties = section.get("properties", {})
-    names = {name for name, child in properties.items() if not child.get("deprecated")}
-    yield path, names
+    yield path, {name for name, child in properties.items() if not child.get("deprecated")}
     for name, child in properties.items():
         if "properties" in child and not child.get("deprecated"):
-            yield from _index(child, (*path, name))
+            yield from _index(child, whole, (*path, name))

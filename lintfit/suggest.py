@@ -1,24 +1,34 @@
-"""Did you mean …?"""
+"""Did you mean …? The one place where words are compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+MAX_DISTANCE = 2
+"""Slips between a misspelt word and the one that is suggested for it."""
+
+_SHORT = 4
+"""Below this length a single slip already makes another word, so that only one is allowed."""
+
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a misspelt word most likely stands for; None where none is near.
 
-    Near is at most one slip in three characters (insertions, deletions, replacements and swaps of neighbours); case
-    and the difference between ``-`` and ``_`` are none. Of equally near ones that of the same length wins.
+    Near is at most :data:`MAX_DISTANCE` slips (see :func:`distance`), one where either word is short; case and the
+    difference between ``-`` and ``_`` are none. Of equally near ones that of the most similar length wins, then the
+    first.
     """
     folded = _folded(word)
-    allowed = max(1, len(folded) // 3)
-    ranked = (
-        (_distance(folded, _folded(choice), allowed), abs(len(choice) - len(word)), index, choice)
-        for index, choice in enumerate(choices)
-    )
-    best = min(ranked, default=None)
-    return best[3] if best is not None and best[0] <= allowed else None
+    best: tuple[int, int] | None = None
+    found = None
+    for choice in choices:
+        other = _folded(choice)
+        allowed = 1 if min(len(folded), len(other)) < _SHORT else MAX_DISTANCE
+        slips = distance(folded, other, allowed)
+        rank = (slips, abs(len(choice) - len(word)))
+        if slips <= allowed and (best is None or rank < best):
+            best, found = rank, choice
+    return found
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
@@ -27,13 +37,17 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f'; did you mean "{found}"?' if found is not None else ""
 
 
-def _folded(word: str) -> str:
-    return word.casefold().replace("_", "-")
+def is_typo(word: str, meant: str) -> bool:
+    """Whether a word of six letters or more is so near to another that it can be corrected without asking."""
+    return len(word) >= 6 and distance(_folded(word), _folded(meant), MAX_DISTANCE) <= MAX_DISTANCE
 
 
-def _distance(left: str, right: str, limit: int) -> int:
-    """Edit distance with swaps of neighbours (optimal string alignment); ``limit + 1`` for anything beyond."""
-    if abs(len(left) - len(right)) > limit or max(len(left), len(right)) > 200:
+def distance(left: str, right: str, limit: int = 10**6) -> int:
+    """The least number of insertions, deletions, replacements and swaps of neighbours that make ``right`` of ``left``.
+
+    (Optimal string alignment.) Some number above ``limit`` where it is more than that.
+    """
+    if abs(len(left) - len(right)) > limit:
         return limit + 1
     before: list[int] = []
     above: list[int] = []
@@ -45,4 +59,10 @@ def _distance(left: str, right: str, limit: int) -> int:
             if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
                 cost = min(cost, before[j - 2] + 1)
             row.append(cost)
+        if min(row) > limit:
+            return limit + 1
     return row[-1]
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("-", "_")

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from lintfit.catalog import accelerate_keys, deepspeed_keys
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText, Node
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.schemas import SchemaName, distance, load, nearest, outdated_keys, unknown_keys
+from lintfit.run.versions import before
+from lintfit.schemas import Older, SchemaName, load, outdated_keys, unknown_keys
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 
@@ -116,32 +118,43 @@ def test_prefixes_may_be_left_out_where_the_launcher_adds_them() -> None:
     assert [one.path for one in found] == [("parallelism_config", "tp_size")]
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
-        ("stage", "stage", 0),
-        ("stgae", "stage", 1),
-        ("stag", "stage", 1),
-        ("zero_optimisation", "zero_optimization", 1),
-        ("ab", "xyz", 3),
-    ],
-)
-def test_distance(left: str, right: str, expected: int) -> None:
-    assert distance(left, right) == expected
+def test_removed_keys_are_refused_by_the_schema_itself() -> None:
+    validator = Draft202012Validator(load("deepspeed"))
+    assert not validator.is_valid({"amp": {"enabled": False}})
+    assert not validator.is_valid({"zero_optimization": {"mics_shard_size": 4}})
 
 
-def test_short_keys_are_not_taken_for_each_other() -> None:
-    assert nearest("fp8", ["aio"]) is None
-    assert nearest("bf-16", ["bf16", "fp16"]) == "bf16"
+def older_than(version: str) -> Older:
+    return lambda bound: before(version, bound)
 
 
-def test_schema_and_key_tables_agree() -> None:
-    top = load("deepspeed")["properties"]
-    removed = {key for key, value in top.items() if "x-removed-in" in value}
-    assert removed == set(deepspeed_keys.REMOVED_TOP_LEVEL)
-    assert set(deepspeed_keys.TOP_LEVEL) - set(top) == set()
-    cluster = load("accelerate")["$defs"]["cluster"]["properties"]
-    assert set(accelerate_keys.CLUSTER) <= set(cluster)
+def test_a_key_newer_than_the_library_is_said_to_be_that() -> None:
+    root = root_of('{"zero_optimization": {"zenflow": {"topk_ratio": 0.1}}}')
+    (found,) = unknown_keys(root, load("deepspeed"), older_than("0.17.1"))
+    assert (found.path, found.since, found.forbidden) == (("zero_optimization", "zenflow"), "0.17.5", True)
+    assert list(unknown_keys(root, load("deepspeed"), older_than("0.19.8"))) == []
+    assert list(unknown_keys(root, load("deepspeed"))) == []
+
+
+def test_what_was_not_yet_refused() -> None:
+    root = root_of('{"bf16": {"enabled": true, "loss_scale": 0}}')
+    (found,) = unknown_keys(root, load("deepspeed"), older_than("0.16.9"))
+    assert not found.forbidden
+    (found,) = unknown_keys(root, load("deepspeed"), older_than("0.17.1"))
+    assert found.forbidden
+
+
+def test_versions_in_the_schemas_are_versions() -> None:
+    def markers(schema: object) -> Iterator[str]:
+        if isinstance(schema, dict):
+            for key, value in schema.items():
+                if key in ("x-since", "x-removed-in", "x-forbidden-since", "x-range-since", "x-version"):
+                    yield value
+                else:
+                    yield from markers(value)
+
+    for name in NAMES:
+        assert all(re.fullmatch(r"\d+\.\d+(\.\d+)?", version) for version in markers(load(name)))
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real configs is not here")
@@ -159,7 +172,7 @@ def test_verdicts_of_the_real_parsers() -> None:
         if root is None or verdict is None:
             continue
         refused = any(key.forbidden for key in unknown_keys(root, load(name)))
-        refused = refused or any(key.removed_in for key in outdated_keys(root, load(name)))
+        refused = refused or any(key.stops for key in outdated_keys(root, load(name)))
         named = any(words in verdict for words in ("Extra inputs", "unknown keys", "has been removed"))
         if refused != named and not (refused and verdict != "ok"):
             wrong.append((row["file"], verdict))

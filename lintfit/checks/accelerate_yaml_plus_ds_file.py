@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.accelerate_keys import NOT_BESIDE_A_FILE
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import data_of, without
 from lintfit.checks.wording import listed
 from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.findings import Applicability, Related
 from lintfit.run.model import Run
+from lintfit.schemas import load, section_at
 from lintfit.settings import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
 
@@ -63,8 +63,11 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 
 def _clashing(root: Node, section: Node, runs: tuple[Run, ...]) -> list[tuple[tuple[str, ...], Entry]]:
+    known = section_at(load("accelerate"), _SECTION)["properties"]
     clashing: list[tuple[tuple[str, ...], Entry]] = [
-        ((_SECTION, entry.key), entry) for entry in section.entries if entry.key in NOT_BESIDE_A_FILE
+        ((_SECTION, entry.key), entry)
+        for entry in section.entries
+        if known.get(entry.key, {}).get("x-not-beside") == "deepspeed_config_file"
     ]
     precision = root.entry("mixed_precision")
     if precision is not None and precision.value.value is not None and not _flag_given(runs):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.deepspeed_keys import AUTO_ACCELERATE, AUTO_TRAINER, SECTIONS
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import Reader, older, reader_of
 from lintfit.checks.trees import data_of, dotted, entries, without
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings import Applicability, Severity
+from lintfit.schemas import Key, keys, load
 from lintfit.settings import Place
 
 _BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
@@ -23,31 +23,41 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None or reader is None:
         return
     document, root = found
+    described = {key.path: key for key in keys(root, load("deepspeed"))}
     for path, entry in entries(root):
         if entry.value.value == "auto":
             report = (
-                _raw(document, path, entry, older(context.runs, "deepspeed", "0.17.1"))
+                _raw(document, path, entry, described.get(path), older(context.runs, "deepspeed", "0.17.1"))
                 if reader == "deepspeed"
-                else _hugging_face(document, path, entry, reader)
+                else _hugging_face(document, path, entry, described.get(path), reader)
             )
             if report is not None:
                 yield report
 
 
-def _hugging_face(document: DataDocument, path: tuple[str, ...], entry: Entry, reader: Reader) -> Report | None:
-    key = dotted(path)
-    filled = AUTO_ACCELERATE | AUTO_TRAINER if reader == "transformers" else AUTO_ACCELERATE
-    if key in filled:
+def _fills(key: Key | None, reader: Reader) -> bool:
+    """Whether the reader replaces the word; the Trainer goes through accelerate's plugin, so that both fill there."""
+    fillers = key.schema.get("x-auto-filled-by", ()) if key is not None and key.schema is not None else ()
+    return bool(fillers) if reader == "transformers" else reader in fillers
+
+
+def _hugging_face(
+    document: DataDocument, path: tuple[str, ...], entry: Entry, described: Key | None, reader: Reader
+) -> Report | None:
+    if _fills(described, reader):
         return None
     return Report(
         Place(document, entry.value.span),
-        f'nothing fills "auto" in "{key}": accelerate stops with ValueError "`{key}` not found in kwargs"',
+        f'nothing fills "auto" in "{dotted(path)}": accelerate stops with ValueError '
+        f'"`{dotted(path)}` not found in kwargs"',
         fix=without(document, "delete the key, so that DeepSpeed's default holds", Applicability.UNSAFE, path),
         help="write a value, or delete the key for DeepSpeed's default",
     )
 
 
-def _raw(document: DataDocument, path: tuple[str, ...], entry: Entry, before_0_17_1: bool | None) -> Report | None:
+def _raw(
+    document: DataDocument, path: tuple[str, ...], entry: Entry, described: Key | None, before_0_17_1: bool | None
+) -> Report | None:
     key = dotted(path)
     place = Place(document, entry.value.span)
     if path[0] in _AUTO_IS_A_VALUE or "zenflow" in path:
@@ -60,7 +70,7 @@ def _raw(document: DataDocument, path: tuple[str, ...], entry: Entry, before_0_1
         )
     if key in ("fp16.enabled", "bf16.enabled"):
         return _raw_precision(place, key, before_0_17_1)
-    if path[:-1] in SECTIONS:
+    if described is not None and described.section.get("x-unknown-keys") == "refused":
         return Report(
             place,
             f'deepspeed.initialize does not fill "auto": "{key}" falls back to DeepSpeed\'s default',

@@ -2,60 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from lintfit.catalog.deepspeed_keys import DEPRECATED_ZERO, REMOVED_TOP_LEVEL, REMOVED_ZERO
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import older
+from lintfit.checks.moves import rename
+from lintfit.checks.readers import installed
 from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings import Applicability, Fix, Severity
-from lintfit.run.model import Run
+from lintfit.schemas import Older, OutdatedKey, keys, load, outdated_keys
 from lintfit.settings import Place
 
 _ZERO = "zero_optimization"
+_OFFLOAD = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_param"}
+"""Old switches of ``zero_optimization`` and the sections that replaced them."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
     found = data_of(context, "deepspeed")
-    if found is None:
+    if found is not None:
+        document, root = found
+        older = installed(context.runs, "deepspeed")
+        for outdated in outdated_keys(root, load("deepspeed"), older):
+            yield from _deepspeed(document, root, outdated, older)
+        yield from _two_names(document, root, older)
+        section = root.entry(_ZERO)
+        if section is not None and isinstance(section.value.value, bool):
+            yield _boolean(document, section)
+    found = data_of(context, "accelerate")
+    if found is not None:
+        older = installed(context.runs, "accelerate")
+        for outdated in outdated_keys(found[1], load("accelerate"), older):
+            yield from _accelerate(*found, outdated, older)
+
+
+def _deepspeed(document: DataDocument, root: Node, outdated: OutdatedKey, older: Older) -> Iterator[Report]:
+    if outdated.removed_in is not None and older(outdated.removed_in):
         return
-    document, root = found
-    yield from _removed(document, root, context.runs)
-    section = root.entry(_ZERO)
-    if section is not None and isinstance(section.value.value, bool):
-        yield _boolean(document, section)
-    for old, new in DEPRECATED_ZERO.items():
-        entry = section.value.entry(old) if section is not None else None
-        if section is not None and entry is not None:
-            yield _deprecated(document, section.value, entry, new)
-    alias = root.entry("bfloat16")
-    if alias is not None:
-        yield _alias(document, root, alias)
+    if outdated.stops:
+        yield _removed(document, outdated)
+    elif outdated.path == ("bfloat16",):
+        yield _alias(document, root, outdated.entry)
+    elif outdated.path[-1] == "max_grad_norm":
+        yield _clipping(document, root, outdated)
+    else:
+        section = root.get(*outdated.path[:-1]) or root
+        yield _deprecated(document, section, outdated)
 
 
-def _removed(document: DataDocument, root: Node, runs: Sequence[Run]) -> Iterator[Report]:
-    for parent, table in (((), REMOVED_TOP_LEVEL), ((_ZERO,), REMOVED_ZERO)):
-        node = root.get(*parent)
-        for entry in node.entries if node is not None else ():
-            since = table.get(entry.key)
-            if since is None:
-                continue
-            spared = older(runs, "deepspeed", since)
-            if spared:
-                continue
-            path = (*parent, entry.key)
-            yield Report(
-                Place(document, entry.key_span),
-                f'"{dotted(path)}" was removed: DeepSpeed {since} and later stop with DeepSpeedConfigError '
-                "as soon as the key is there",
-                severity=Severity.WARNING if spared is None else Severity.ERROR,
-                fix=without(document, "delete it: it is switched off", Applicability.SAFE, path)
-                if _is_off(entry.value)
-                else None,
-                help="delete it, or keep DeepSpeed below that version",
-            )
+def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
+    path = tuple(map(str, outdated.path))
+    nested = len(path) > 1 and path[0] != _ZERO
+    error = "a ValidationError" if nested else "DeepSpeedConfigError"
+    return Report(
+        Place(document, outdated.entry.key_span),
+        f'"{dotted(path)}" was removed: DeepSpeed {outdated.removed_in} and later stop with {error} '
+        "as soon as the key is there",
+        severity=Severity.ERROR,
+        fix=without(document, "delete it: it is switched off", Applicability.SAFE, path)
+        if _is_off(outdated.entry.value)
+        else None,
+        help="delete it, or keep DeepSpeed below that version",
+    )
 
 
 def _is_off(node: Node) -> bool:
@@ -74,35 +83,74 @@ def _boolean(document: DataDocument, section: Entry) -> Report:
     )
 
 
-def _deprecated(document: DataDocument, section: Node, entry: Entry, new: tuple[str, ...]) -> Report:
-    place = Place(document, entry.key_span)
-    both = [name for name in new if section.entry(name) is not None]
-    if both and entry.key != "cpu_offload_use_pin_memory":
+def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) -> Report:
+    key, new = outdated.path[-1], outdated.renamed_to
+    place = Place(document, outdated.entry.key_span)
+    if new is None:
         return Report(
             place,
-            f'"{entry.key}" is the old name of "{both[0]}", and both are there: DeepSpeed stops with an AssertionError',
-            severity=Severity.ERROR,
-            help=f'keep "{both[0]}" and delete "{entry.key}"',
+            f'"{key}" is deprecated and has no effect today',
+            fix=without(document, "delete it", Applicability.SAFE, tuple(map(str, outdated.path))),
         )
-    if entry.key == "cpu_offload_use_pin_memory":
-        message = f'"{entry.key}" is deprecated and its value is dropped; "pin_memory" inside "offload_…" replaces it'
+    if key == "cpu_offload_use_pin_memory":
+        return Report(
+            place,
+            f'"{key}" is deprecated and its value is dropped; "pin_memory" inside "offload_…" replaces it',
+            fix=without(document, "delete it: it has no effect", Applicability.SAFE, (_ZERO, str(key))),
+        )
+    if section.entry(new) is not None:
+        return _both(document, outdated, new)
+    if outdated.removed_in is not None:
+        message = f'"{key}" is ignored by DeepSpeed {outdated.removed_in} and later; "{new}" replaced it'
     else:
-        message = f'"{entry.key}" is deprecated; "{new[0]}" replaced it'
-    return Report(place, message, fix=_successor(document, entry, new[0]))
+        message = f'"{key}" is deprecated; "{new}" replaced it'
+    return Report(place, message, fix=_successor(document, outdated, new))
 
 
-def _successor(document: DataDocument, entry: Entry, new: str) -> Fix | None:
-    old = (_ZERO, entry.key)
-    if entry.key == "stage3_gather_fp16_weights_on_model_save":
+def _both(document: DataDocument, outdated: OutdatedKey, new: str) -> Report:
+    key = outdated.path[-1]
+    place = Place(document, outdated.entry.key_span)
+    if outdated.removed_in is not None:
+        return Report(
+            place,
+            f'"{key}" is the old name of "{new}", which is there, too; the old one is ignored',
+            fix=without(document, f'delete "{key}"', Applicability.SAFE, tuple(map(str, outdated.path))),
+        )
+    return Report(
+        place,
+        f'"{key}" is the old name of "{new}", and both are there: DeepSpeed stops with an AssertionError',
+        severity=Severity.ERROR,
+        help=f'keep "{new}" and delete "{key}"',
+    )
+
+
+def _successor(document: DataDocument, outdated: OutdatedKey, new: str) -> Fix | None:
+    entry = outdated.entry
+    old = tuple(map(str, outdated.path))
+    if entry.key not in _OFFLOAD:
         return Fix(f'rename it to "{new}"', Applicability.SAFE, renamed(document, entry.key_span, new))
-    if entry.key == "cpu_offload_use_pin_memory" or entry.value.value is False:
+    if entry.value.value is False:
         return without(document, "delete it: it has no effect", Applicability.SAFE, old)
     if entry.value.value is True:
         from lintfit.sources.data_writer import REMOVE
 
-        changes: dict[KeyPath, Any] = {old: REMOVE, (_ZERO, new): {"device": "cpu"}}
+        changes: dict[KeyPath, Any] = {old: REMOVE, (*old[:-1], new): {"device": "cpu"}}
         return assigned(document, f'write it as "{new}": {{"device": "cpu"}}', Applicability.SAFE, changes)
     return None
+
+
+def _clipping(document: DataDocument, root: Node, outdated: OutdatedKey) -> Report:
+    from lintfit.sources.data_writer import REMOVE
+
+    changes: dict[KeyPath, Any] = {outdated.path: REMOVE}
+    if root.entry("gradient_clipping") is None:
+        changes["gradient_clipping",] = outdated.entry.value.plain()
+    return Report(
+        Place(document, outdated.entry.key_span),
+        f'"{dotted(outdated.path)}" is no parameter of an optimizer: DeepSpeed stops with a ValueError when it makes '
+        'the optimizer; "gradient_clipping" at the top level replaced it',
+        fix=assigned(document, 'say it as "gradient_clipping"', Applicability.SAFE, changes),
+    )
 
 
 def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
@@ -118,3 +166,67 @@ def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
         '"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"',
         fix=Fix('rename it to "bf16"', Applicability.SAFE, renamed(document, entry.key_span, "bf16")),
     )
+
+
+def _two_names(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:
+    """A field of DeepSpeed under both names that it accepts, which it refuses."""
+    for key in keys(root, load("deepspeed"), older):
+        name = key.schema.get("x-alias-of") if key.schema is not None else None
+        section = root.get(*key.path[:-1])
+        if name is not None and section is not None and section.entry(name) is not None:
+            yield Report(
+                Place(document, key.entry.key_span),
+                f'"{key.entry.key}" is another name of "{name}", and both are there: '
+                "DeepSpeed stops with a ValidationError",
+                severity=Severity.ERROR,
+                help="keep one of them",
+            )
+
+
+def _accelerate(document: DataDocument, root: Node, outdated: OutdatedKey, older: Older) -> Iterator[Report]:
+    """Keys that accelerate still translates, and those that it has forgotten; refused ones are another rule's."""
+    new = outdated.renamed_to
+    if outdated.stops or new is None or (outdated.removed_in is not None and older(outdated.removed_in)):
+        return
+    place = Place(document, outdated.entry.key_span)
+    if outdated.removed_in is not None:
+        mapping = root.get(*outdated.path[:-1])
+        yield Report(
+            place,
+            f'"{dotted(outdated.path)}" is ignored by accelerate {outdated.removed_in} and later; "{new}" replaced it',
+            fix=rename(document, mapping, outdated.entry, new) or _same_value(document, mapping, outdated.entry, new)
+            if mapping is not None
+            else None,
+        )
+        return
+    yield Report(
+        place,
+        f'"{dotted(outdated.path)}" is the form of old files, which accelerate still translates; "{new}" replaced it',
+        severity=Severity.INFO,
+        fix=_translated(document, root, outdated),
+    )
+
+
+def _same_value(document: DataDocument, mapping: Node, entry: Entry, new: str) -> Fix | None:
+    if mapping.entry(new) is not None:
+        return None
+    return Fix(f'rename it to "{new}"', Applicability.UNSAFE, renamed(document, entry.key_span, new))
+
+
+def _translated(document: DataDocument, root: Node, outdated: OutdatedKey) -> Fix | None:
+    """What accelerate makes of the old key (``BaseConfig.process_config``), written out."""
+    from lintfit.sources.data_writer import REMOVE
+
+    value = outdated.entry.value.value
+    changes: dict[KeyPath, Any] = {outdated.path: REMOVE}
+    if outdated.path == ("fp16",):
+        if root.entry("mixed_precision") is None and value:
+            changes["mixed_precision",] = "fp16"
+    elif outdated.path == ("dynamo_backend",) and isinstance(value, str):
+        if root.entry("dynamo_config") is not None:
+            return None
+        if value != "NO":
+            changes["dynamo_config",] = {"dynamo_backend": value}
+    else:
+        return None
+    return assigned(document, "write it in today's form", Applicability.SAFE, changes)

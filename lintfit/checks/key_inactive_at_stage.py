@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.deepspeed_keys import STAGE3_ONLY
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import data_of, number, without, zero_stage
 from lintfit.checks.wording import listed
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings import Applicability, Related, Severity
+from lintfit.schemas import Schema, load, section_at
 from lintfit.settings import Place
 
 _ZERO = "zero_optimization"
@@ -30,8 +30,9 @@ def check_file(context: FileContext) -> Iterator[Report]:
 
 
 def _deepspeed(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
-    for name, least in (("offload_param", 3), ("offload_optimizer", 1)):
+    for name in ("offload_param", "offload_optimizer"):
         entry = section.entry(name)
+        least = _least_stage(section_at(load("deepspeed"), _ZERO), name)
         device = entry.value.get("device") if entry is not None else None
         if entry is not None and stage < least and device is not None and device.value not in _NONE:
             yield _inactive_offload(document, (_ZERO, name), entry, stage, least)
@@ -60,10 +61,11 @@ def _inactive_offload(document: DataDocument, path: tuple[str, ...], entry: Entr
 
 
 def _stage3_keys(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
+    zero = section_at(load("deepspeed"), _ZERO)
     idle = [
         entry
         for entry in section.entries
-        if entry.key in STAGE3_ONLY and entry.key.startswith("stage3_") and entry.value.value not in _NONE
+        if entry.key.startswith("stage3_") and _least_stage(zero, entry.key) > stage and entry.value.value not in _NONE
     ]
     if not idle:
         return
@@ -90,7 +92,13 @@ def _accelerate(document: DataDocument, root: Node) -> Iterator[Report]:
     stage = number(section.get("zero_stage")) if section.get("zero_stage") is not None else 2
     if stage is None or section.get("deepspeed_config_file") is not None:
         return
-    for name, least in (("offload_param_device", 3), ("offload_optimizer_device", 1)):
+    for name in ("offload_param_device", "offload_optimizer_device"):
         entry = section.entry(name)
+        least = _least_stage(section_at(load("accelerate"), "deepspeed_config"), name)
         if entry is not None and stage < least and entry.value.value not in _NONE:
             yield _inactive_offload(document, ("deepspeed_config", name), entry, int(stage), least)
+
+
+def _least_stage(section: Schema, key: str) -> int:
+    """The lowest ZeRO stage that reads a key of a section; 0 where all do, or where the section has no such key."""
+    return int(min(section["properties"].get(key, {}).get("x-stages", (0,))))

@@ -8,6 +8,7 @@ from typing import Literal
 from lintfit.findings import Severity
 from lintfit.run.model import Run
 from lintfit.run.versions import before
+from lintfit.schemas import Older
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
@@ -39,3 +40,9 @@ def older(runs: Iterable[Run], library: str, bound: str) -> bool | None:
 def milder(severity: Severity) -> Severity:
     """One step down: what a finding is worth where the version that would settle it is not known."""
     return Severity(max(severity - 1, Severity.INFO))
+
+
+def installed(runs: Iterable[Run], library: str) -> Older:
+    """Whether a library is older than a version, as the walks over a schema ask."""
+    taken = tuple(runs)
+    return lambda bound: older(taken, library, bound)

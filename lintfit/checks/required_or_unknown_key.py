@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from lintfit.catalog.accelerate_keys import (
-    AFTER,
-    CLUSTER,
-    DISTRIBUTED_TYPES,
-    NOT_EXPORTED,
-    PREFIXES,
-    REMOVED,
-    SAGEMAKER,
-    SECTIONS,
-)
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import older, reader_of
-from lintfit.checks.spelling import is_typo, nearest
-from lintfit.checks.trees import assigned, data_of, renamed, without
-from lintfit.documents.model import DataDocument, Entry, Node, Span
+from lintfit.checks.moves import rename
+from lintfit.checks.readers import installed, reader_of
+from lintfit.checks.trees import assigned, data_of, dotted, without
+from lintfit.documents.model import DataDocument, Node, Span
 from lintfit.findings import Applicability, Fix, Severity
-from lintfit.run.model import Run
+from lintfit.schemas import Older, OutdatedKey, UnknownKey, load, newer_than, outdated_keys, section_at, unknown_keys
 from lintfit.settings import Place
+from lintfit.suggest import nearest
+
+_NVME_PATHS = ("offload_optimizer_nvme_path", "offload_param_nvme_path")
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -29,9 +22,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is not None:
         document, root = found
         yield from _distributed_type(document, root)
-        yield from _unknown(document, root, context.runs)
-        for section in SECTIONS:
-            yield from _ignored(document, root, section)
+        yield from _keys(document, root, installed(context.runs, "accelerate"))
+        yield from _not_handed_on(document, root)
     found = data_of(context, "deepspeed")
     if found is not None:
         yield from _nvme(*found)
@@ -50,8 +42,9 @@ def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
         )
         return
     sagemaker = _is_sagemaker(root)
-    if isinstance(kind.value.value, str) and not sagemaker and kind.value.value not in DISTRIBUTED_TYPES:
-        near = nearest(kind.value.value, DISTRIBUTED_TYPES)
+    allowed = [name for name in section_at(load("accelerate"), "distributed_type")["enum"] if isinstance(name, str)]
+    if isinstance(kind.value.value, str) and not sagemaker and kind.value.value not in allowed:
+        near = nearest(kind.value.value, allowed)
         hint = f"; did you mean {near}?" if near else ""
         yield Report(
             Place(document, kind.value.span),
@@ -75,67 +68,86 @@ def _is_sagemaker(root: Node) -> bool:
     return environment is not None and environment.value == "AMAZON_SAGEMAKER"
 
 
-def _unknown(document: DataDocument, root: Node, runs: Sequence[Run]) -> Iterator[Report]:
-    known = SAGEMAKER if _is_sagemaker(root) else CLUSTER
-    for entry in root.entries:
-        if entry.key in known:
-            continue
-        place = Place(document, entry.key_span)
-        since = REMOVED.get(entry.key)
-        if since is not None:
-            spared = older(runs, "accelerate", since)
-            if not spared:
-                yield Report(
-                    place,
-                    f'"{entry.key}" was removed: accelerate {since} and later stop with ValueError "had unknown keys"',
-                    severity=Severity.WARNING if spared is None else Severity.ERROR,
-                    fix=without(document, "delete it", Applicability.UNSAFE, (entry.key,)),
-                )
-            continue
-        near = nearest(entry.key, known)
-        covered = older(runs, "accelerate", AFTER)
-        yield Report(
+def _keys(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:
+    schema = load("accelerate")
+    for outdated in outdated_keys(root, schema, older):
+        if outdated.stops and outdated.removed_in is not None and not older(outdated.removed_in):
+            yield _removed(document, outdated)
+    beyond = newer_than(schema, older)
+    for unknown in unknown_keys(root, schema, older):
+        yield _refused(document, root, unknown, beyond) if unknown.forbidden else _ignored(document, root, unknown)
+
+
+def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
+    return Report(
+        Place(document, outdated.entry.key_span),
+        f'"{outdated.entry.key}" was removed: accelerate {outdated.removed_in} and later stop with ValueError '
+        '"had unknown keys"',
+        severity=Severity.ERROR,
+        fix=without(document, "delete it", Applicability.UNSAFE, (outdated.entry.key,)),
+    )
+
+
+def _refused(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
+    key, place = unknown.entry.key, Place(document, unknown.entry.key_span)
+    if unknown.since is not None:
+        return Report(
             place,
-            f'"{entry.key}" is not a key of an Accelerate config: accelerate stops with ValueError "had unknown keys"'
-            + (f'; did you mean "{near}"?' if near else ""),
-            severity=Severity.ERROR if covered or (covered is None and near) else Severity.WARNING,
-            fix=_rename(document, root, entry, near),
-            help="" if near else "delete it, or upgrade accelerate if a newer one knows it",
+            f'"{key}" is a key of accelerate {unknown.since} and later; the one that the project asks for stops '
+            'with ValueError "had unknown keys"',
+            help=f"ask for accelerate>={unknown.since}, or delete the key",
         )
+    return Report(
+        place,
+        f'"{key}" is not a key of an Accelerate config: accelerate stops with ValueError "had unknown keys"'
+        f"{_hint(unknown)}",
+        severity=Severity.WARNING if beyond and not unknown.suggestion else Severity.ERROR,
+        fix=_rename(document, root, unknown),
+        help="" if _hint(unknown) else "delete it, or upgrade accelerate if a newer one knows it",
+    )
 
 
-def _ignored(document: DataDocument, root: Node, section: str) -> Iterator[Report]:
-    node = root.get(section)
-    known = SECTIONS[section]
-    prefix = PREFIXES.get(section, "")
-    for entry in node.entries if node is not None else ():
-        place = Place(document, entry.key_span)
-        if entry.key in NOT_EXPORTED:
-            if entry.value.value not in (None, "none"):
-                yield Report(
-                    place,
-                    f'accelerate never hands "{entry.key}" to DeepSpeed: an nvme device then fails without a path',
-                    help="put the nvme path into a DeepSpeed JSON and name that as deepspeed_config_file",
-                )
-            continue
-        full = entry.key if entry.key.startswith(prefix) else prefix + entry.key
-        if full in known or (f"{section}_{entry.key}" in known and section in PREFIXES):
-            continue
-        near = nearest(full, known)
-        yield Report(
+def _ignored(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
+    key, place = dotted(unknown.path), Place(document, unknown.entry.key_span)
+    if unknown.since is not None:
+        return Report(
             place,
-            f'nothing reads "{section}.{entry.key}": accelerate copies it aside and ignores it'
-            + (f'; did you mean "{near}"?' if near else ""),
+            f'"{key}" is a key of accelerate {unknown.since} and later; the one that the project asks for ignores it',
             severity=Severity.WARNING,
-            fix=_rename(document, node, entry, near) if node is not None else None,
-            help="" if near else "delete it",
+            help=f"ask for accelerate>={unknown.since}, or delete the key",
         )
+    return Report(
+        place,
+        f'nothing reads "{key}": accelerate copies it aside and ignores it{_hint(unknown)}',
+        severity=Severity.WARNING,
+        fix=_rename(document, root, unknown),
+        help="" if _hint(unknown) else "delete it",
+    )
 
 
-def _rename(document: DataDocument, mapping: Node, entry: Entry, near: str | None) -> Fix | None:
-    if near is None or not is_typo(entry.key, near) or mapping.entry(near) is not None:
+def _hint(unknown: UnknownKey) -> str:
+    if unknown.home is not None:
+        return f'; it belongs inside "{dotted(unknown.home)}"' if unknown.home else "; it belongs at the top level"
+    return f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
+
+
+def _rename(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
+    mapping = root.get(*unknown.path[:-1])
+    if unknown.home is not None or unknown.suggestion is None or mapping is None:
         return None
-    return Fix(f'rename it to "{near}"', Applicability.UNSAFE, renamed(document, entry.key_span, near))
+    return rename(document, mapping, unknown.entry, unknown.suggestion)
+
+
+def _not_handed_on(document: DataDocument, root: Node) -> Iterator[Report]:
+    section = root.get("deepspeed_config")
+    for name in _NVME_PATHS:
+        entry = section.entry(name) if section is not None else None
+        if entry is not None and entry.value.value not in (None, "none"):
+            yield Report(
+                Place(document, entry.key_span),
+                f'accelerate never hands "{name}" to DeepSpeed: an nvme device then fails without a path',
+                help="put the nvme path into a DeepSpeed JSON and name that as deepspeed_config_file",
+            )
 
 
 def _nvme(document: DataDocument, root: Node) -> Iterator[Report]:

@@ -2,77 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
-from lintfit.catalog.deepspeed_keys import AFTER, FORBIDS_SINCE, REMOVED_ZERO, SECTIONS, TOP_LEVEL
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import milder, older
-from lintfit.checks.spelling import is_typo, nearest
-from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
-from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
+from lintfit.checks.moves import moved, place_name, rename
+from lintfit.checks.readers import installed
+from lintfit.checks.trees import data_of, dotted, without
+from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Severity
-from lintfit.run.model import Run
+from lintfit.schemas import UnknownKey, load, newer_than, unknown_keys
 from lintfit.settings import Place
-from lintfit.sources.detect import is_megatron
-
-_NEVER_DID_ANYTHING = {
-    ("bf16",): SECTIONS["fp16",],
-    ("fp16",): frozenset({"opt_level", "loss_scaler", "initial_loss_scale"}),
-    ("zero_optimization", "offload_optimizer"): frozenset({"buffer_size", "max_in_cpu"}),
-}
-"""Keys that stand in many copied configs and that no release read in that section."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
     found = data_of(context, "deepspeed")
-    if found is None or is_megatron(entry.key for entry in found[1].entries):
+    if found is None:
         return
     document, root = found
-    for path, known in SECTIONS.items():
-        section = root.get(*path)
-        for entry in section.entries if section is not None else ():
-            if entry.key not in known and not (path == ("zero_optimization",) and entry.key in REMOVED_ZERO):
-                report = _report(document, root, path, entry, context.runs)
-                if report is not None:
-                    yield report
+    schema, older = load("deepspeed"), installed(context.runs, "deepspeed")
+    beyond = newer_than(schema, older)
+    for unknown in unknown_keys(root, schema, older):
+        if len(unknown.path) > 1:
+            yield _report(document, root, unknown, beyond)
 
 
-def _report(
-    document: DataDocument, root: Node, path: tuple[str, ...], entry: Entry, runs: Sequence[Run]
-) -> Report | None:
-    since = FORBIDS_SINCE.get(path)
-    if since and older(runs, "deepspeed", since):
-        return None
-    near = nearest(entry.key, SECTIONS[path])
-    never = entry.key in _NEVER_DID_ANYTHING.get(path, ())
-    plain = bool(near or never or entry.key in TOP_LEVEL) and not since
-    covered = older(runs, "deepspeed", AFTER)
-    severity = Severity.ERROR if covered or (covered is None and plain) else milder(Severity.ERROR)
-    gate = f" {since} and later" if since else ""
-    hint = f'; did you mean "{near}"?' if near and not never else ""
+def _report(document: DataDocument, root: Node, unknown: UnknownKey, beyond: bool) -> Report:
+    key = dotted(unknown.path)
+    place = Place(document, unknown.entry.key_span)
+    gate = f" {unknown.forbidden_since} and later" if unknown.forbidden_since else ""
+    if unknown.since is not None:
+        fate = "stops with a ValidationError" if unknown.forbidden else "ignores it"
+        return Report(
+            place,
+            f'"{key}" is a key of DeepSpeed {unknown.since} and later; the one that the project asks for {fate}',
+            severity=_severity(unknown, sure=True, beyond=False),
+            help=f"ask for deepspeed>={unknown.since}, or delete the key",
+        )
+    hint = _hint(unknown)
+    fate = "stops with a ValidationError (extra inputs are not permitted)" if unknown.forbidden else "ignores it"
     return Report(
-        Place(document, entry.key_span),
-        f'"{dotted((*path, entry.key))}" is not a key of DeepSpeed: '
-        f"DeepSpeed{gate} stops with a ValidationError (extra inputs are not permitted){hint}",
-        severity=severity,
-        fix=_fix(document, root, path, entry, near, never),
+        place,
+        f'"{key}" is not a key of DeepSpeed: DeepSpeed{gate if unknown.forbidden else ""} {fate}{hint}',
+        severity=_severity(unknown, sure=bool(hint) or unknown.never_read, beyond=beyond),
+        fix=_fix(document, root, unknown),
         help="" if hint else "delete it",
     )
 
 
-def _fix(
-    document: DataDocument, root: Node, path: tuple[str, ...], entry: Entry, near: str | None, never: bool
-) -> Fix | None:
-    whole = (*path, entry.key)
-    if never:
-        return without(document, "delete it: it never had an effect there", Applicability.SAFE, whole)
-    if entry.key in TOP_LEVEL and root.entry(entry.key) is None:
-        from lintfit.sources.data_writer import REMOVE
+def _severity(unknown: UnknownKey, *, sure: bool, beyond: bool) -> Severity:
+    """A key that nobody knows may be one of a release after the schema's."""
+    return Severity.ERROR if unknown.forbidden and (sure or not beyond) else Severity.WARNING
 
-        moved: dict[KeyPath, Any] = {whole: REMOVE, (entry.key,): entry.value.plain()}
-        return assigned(document, "move it to the top level", Applicability.SAFE, moved)
-    section = root.get(*path)
-    if near and is_typo(entry.key, near) and section is not None and section.entry(near) is None:
-        return Fix(f'rename it to "{near}"', Applicability.UNSAFE, renamed(document, entry.key_span, near))
-    return None
+
+def _hint(unknown: UnknownKey) -> str:
+    if unknown.never_read:
+        return ""
+    if unknown.home is not None:
+        return f"; it belongs inside {place_name(unknown.home)}" if unknown.home else "; it belongs at the top level"
+    return f'; did you mean "{unknown.suggestion}"?' if unknown.suggestion else ""
+
+
+def _fix(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
+    if unknown.never_read:
+        return without(
+            document, "delete it: it never had an effect there", Applicability.SAFE, tuple(map(str, unknown.path))
+        )
+    if unknown.home is not None:
+        return moved(document, root, unknown)
+    section = root.get(*unknown.path[:-1])
+    if unknown.suggestion is None or section is None:
+        return None
+    return rename(document, section, unknown.entry, unknown.suggestion)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.deepspeed_keys import FOREIGN_TOP_LEVEL, REMOVED_TOP_LEVEL, SECTIONS, TOP_LEVEL
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.spelling import is_typo, nearest
-from lintfit.checks.trees import data_of, renamed
-from lintfit.documents.model import DataDocument, Entry, Node
-from lintfit.findings import Applicability, Fix
+from lintfit.checks.moves import moved, place_name, rename
+from lintfit.checks.readers import installed
+from lintfit.checks.trees import data_of
+from lintfit.documents.model import DataDocument, Node
+from lintfit.schemas import UnknownKey, load, unknown_keys
 from lintfit.settings import Place
-from lintfit.sources.detect import is_megatron
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -19,33 +18,29 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None:
         return
     document, root = found
-    if is_megatron(entry.key for entry in root.entries):
-        return
-    for entry in root.entries:
-        key = entry.key
-        if key not in TOP_LEVEL and key not in REMOVED_TOP_LEVEL and not _is_meant(key):
-            yield _report(document, root, entry)
+    for unknown in unknown_keys(root, load("deepspeed"), installed(context.runs, "deepspeed")):
+        if len(unknown.path) == 1:
+            yield _report(document, root, unknown)
 
 
-def _is_meant(key: str) -> bool:
-    """Keys that DeepSpeed ignores and that somebody put there on purpose."""
-    return key in FOREIGN_TOP_LEVEL or key.startswith(("_", "$", "//", "#")) or "comment" in key.lower()
-
-
-def _report(document: DataDocument, root: Node, entry: Entry) -> Report:
-    place = Place(document, entry.key_span)
-    near = nearest(entry.key, TOP_LEVEL)
-    home = next((path for path, keys in SECTIONS.items() if entry.key in keys), None)
-    ignored = f'DeepSpeed has no top-level key "{entry.key}" and ignores it'
-    if near is not None and entry.key != near:
-        return Report(place, f'{ignored}; did you mean "{near}"?', fix=_rename(document, root, entry, near))
-    if home is not None:
-        section = ".".join(home)
-        return Report(place, f'{ignored}; it belongs inside "{section}"', help=f'move it into "{section}"')
+def _report(document: DataDocument, root: Node, unknown: UnknownKey) -> Report:
+    key = unknown.entry.key
+    place = Place(document, unknown.entry.key_span)
+    if unknown.since is not None:
+        return Report(
+            place,
+            f'"{key}" is a key of DeepSpeed {unknown.since} and later; the one that the project asks for ignores it',
+            help=f"ask for deepspeed>={unknown.since}, or delete the key",
+        )
+    ignored = f'DeepSpeed has no top-level key "{key}" and ignores it'
+    if unknown.home is not None:
+        return Report(
+            place,
+            f"{ignored}; it belongs inside {place_name(unknown.home)}",
+            fix=moved(document, root, unknown),
+            help=f"move it into {place_name(unknown.home)}",
+        )
+    if unknown.suggestion is not None:
+        fix = rename(document, root, unknown.entry, unknown.suggestion)
+        return Report(place, f'{ignored}; did you mean "{unknown.suggestion}"?', fix=fix)
     return Report(place, ignored, help="delete it, or write the key that it was meant to be")
-
-
-def _rename(document: DataDocument, root: Node, entry: Entry, near: str) -> Fix | None:
-    if root.entry(near) is not None or not is_typo(entry.key, near):
-        return None
-    return Fix(f'rename it to "{near}"', Applicability.UNSAFE, renamed(document, entry.key_span, near))

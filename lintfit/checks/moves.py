@@ -1,0 +1,52 @@
+"""Fixes that put a key under another name or into the section that has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lintfit.checks.trees import assigned, dotted, renamed
+from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
+from lintfit.findings import Applicability, Fix
+from lintfit.schemas import UnknownKey, load, section_at
+from lintfit.suggest import is_typo
+
+_ZERO = "zero_optimization"
+
+
+def place_name(home: KeyPath) -> str:
+    """A section in the words of a message."""
+    return f'"{dotted(home)}"' if home else "the top level"
+
+
+def rename(document: DataDocument, mapping: Node, entry: Entry, name: str) -> Fix | None:
+    """Correct a slip of the pen; None where the words are too short to be sure, or where the key is there already.
+
+    Unsafe, because the run then does what the key says.
+    """
+    if mapping.entry(name) is not None or not is_typo(entry.key, name):
+        return None
+    return Fix(f'rename it to "{name}"', Applicability.UNSAFE, renamed(document, entry.key_span, name))
+
+
+def moved(document: DataDocument, root: Node, unknown: UnknownKey) -> Fix | None:
+    """Move a key of a DeepSpeed JSON into the section that has it; None where that one holds it already.
+
+    Safe where the library stops at the key as it stands, and for ZeRO's own keys, which decide where the states lie and
+    not what is learned. Unsafe for anything else, which would begin to act.
+    """
+    if unknown.home is None:
+        return None
+    target: KeyPath = (*unknown.home, unknown.entry.key)
+    parent = root.get(*unknown.home) if unknown.home else root
+    if root.get(*target) is not None or (parent is not None and parent.shape != "mapping"):
+        return None
+    from lintfit.sources.data_writer import REMOVE
+
+    changes: dict[KeyPath, Any] = {unknown.path: REMOVE, target: unknown.entry.value.plain()}
+    applicability = Applicability.SAFE if unknown.forbidden or _harmless(target) else Applicability.UNSAFE
+    return assigned(document, f"move it to {place_name(unknown.home)}", applicability, changes)
+
+
+def _harmless(target: KeyPath) -> bool:
+    schema = section_at(load("deepspeed"), *(str(step) for step in target))
+    return target[0] == _ZERO and not schema.get("x-changes-results", False)
