@@ -74,6 +74,7 @@ def test_report(name: str) -> None:
     outcome = lintfit("check", f"examples/{name}", cwd=ROOT)
     expected = REPORTS / f"{name}.txt"
     if os.environ.get("LINTFIT_UPDATE"):
+        expected.parent.mkdir(exist_ok=True)
         expected.write_text(outcome.out)
     assert outcome.err == ""
     assert outcome.status == 1
