@@ -1,0 +1,111 @@
+"""Where the bytes of an estimate come from: every component as a sum of products with the numbers in them.
+
+The terms are worked out a second time from the same sizes as the estimate, moment by moment, and settled against it:
+what they do not account for is a term of its own, so that they always add up to the component.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.memory.explain import beside, running, unsharded
+from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
+from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
+from lintfit.memory.spec import Spec
+from lintfit.memory.states import States, states
+from lintfit.memory.zero_config import zero_config
+
+__all__ = ["OTHER", "ROUNDING", "Explained", "Term", "at", "elsewhere", "explain", "host"]
+
+_STATES = {
+    "model loaded": "load",
+    "engine initialized": "initialize",
+    "loss, forward": "forward",
+    "loss, backward": "backward_start",
+    "head, backward": "first_gradient",
+    "end of backward": "backward_end",
+    "optimizer step": "step",
+    "evaluation": "evaluate",
+    "generation": "evaluate",
+    "checkpoint saved": "save",
+}
+"""Which of the states' moments stands behind each moment of a step; a layer's backward is ``first_gradient``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One component at one moment: the terms add up to ``size`` bytes."""
+
+    moment: Moment
+    component: str
+    terms: tuple[Term, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(item.size for item in self.terms)
+
+
+def explain(spec: Spec, estimate: Estimate) -> tuple[Explained, ...]:
+    """Every component at the peak, then those that are larger, or there at all, at another moment: at their largest."""
+    return (*at(spec, estimate, estimate.peak_moment), *elsewhere(spec, estimate))
+
+
+def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
+    """Every component that has bytes at a moment."""
+    held = states(spec)
+    found = [
+        *_of_states(spec, held, moment),
+        *running.terms(running.micro_batch(spec, held), moment),
+        *beside.reference_terms(spec),
+        *beside.framework_terms(spec, estimate, held),
+    ]
+    return tuple(
+        Explained(moment, name, tuple(settled(name, found, moment.components[name])))
+        for name in COMPONENTS
+        if moment.components.get(name)
+    )
+
+
+def elsewhere(spec: Spec, estimate: Estimate) -> tuple[Explained, ...]:
+    """Components that are larger at another moment than at the peak, each where it is largest."""
+    peak = estimate.peak_moment
+    found = []
+    for name in COMPONENTS:
+        largest = max(estimate.moments, key=lambda moment: moment.components.get(name, 0))
+        if largest.components.get(name, 0) > peak.components.get(name, 0):
+            found += [part for part in at(spec, estimate, largest) if part.component == name]
+    return tuple(found)
+
+
+def host(spec: Spec, estimate: Estimate) -> tuple[Term, ...]:
+    """The host memory of one node; the terms add up to ``estimate.host.peak``."""
+    return tuple(settled("host", beside.host_terms(spec, estimate, states(spec)), estimate.host.peak))
+
+
+def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
+    state = _STATES.get(moment.name, "first_gradient")
+    sizes: Components = getattr(held, state)
+    return nearest(_ways(spec, state), dict(sizes))
+
+
+def _ways(spec: Spec, state: str) -> list[list[Term]]:
+    """The ways in which the states at a moment may come about; the estimate took the largest."""
+    if spec.engine == "fsdp":
+        from lintfit.memory.explain import fsdp
+
+        return [fsdp.terms(spec, state)]
+    if spec.engine != "deepspeed":
+        return [unsharded.terms(spec, state)]
+    match zero_config(spec).stage:
+        case 0:
+            from lintfit.memory.explain import zero12
+
+            return zero12.stage_0(spec, state)
+        case 1 | 2:
+            from lintfit.memory.explain import zero12
+
+            return zero12.stages_1_2(spec, state)
+        case _:
+            from lintfit.memory.explain import zero3
+
+            return zero3.terms(spec, state)

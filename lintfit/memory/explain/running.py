@@ -1,0 +1,282 @@
+"""Terms of what a micro-batch adds to the states: activations, logits, temporaries of the passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import family
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import ACTIVATION, Live, Storage
+from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.moments import _worst_layer
+from lintfit.memory.parameters import model_dtype
+from lintfit.memory.result import Moment
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.states import States
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, batch_of, local, record, scored
+
+TAPE = "docs/memory.md, Activations"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One micro-batch of a run: what was recorded, and how many tokens and scored tokens a rank has."""
+
+    spec: Spec
+    states: States
+    step: Step
+    facts: ModelFacts
+    batch: int
+    seq: int
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.seq
+
+    @property
+    def scored(self) -> int:
+        return self.batch * scored(self.spec, self.seq)
+
+
+def micro_batch(spec: Spec, states: States) -> Pass:
+    """The micro-batch of a run."""
+    facts = local(spec.facts, spec.tensor_parallel)
+    seq = -(-spec.seq_len // spec.sequence_parallel)
+    return Pass(spec, states, record(spec, states), facts, batch_of(spec), seq)
+
+
+def terms(run: Pass, moment: Moment) -> list[Term]:
+    """What stands beside the states at a moment of the passes; nothing at load, initialization, step and save."""
+    step = run.step
+    match moment.name:
+        case "loss, forward":
+            tail = step.head
+            return [
+                *_kept(run, len(step.layers)),
+                *_fixed(run, masks=True),
+                *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
+                *_casts(run),
+            ]
+        case "loss, backward":
+            return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
+        case "head, backward":
+            return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.head, "the head's backward")]
+        case "end of backward":
+            return [*_inputs(run), *_embedding(run)]
+        case "evaluation":
+            return _evaluation(run)
+        case "generation":
+            return _generation(run)
+    return _layer(run) if moment.name.startswith("layer ") else []
+
+
+def _per_token(run: Pass, size: int) -> tuple[Factor, Factor]:
+    return (size / run.tokens, "bytes a token"), (run.tokens, "tokens")
+
+
+def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
+    """What the first ``count`` layers keep until their backward, layers that keep the same together."""
+    groups: dict[tuple[Live, bool], int] = {}
+    first: dict[tuple[Live, bool], int] = {}
+    for index in range(count):
+        key = (run.step.kept(index), run.step.checkpointed[index])
+        groups[key] = groups.get(key, 0) + 1
+        first.setdefault(key, index)
+    found = []
+    for (live, checkpointed), number in groups.items():
+        number *= copies
+        what = "layer inputs, kept by gradient checkpointing" if checkpointed else ""
+        what = what or f"saved for the backward: {ingredients(run, first[(live, checkpointed)])}"
+        factors: tuple[Factor, ...] = ((number, "layers"), *_per_token(run, live.activations))
+        found.append(term("activations", what, number * live.activations, *factors, source=TAPE))
+        if live.casts:
+            what = "half-precision copies of the weights that the graph keeps (autocast)"
+            factors = ((number, "layers"), (live.casts, "bytes"))
+            found.append(term("temporaries", what, number * live.casts, *factors, source="torch autocast_mode.cpp"))
+        if live.logits:
+            found.append(term("logits", "kept by the layers", number * live.logits))
+    return found
+
+
+def ingredients(run: Pass, index: int) -> str:
+    """What one layer saves, as multiples of the model's widths in bytes a token: ``8 × 8,192 (hidden, 2 bytes)``."""
+    step = run.step
+    t = Layer(run.facts, step.recipe, run.batch, run.seq, watched=False)
+    x = t.new(t.tokens * run.facts.hidden, step.recipe.weights, True)
+    family(run.facts)(t, x, index)
+    seen: dict[int, Storage] = {}
+    for node in t.nodes:
+        for storage in node.saved:
+            if not storage.external and storage.kind == ACTIVATION:
+                seen.setdefault(id(storage), storage)
+    counts: dict[int, int] = {}
+    for storage in seen.values():
+        each = round(storage.size / run.tokens)
+        counts[each] = counts.get(each, 0) + 1
+    names = _widths(run)
+    parts = []
+    for each in sorted(counts, reverse=True):
+        name = names.get(each)
+        parts.append(f"{counts[each]} × {each:,}" + (f" ({name})" if name else ""))
+    return " + ".join(parts) + " bytes a token in a layer"
+
+
+def _widths(run: Pass) -> dict[int, str]:
+    """Names of the sizes that a layer's tensors have, in bytes a token."""
+    facts = run.facts
+    attention, keys = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
+    found: dict[int, str] = {}
+    widths = (
+        (facts.hidden, "hidden"),
+        (facts.intermediate, "MLP"),
+        (attention, "heads"),
+        (keys, "key-value heads"),
+        (facts.heads * run.seq, "attention matrix"),
+    )
+    for width, name in widths:
+        for item, dtype in ((2, "16 bit"), (4, "fp32"), (1, "mask")):
+            found.setdefault(width * item, f"{name}, {dtype}")
+    found.setdefault(4, "fp32 statistic")
+    found.setdefault(4 * facts.heads, "logsumexp")
+    return found
+
+
+def _inputs(run: Pass) -> list[Term]:
+    factors = ((INDEX, "bytes"), (run.tokens, "token ids"))
+    return [term("activations", "the batch", run.step.inputs, *factors)]
+
+
+def _fixed(run: Pass, *, masks: bool) -> list[Term]:
+    step = run.step
+    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens)
+    factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
+    found = [
+        *_inputs(run),
+        term("activations", "cos and sin of the rotary embedding", step.front - dropout),
+        term("activations", "mask of the dropout behind the embeddings", dropout, *factors),
+    ]
+    if masks:
+        found.append(term("activations", "attention mask", step.masks, source="transformers masking_utils.py"))
+    return found
+
+
+def _below(run: Pass) -> list[Term]:
+    """What lives throughout the backward; further micro-batches in flight in a pipeline."""
+    step = run.step
+    found = _fixed(run, masks=any(step.checkpointed))
+    if step.in_flight > 1:
+        for item in _kept(run, len(step.layers), copies=step.in_flight - 1):
+            what = f"{step.in_flight - 1} further micro-batches in the pipeline: {item.what}"
+            found.append(Term(item.component, what, item.size, item.factors, item.over, item.source))
+    return found
+
+
+def _head(run: Pass, live: Live, where: str, forward: bool = False) -> list[Term]:
+    """The final norm, the head and the loss at one point."""
+    found = [term("activations", f"final norm and input of the head at {where}", live.activations, source=TAPE)]
+    vocabulary = -(-run.facts.vocab // run.step.recipe.tensor_parallel)
+    entries = run.scored * vocabulary
+    factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
+    copies = "copies of the logits and their log-softmax" if run.spec.loss == "full" else "logits"
+    source = "transformers loss/loss_utils.py" if run.spec.loss == "full" else ""
+    found.append(term("logits", f"{copies} at {where}", live.logits, *factors, source=source))
+    if live.casts and not forward:
+        found.append(term("temporaries", "half-precision copy of the head (autocast)", live.casts))
+    found.append(term("temporaries", f"gradients and scratch at {where}", live.temporaries))
+    found.append(term("gradients", f"parameter gradients made at {where}", live.gradients))
+    return found
+
+
+def _casts(run: Pass) -> list[Term]:
+    """Autocast's cache, as far as the graph does not keep the same copies."""
+    step = run.step
+    kept = sum(step.kept(index).casts for index in range(len(step.layers)))
+    saved = step.head.saved.casts
+    found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved else []
+    cache = step.copies - kept - saved
+    if cache > 0:
+        what = "half-precision copies of trained fp32 weights until autocast ends"
+        factors = ((2, "bytes"), (cache / 2, "weights"))
+        found.append(term("temporaries", what, cache, *factors, source="torch autocast_mode.cpp cached_cast"))
+    return found
+
+
+def _layer(run: Pass) -> list[Term]:
+    """The layer at whose backward most is alive."""
+    step = run.step
+    saved = [step.kept(index) for index in range(len(step.layers))]
+    below = Live(*map(sum, zip(*saved, strict=True)))
+    worst = _worst_layer(step, saved, below, Live())
+    if worst is None:
+        return []
+    index = worst[0]
+    layer, number = step.layers[index], f"layer {worst[0]}"
+    done = step.layers[index + 1 :]
+    found = [*_kept(run, index), *_below(run)]
+    if step.checkpointed[index]:
+        copies = 2 if step.offloaded else 1
+        factors = ((copies, "inputs"), *_per_token(run, layer.input))
+        what = f"the input of {number}" + (" and of the next, fetched ahead" if copies > 1 else "")
+        found.append(term("activations", what, copies * layer.input, *factors))
+    how = "recomputed and saved" if step.checkpointed[index] else "saved"
+    what = f"{how} tensors of {number} at the worst point of its backward: {ingredients(run, index)}"
+    peak = layer.peak
+    found.append(term("activations", what, peak.activations, *_per_token(run, peak.activations), source=TAPE))
+    found.append(term("logits", f"in {number}", peak.logits))
+    found.append(term("temporaries", f"half-precision copies of the weights of {number} (autocast)", peak.casts))
+    what = f"gradients on their way through {number} and its kernels' scratch"
+    found.append(term("temporaries", what, peak.temporaries, *_per_token(run, peak.temporaries), source=TAPE))
+    share = int(step.kept_share * (step.head.weights + sum(part.weights for part in done)))
+    what = f"gradients of the head and of {len(done)} layers whose backward is done"
+    if step.kept_share != 1:
+        what += f" ({step.kept_share:.2f} of each stays on the rank)"
+    found.append(term("gradients", what, share))
+    found.append(term("gradients", f"gradients of {number}", peak.gradients))
+    if step.retained:
+        held = sum(part.input for part in done)
+        what = "inputs and their gradients that FSDP 1's hooks hold (frozen layers, reentrant checkpointing)"
+        source = "torch/distributed/fsdp/_runtime_utils.py _register_post_backward_reshard_only_hook"
+        for component in ("activations", "temporaries"):
+            found.append(term(component, what, held, source=source))
+    return found
+
+
+def _embedding(run: Pass) -> list[Term]:
+    step = run.step
+    waiting = run.states.backward_end.get("temporaries", 0) if step.out_of_place else 0
+    size = max(0, step.embedding_scratch - waiting // 2)
+    what = "the embedding's incoming gradient, and fp32 rows above 3072 tokens"
+    return [term("temporaries", what, size, source="torch aten/src/ATen/native/cuda/Embedding.cu")]
+
+
+def _evaluation(run: Pass) -> list[Term]:
+    step, tail = run.step, run.step.head
+    working = step.layers[0].peak.activations // 2 if step.layers else 0
+    what = "one layer's tensors (half of what its backward needs at worst)"
+    copies = "half-precision copies of the weights (autocast)"
+    return [
+        *_inputs(run),
+        term("activations", what, working),
+        *_head(run, Live(0, tail.saved.logits + tail.forward.logits), "the loss"),
+        term("temporaries", copies, step.copies, source="torch autocast_mode.cpp cached_cast"),
+    ]
+
+
+def _generation(run: Pass) -> list[Term]:
+    spec, facts = run.spec, run.spec.facts
+    generation = spec.generation
+    if generation is None:
+        return []
+    item = DTYPE_BYTES[model_dtype(spec)]
+    found = []
+    if generation.gather_weights:
+        factors = ((item, "bytes"), (facts.parameters, "parameters"))
+        what = "all weights gathered to generate"
+        found.append(term("communication_buffers", what, item * facts.parameters, *factors))
+    if not generation.vllm_gpu_memory_utilization:
+        numbers = (2, facts.layers, facts.kv_heads, facts.head_dim, item, spec.micro_batch_size * spec.seq_len)
+        units = ("keys and values", "layers", "key-value heads", "head size", "bytes", "tokens")
+        size = 2 * facts.layers * facts.kv_heads * facts.head_dim * item * spec.micro_batch_size * spec.seq_len
+        found.append(term("activations", "the key-value cache", size, *zip(numbers, units, strict=True)))
+    return found

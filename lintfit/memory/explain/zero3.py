@@ -1,0 +1,225 @@
+"""Terms of ZeRO-3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.memory import zero3
+from lintfit.memory.explain import flat, tensors
+from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.explain.unsharded import load, tied
+from lintfit.memory.optimizers import Optimizer, flat_step_temporaries, optimizer
+from lintfit.memory.parameters import Inventory, inventory
+from lintfit.memory.spec import Spec
+from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
+
+SOURCE = "DeepSpeed stage3.py"
+INIT = "DeepSpeed partition_parameters.py"
+COORDINATOR = "DeepSpeed partitioned_param_coordinator.py"
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    spec: Spec
+    config: ZeroConfig
+    held: Inventory
+    name: str
+    entry: Optimizer
+    size: zero3._Sizes
+
+    @property
+    def ranks(self) -> Factor:
+        return self.size.ranks, "ranks"
+
+    @property
+    def left(self) -> float:
+        """The share of masters and states that stays on the GPU."""
+        return 1.0 if not self.config.offload_optimizer else 1.0 - self.config.offload_ratio
+
+
+def terms(spec: Spec, state: str) -> list[list[Term]]:
+    """Stage 3: for each moment the ways in which its largest point may come about."""
+    config, held, name = zero_config(spec), inventory(spec), optimizer_name(spec)
+    entry, _ = optimizer(name)
+    case = _Case(spec, config, held, name, entry, zero3._sizes(spec, config, held, entry))
+    if state == "load":
+        return [_load(case)]
+    if state == "initialize":
+        return _initialize(case)
+    steady = [*_parameters(case), *_states(case), *_gradients(case), *_bucket(case)]
+    if state == "save":
+        return [[*steady, *_gather(case)]]
+    if state == "step":
+        return [[*steady, *way] for way in _step(case)]
+    fetched = zero3._Fetch.of(spec, config, held, case.size)
+    if state in ("forward", "backward_start", "evaluate"):
+        return [[*steady, *_secondary(case), *_turn(case, fetched.turn)]]
+    inside = [*steady, *_secondary(case), *_layer(case, fetched.layer)]
+    return [[*inside, *(_end(case) if state == "backward_end" else [])]]
+
+
+def _shards(case: _Case) -> list[Term]:
+    size, source = case.size, f"{INIT}: shards"
+    factors = ((size.itemsize, "bytes"), (case.held.trainable, flat.TRAINED))
+    frozen = [weight for weight in case.held.weights if not weight.trainable]
+    trained = term("parameters", "trained weights", size.shards, *factors, over=case.ranks, source=source)
+    return [trained, *tensors.parameters(frozen, over=case.ranks, source=source)]
+
+
+def _parameters(case: _Case) -> list[Term]:
+    found = [] if case.config.offload_param else _shards(case)
+    threshold = case.config.persistence_threshold
+    what = f"whole copies of tensors of up to {threshold:,} elements (stage3_param_persistence_threshold)"
+    source = "DeepSpeed parameter_offload.py mark_persistent_parameters"
+    return [*found, term("parameters", what, case.size.persistent, source=source)]
+
+
+def _states(case: _Case) -> list[Term]:
+    size, trained, left = case.size, case.held.trainable, case.left
+    if not left:
+        return []
+    factors: list[Factor] = [(4, "bytes"), (trained, flat.TRAINED)]
+    if left != 1:
+        factors.append((left, "of it on the GPU (offload_optimizer.ratio)"))
+    return [
+        term("master_weights", "fp32 masters", int(left * size.masters), *factors, over=case.ranks, source=SOURCE),
+        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, left),
+    ]
+
+
+def _gradients(case: _Case) -> list[Term]:
+    size, trained = case.size, case.held.trainable
+    if case.config.offload_optimizer:
+        factors: tuple[Factor, ...] = ((4, "bytes"), (trained, flat.TRAINED), (case.left, "of it on the GPU"))
+        what, total = "fp32 gradients of the sub-groups that stay", int(case.left * 4 * size.shard)
+    else:
+        accumulator = size.gradient_flat // max(1, size.shard)
+        factors = ((accumulator, "bytes"), (trained, flat.TRAINED))
+        what, total = "the flat gradient partition, there from initialisation on", size.gradient_flat
+    return [term("gradients", what, total, *factors, over=case.ranks, source=SOURCE)]
+
+
+def _bucket(case: _Case) -> list[Term]:
+    factors = ((case.size.itemsize, "bytes"), (case.config.reduce_bucket, "elements (reduce_bucket_size)"))
+    return [term("communication_buffers", "the bucket of gradients", case.size.ipg, *factors, source=SOURCE)]
+
+
+def _secondary(case: _Case) -> list[Term]:
+    if not case.size.secondary:
+        return []
+    numel = case.held.trainable + case.held.frozen
+    factors = ((case.size.itemsize, "bytes"), (numel, "parameters"))
+    over = (case.config.hpz, "ranks of a node (zero_hpz_partition_size)")
+    what = "ZeRO++'s second shard in the node"
+    return [term("communication_buffers", what, case.size.secondary, *factors, over=over, source=INIT)]
+
+
+def _turn(case: _Case, size: int) -> list[Term]:
+    item = case.size.itemsize
+    passes = 3 if case.spec.gradient_checkpointing else 2
+    elements = case.config.max_reuse_distance
+    if size == item * elements // passes and size:
+        factors: tuple[Factor, ...] = ((item, "bytes"), (elements, "elements (stage3_max_reuse_distance)"))
+        over = (passes, "visits of a layer")
+        what = "parameters still gathered where forward turns into backward"
+        return [term("communication_buffers", what, size, *factors, over=over, source=COORDINATOR)]
+    what = "everything that is gathered, or the head, where forward turns into backward"
+    factors = ((item, "bytes"), (size / item, "gathered parameters"))
+    return [term("communication_buffers", what, size, *factors, source=COORDINATOR)]
+
+
+def _layer(case: _Case, size: int) -> list[Term]:
+    """The gathered layer (or the head) and what is fetched ahead, which is there twice."""
+    gathers = [w for w in case.held.weights if w.numel > case.config.persistence_threshold]
+    layer = int(sum(weight.storage * weight.per_layer for weight in gathers))
+    head = max((weight.storage for weight in gathers if weight.role in ("lm_head", "embedding")), default=0)
+    everything = sum(weight.storage * weight.copies for weight in gathers)
+    gathered = min(size, everything, max(layer, head))
+    what = "one gathered layer" if layer >= head else "the gathered head"
+    item = case.size.itemsize
+    found = [
+        term(
+            "communication_buffers",
+            what,
+            gathered,
+            (item, "bytes"),
+            (gathered / item, "parameters"),
+            source=COORDINATOR,
+        )
+    ]
+    ahead = size - gathered
+    if ahead:
+        what = "layers fetched ahead (stage3_prefetch_bucket_size and the module that reaches it)"
+        factors = ((2, "flat buffer and parameters"), (item, "bytes"), (ahead / 2 / item, "parameters"))
+        found.append(term("communication_buffers", what, ahead, *factors, source=COORDINATOR))
+    return found
+
+
+def _end(case: _Case) -> list[Term]:
+    size, config, item = case.size, case.config, case.size.itemsize
+    flush = item * min(config.reduce_bucket, case.held.trainable) if size.ranks > 1 else 0
+    whole = item * size.largest_trainable
+    found = [
+        term("temporaries", "the last gradient", whole, (item, "bytes"), (size.largest_trainable, "elements")),
+        *tied(case.spec, case.held),
+    ]
+    oversized = size.ranks > 1 and size.largest_trainable > config.reduce_bucket
+    reduced = max(flush, whole if oversized else 0)
+    if reduced:
+        factors = ((item, "bytes"), (reduced // item, "elements"))
+        what = "gradients being reduced and scattered"
+        found.append(term("communication_buffers", what, reduced, *factors, source=SOURCE))
+    return found
+
+
+def _step(case: _Case) -> list[list[Term]]:
+    size = case.size
+    if case.config.offload_optimizer:
+        return [[]]
+    group = (size.sub_group, "elements of the largest sub-group (sub_group_size)")
+    accumulator = size.gradient_flat // max(1, size.shard)
+    own = term(
+        "temporaries", "its gradients flat", accumulator * size.sub_group, (accumulator, "bytes"), group, source=SOURCE
+    )
+    converted = term("temporaries", "and in fp32", 4 * size.sub_group, (4, "bytes"), group, source=SOURCE)
+    half = accumulator == 2
+    own_step: list[Term] = []
+    stepped = flat_step_temporaries(case.entry, size.sub_group)
+    if stepped:
+        each = (stepped / size.sub_group, "bytes")
+        own_step = [term("temporaries", f"{case.name}: the step's own copies", stepped, each, group)]
+    return [[own, *([converted] if half else [])], [converted if half else own, *own_step]]
+
+
+def _gather(case: _Case) -> list[Term]:
+    if not case.config.gather_on_save:
+        return []
+    factors = ((case.size.itemsize, "bytes"), (case.size.largest, "elements of the largest tensor"))
+    what = "one gathered tensor at a time (stage3_gather_16bit_weights_on_model_save)"
+    size = case.size.itemsize * case.size.largest
+    return [
+        term("temporaries", what, size, *factors, source="DeepSpeed engine.py _zero3_consolidated_16bit_state_dict")
+    ]
+
+
+def _load(case: _Case) -> list[Term]:
+    if case.spec.loaded_on_gpu:
+        return load(case.spec, case.held)
+    factors = ((case.size.itemsize, "bytes"), (case.size.largest, "elements of the largest tensor"))
+    whole = term(
+        "temporaries", "one whole tensor before it is sharded", case.size.itemsize * case.size.largest, *factors
+    )
+    return [*([] if case.config.offload_param else _shards(case)), whole]
+
+
+def _initialize(case: _Case) -> list[list[Term]]:
+    size = case.size
+    shards = [] if case.config.offload_param else _shards(case)
+    bucket = _bucket(case)
+    if case.config.offload_optimizer:
+        return [[*shards, *bucket]]
+    masters = flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE)
+    group = ((4, "bytes"), (size.sub_group, "elements of the largest sub-group (sub_group_size)"))
+    copy = term("temporaries", "a second fp32 copy of a sub-group", 4 * size.sub_group, *group, source=SOURCE)
+    zeros = term("temporaries", "zero gradients of a sub-group", 4 * size.sub_group, *group, source=SOURCE)
+    return [[*shards, masters, copy], [*shards, masters, *_gradients(case), *bucket, zeros]]
