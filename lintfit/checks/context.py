@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lintfit.documents.model import Document
@@ -62,8 +62,9 @@ class RunContext:
     def what_if(self, **changes: Any) -> Estimate | None:
         """The estimate of the same run with some fields of its spec changed; None where it is unknown."""
         from lintfit.memory import estimate
+        from lintfit.run.change import changed_spec
 
-        return estimate(replace(self.run.spec, **changes)) if self.run.spec else None
+        return estimate(changed_spec(self.run.spec, changes)) if self.run.spec else None
 
     def severity(self) -> Severity:
         """How bad a memory anti-pattern is in this run: it breaks the fit, costs something, or has room."""

@@ -6,17 +6,14 @@ their order follow what costs least in training semantics and speed first.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from lintfit.findings import Applicability
 from lintfit.memory.spec import Spec
-from lintfit.run.auto import filled
 from lintfit.run.model import Run
-from lintfit.sources.deepspeed import new_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,34 +79,6 @@ def candidates(run: Run) -> Iterator[Candidate]:
         if "optimizer" in changes and engine == "deepspeed":
             continue
         yield candidate
-
-
-def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
-    """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings."""
-    known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
-    if not _ZERO_FIELDS.isdisjoint(known):
-        after = replace(spec, **known)
-        known["deepspeed_config"] = _zero_config(after) if spec.engine == "deepspeed" else _new_config(after)
-    return replace(spec, **known, stated=spec.stated | known.keys())
-
-
-_SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
-_ZERO_FIELDS = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
-
-
-def _zero_config(spec: Spec) -> dict[str, Any]:
-    zero = dict(spec.deepspeed_config.get("zero_optimization") or {})
-    zero["stage"] = spec.zero_stage
-    for key in ("offload_optimizer", "offload_param"):
-        block = zero.get(key)
-        zero[key] = {**(block if isinstance(block, dict) else {}), "device": getattr(spec, key)}
-    return {**spec.deepspeed_config, "zero_optimization": zero}
-
-
-def _new_config(spec: Spec) -> dict[str, Any]:
-    """What DeepSpeed will see of the file that would be written for this spec."""
-    zero = {name: getattr(spec, name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
-    return filled(json.loads(new_config(zero)), spec.facts)
 
 
 def forces_float32(run: Run) -> bool:

@@ -16,11 +16,12 @@ from lintfit.documents.edits import apply
 from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit.carry import line_edits
-from lintfit.fit.space import candidates, changed_spec
+from lintfit.fit.space import candidates
 from lintfit.fit.speed import relative_step_time
 from lintfit.memory import estimate
 from lintfit.memory.result import Verdict
 from lintfit.results import RunResult
+from lintfit.run.change import changed_spec
 
 SCRIPT = """\
 import torch
