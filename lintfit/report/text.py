@@ -65,19 +65,26 @@ def _findings(findings: Sequence[Finding], run: RunResult | None, view: View) ->
     by_path = sorted(findings, key=lambda finding: shown_path(finding.place.document.path))
     blocks = []
     for _, group in groupby(by_path, key=lambda finding: shown_path(finding.place.document.path)):
-        ordered = sorted(group, key=lambda finding: (finding.place.span, -finding.severity))
-        blocks += [finding_lines(finding, view, run) for finding in ordered]
+        shown: Span | None = None
+        for finding in sorted(group, key=lambda finding: (finding.place.span, -finding.severity)):
+            blocks.append(
+                finding_lines(finding, view, run, framed=shown != finding.place.span or bool(finding.related))
+            )
+            shown = finding.place.span
     return blocks
 
 
-def finding_lines(finding: Finding, view: View, run: RunResult | None = None) -> list[Line]:
-    """One finding: header, places in code frames, help, the fix as a small diff, and a note where it is unsafe."""
+def finding_lines(finding: Finding, view: View, run: RunResult | None = None, framed: bool = True) -> list[Line]:
+    """One finding: header, places in code frames, help, the fix as a small diff, and a note where it is unsafe.
+
+    ``framed`` False shows the place without its code: the finding before it has just shown the same.
+    """
     severity = str(finding.severity)
     mark = " [*]" if fixable(finding, view.unsafe_fixes) else ""
     head: Line = [(finding.rule, "rule"), (f" {finding.code} ", ""), (severity, severity), (f"{mark}: ", "help")]
     lines = wrapped(head, finding.message, view.width, 4)
     gutter = gutter_width(_places(finding))
-    frames = _frames(finding, gutter, view)
+    frames = _frames(finding, gutter, view) if framed else [arrow(finding.place.document, finding.place.span, gutter)]
     advice = _advice(finding, gutter, view, run)
     if not advice and frames[-1] == rule_line(gutter):
         frames.pop()
