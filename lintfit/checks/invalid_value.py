@@ -1,0 +1,94 @@
+"""The rule invalid-value: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.trees import assigned
+from lintfit.checks.values import Found, found_in
+from lintfit.documents.model import Edit, Kind
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.settings import Place
+from lintfit.suggest import is_typo, nearest
+
+_BLOCKS = {
+    ("fp16",): "enabled",
+    ("bf16",): "enabled",
+    ("zero_optimization",): "stage",
+    ("zero_optimization", "offload_param"): "device",
+    ("zero_optimization", "offload_optimizer"): "device",
+    ("optimizer",): "type",
+    ("scheduler",): "type",
+}
+"""Sections that old files give as one value, and the key that holds that value today."""
+
+_STAGES = (0, 1, 2, 3)
+_DEVICES = ("none", "cpu", "nvme")
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    for found in found_in(context):
+        if not found.mistake.stringly and found.mistake.path != ("distributed_type",):
+            yield _report(found)
+
+
+def _report(found: Found) -> Report:
+    mistake = found.mistake
+    meant = _meant(found)
+    hint = f'; did you mean "{meant}"?' if meant is not None else ""
+    return Report(
+        Place(found.document, mistake.node.span),
+        f"{found.statement} is not allowed ({mistake.allowed}): {found.consequence}{hint}",
+        severity=found.severity,
+        fix=_block(found) or _quoted(found) or _spelling(found, meant),
+        help="" if hint else f"write {mistake.allowed}",
+    )
+
+
+def _meant(found: Found) -> str | None:
+    value = found.mistake.node.value
+    if not isinstance(value, str):
+        return None
+    return nearest(value, (one for one in found.mistake.schema.get("enum", ()) if isinstance(one, str)))
+
+
+def _spelling(found: Found, meant: str | None) -> Fix | None:
+    if meant is None or not is_typo(str(found.mistake.node.value), meant):
+        return None
+    return assigned(found.document, f'write "{meant}"', Applicability.UNSAFE, {found.mistake.path: meant})
+
+
+def _quoted(found: Found) -> Fix | None:
+    """Quote a word of YAML that PyYAML takes for a truth value (``no``) and that the key knows as a word."""
+    node, document = found.mistake.node, found.document
+    text = document.slice(node.span)
+    if document.kind is not Kind.YAML or not isinstance(node.value, bool):
+        return None
+    if text not in found.mistake.schema.get("enum", ()):
+        return None
+    edit = FileEdit(document.path, Edit(node.span, f"'{text}'"), document)
+    return Fix(f"write '{text}'", Applicability.SAFE, (edit,))
+
+
+def _block(found: Found) -> Fix | None:
+    """Write a section out that is one bare value; safe, because DeepSpeed stops at it as it stands."""
+    key = _BLOCKS.get(tuple(map(str, found.mistake.path)))
+    node = found.mistake.node
+    if found.dialect != "deepspeed" or key is None or node.shape != "scalar" or not _fits(key, node.value):
+        return None
+    written = {key: node.value}
+    text = str(written).replace("'", '"').replace("True", "true").replace("False", "false")
+    return assigned(found.document, f"write it as {text}", Applicability.SAFE, {found.mistake.path: written})
+
+
+def _fits(key: str, value: Any) -> bool:
+    match key:
+        case "enabled":
+            return isinstance(value, bool) or value == "auto"
+        case "stage":
+            return type(value) is int and value in _STAGES
+        case "device":
+            return value in _DEVICES
+    return isinstance(value, str)

@@ -1,0 +1,33 @@
+"""The rule stringly-typed-value: see its page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.values import Found, found_in
+from lintfit.documents.model import Edit, Kind
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.settings import Place
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    for found in found_in(context):
+        if found.mistake.stringly:
+            yield _report(found)
+
+
+def _report(found: Found) -> Report:
+    mistake = found.mistake
+    text = mistake.literal if mistake.literal is not None else json.dumps(str(mistake.node.value))
+    what = f"is a string; write {text}" if mistake.literal is not None else f"is not a string; write {text}"
+    if found.document.kind is Kind.YAML and mistake.literal is None:
+        text = f"'{mistake.node.value}'"
+    edit = FileEdit(found.document.path, Edit(mistake.node.span, text), found.document)
+    return Report(
+        Place(found.document, mistake.node.span),
+        f"{found.statement} {what} ({mistake.allowed}): {found.consequence}",
+        severity=found.severity,
+        fix=Fix(f"write {text}", Applicability.SAFE, (edit,)),
+    )

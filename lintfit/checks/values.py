@@ -1,0 +1,75 @@
+"""What the two rules about values share: the mistakes of a document and what its library makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lintfit.checks.context import FileContext
+from lintfit.checks.readers import installed
+from lintfit.checks.trees import data_of, dotted
+from lintfit.documents.model import DataDocument, Node
+from lintfit.findings import Severity
+from lintfit.schema_values import Mistake, mistakes, shown
+from lintfit.schemas import SchemaName, load
+
+_DIALECTS: tuple[SchemaName, ...] = ("deepspeed", "accelerate")
+_NAMES = {"deepspeed": "DeepSpeed", "accelerate": "accelerate"}
+_LONGEST = 60
+"""Characters of a value that a message shows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A mistake with its document and the library that reads it."""
+
+    document: DataDocument
+    root: Node
+    dialect: SchemaName
+    mistake: Mistake
+
+    @property
+    def library(self) -> str:
+        return _NAMES[self.dialect]
+
+    @property
+    def statement(self) -> str:
+        """``"zero_optimization.stage": 4``, a long value cut short."""
+        value = shown(self.mistake.node.plain())
+        return f'"{dotted(self.mistake.path)}": {value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"}'
+
+    @property
+    def severity(self) -> Severity:
+        return Severity.ERROR if self.mistake.refused and not self.tuned else Severity.WARNING
+
+    @property
+    def tuned(self) -> bool:
+        """Whether DeepSpeed's autotuner takes one of the values of a list before any run reads the file."""
+        enabled = self.root.get("autotuning", "enabled")
+        return self.mistake.node.shape == "sequence" and enabled is not None and enabled.value is True
+
+    @property
+    def consequence(self) -> str:
+        """What the library does with the value."""
+        if self.tuned:
+            return "only the autotuner takes a list; a run without it stops with a ValidationError"
+        if self.mistake.coerced:
+            return f"{self.library} reads it as meant, transformers and accelerate compare it as it stands"
+        if not self.mistake.refused:
+            return f"{self.library} takes it unchecked, and the run fails or goes wrong where it is used"
+        stops = "stops with a ValidationError" if self._model else "stops when it reads the file"
+        return f"{self.library} {stops}"
+
+    @property
+    def _model(self) -> bool:
+        return self.dialect == "deepspeed" and len(self.mistake.path) > 1 and not self.mistake.schema.get("x-checked")
+
+
+def found_in(context: FileContext) -> Iterator[Found]:
+    """The mistakes of a DeepSpeed JSON or an Accelerate YAML, in document order."""
+    for dialect in _DIALECTS:
+        data = data_of(context, dialect)
+        if data is not None:
+            document, root = data
+            for mistake in mistakes(root, load(dialect), installed(context.runs, dialect)):
+                yield Found(document, root, dialect, mistake)

@@ -1,0 +1,313 @@
+"""Whether the values of a document are those that its schema allows, with one short mistake for each that is not.
+
+:func:`valid` is a validator for the part of JSON Schema (draft 2020-12) that the schemas of this package use; it takes
+the place of the jsonschema package, which takes longer to import than a whole check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lintfit.documents.model import KeyPath, Node
+from lintfit.schemas import Key, Older, Schema, keys, newest, resolved
+
+KEYWORDS = frozenset(
+    {"type", "enum", "const", "anyOf", "allOf", "not", "if", "then", "else", "$ref"}
+    | {"properties", "patternProperties", "additionalProperties", "required", "items", "minItems", "maxItems"}
+    | {"minimum", "maximum", "exclusiveMinimum"}
+)
+"""What :func:`valid` knows; other keywords of the schemas are annotations."""
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_LAX_INTEGER = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*")
+_TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_LAX_TRUTH = {**_TRUTH, "t": True, "y": True, "1": True, "f": False, "n": False, "0": False}
+_PLACEHOLDER = re.compile(r"\$|\{\{|\{%|<[^>]+>|%\(|[A-Z][A-Z0-9_]{2,}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mistake:
+    """A value that its key's schema does not allow.
+
+    ``allowed`` says in words what it could be. ``literal`` is the text of the value that a string spells (``"8"``,
+    ``"true"``), None where it spells none. ``text``: a string is asked for and a number or a truth value is there.
+    ``refused``: the library stops when it reads the file; ``coerced``: it takes the value for the right one.
+    """
+
+    path: KeyPath
+    node: Node
+    schema: Schema
+    allowed: str
+    literal: str | None
+    text: bool
+    refused: bool
+    coerced: bool
+
+    @property
+    def stringly(self) -> bool:
+        """Whether only the quotes are wrong."""
+        return self.literal is not None or self.text
+
+
+def mistakes(root: Node, whole: Schema, older: Older = newest) -> Iterator[Mistake]:
+    """The values at and below ``root`` that the schema does not allow, in document order, each key by itself.
+
+    What stands below an unknown, a removed or a newer key is not judged, nor are placeholders of templates.
+    """
+    for key in keys(root, whole, older):
+        if key.schema is None or "x-removed-in" in key.schema or _too_new(key.schema, older):
+            continue
+        schema = resolved(key.schema, whole, key.entry.value)
+        node = key.entry.value
+        if _shallow(node, schema) or _accepted(key, schema, node) or _placeholder(node, schema):
+            continue
+        yield _mistake(key, schema, node, older)
+
+
+def valid(node: Node, schema: Schema | bool, whole: Schema) -> bool:
+    """Whether a node is valid against a schema, as the jsonschema package decides it."""
+    if isinstance(schema, bool):
+        return schema
+    if "$ref" in schema and not valid(node, resolved({"$ref": schema["$ref"]}, whole, node), whole):
+        return False
+    if not _scalar_valid(node, schema):
+        return False
+    if any(not valid(node, part, whole) for part in schema.get("allOf", ())):
+        return False
+    if "anyOf" in schema and not any(valid(node, part, whole) for part in schema["anyOf"]):
+        return False
+    if "not" in schema and valid(node, schema["not"], whole):
+        return False
+    if "if" in schema:
+        branch = "then" if valid(node, schema["if"], whole) else "else"
+        if not valid(node, schema.get(branch, True), whole):
+            return False
+    if node.shape == "mapping":
+        return _mapping_valid(node, schema, whole)
+    return node.shape != "sequence" or all(valid(one, schema.get("items", True), whole) for one in node.elements)
+
+
+def described(schema: Schema) -> str:
+    """What a schema allows, in words: ``a whole number above 0 or "auto"``."""
+    return _either(list(dict.fromkeys(_choices(schema))))
+
+
+def shown(value: object) -> str:
+    """A value as JSON writes it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _mapping_valid(node: Node, schema: Schema, whole: Schema) -> bool:
+    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    last = {entry.key: entry.value for entry in node.entries}
+    if any(name not in last for name in schema.get("required", ())):
+        return False
+    for name, value in last.items():
+        matching = [properties[name]] if name in properties else []
+        matching += [child for pattern, child in patterns.items() if re.search(pattern, name)]
+        if not matching and schema.get("additionalProperties") is False:
+            return False
+        if not all(valid(value, child, whole) for child in matching):
+            return False
+    return True
+
+
+def _scalar_valid(node: Node, schema: Schema) -> bool:
+    types = schema.get("type")
+    if types is not None and not any(_is(node, name) for name in ([types] if isinstance(types, str) else types)):
+        return False
+    if "enum" in schema and not any(_equal(node, one) for one in schema["enum"]):
+        return False
+    if "const" in schema and not _equal(node, schema["const"]):
+        return False
+    if node.shape == "sequence":
+        size = len(node.elements)
+        return bool(schema.get("minItems", 0) <= size <= schema.get("maxItems", size))
+    return not _is(node, "number") or _in_range(node.value, schema)
+
+
+def _in_range(value: Any, schema: Schema) -> bool:
+    return not (
+        ("minimum" in schema and not value >= schema["minimum"])
+        or ("maximum" in schema and not value <= schema["maximum"])
+        or ("exclusiveMinimum" in schema and not value > schema["exclusiveMinimum"])
+    )
+
+
+def _is(node: Node, name: str) -> bool:
+    value = node.value
+    if node.shape != "scalar":
+        return (node.shape, name) in (("mapping", "object"), ("sequence", "array"))
+    if name == "integer":
+        return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and _whole(value)))
+    if name == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return {"string": isinstance(value, str), "boolean": isinstance(value, bool), "null": value is None}.get(
+        name, False
+    )
+
+
+def _whole(value: float) -> bool:
+    return value.is_integer()
+
+
+def _equal(node: Node, value: object) -> bool:
+    """Equality as JSON Schema has it: 1 equals 1.0, but not true."""
+    if node.shape != "scalar":
+        return bool(node.plain() == value)
+    return node.value == value and isinstance(node.value, bool) == isinstance(value, bool)
+
+
+def _shallow(node: Node, schema: Schema) -> bool:
+    """Whether a value by itself is right: what is inside a section is judged key by key."""
+    if not _scalar_valid(node, schema):
+        return False
+    if "anyOf" in schema and not any(_shallow(node, part) for part in schema["anyOf"]):
+        return False
+    return node.shape != "sequence" or all(_shallow(one, schema.get("items", {})) for one in node.elements)
+
+
+def _too_new(schema: Schema, older: Older) -> bool:
+    since = schema.get("x-since")
+    return since is not None and bool(older(since))
+
+
+def _accepted(key: Key, schema: Schema, node: Node) -> bool:
+    """Values that the schema does not name and that the library takes for good."""
+    section = key.section.get("x-unknown-keys") == "refused" and len(key.path) > 1
+    if section and node.value == "auto":
+        return True  # DeepSpeed's own models drop the word; who else fills it is another rule's question.
+    words = {one.casefold() for one in schema.get("enum", ()) if isinstance(one, str)}
+    if isinstance(node.value, str) and schema.get("x-any-case") and node.value.casefold() in words:
+        return True
+    if schema.get("x-exported"):
+        return _literal(node, schema) is not None or node.value is None or isinstance(node.value, bool)
+    return type(node.value) is int and _coerced(node, schema)  # 0 and 1 for false and true
+
+
+def _placeholder(node: Node, schema: Schema) -> bool:
+    """Whether a template's placeholder stands there, to be filled before any library reads the file."""
+    if not isinstance(node.value, str):
+        return False
+    enum = any(isinstance(one, str) and one != "auto" for one in schema.get("enum", ()))
+    found = _PLACEHOLDER.match(node.value)
+    return found is not None and not (enum and found.group().isupper())
+
+
+def _mistake(key: Key, schema: Schema, node: Node, older: Older) -> Mistake:
+    model = key.section.get("x-unknown-keys") == "refused" and len(key.path) > 1
+    since = key.section.get("x-forbidden-since")
+    strict = model and not (since is not None and older(since))
+    coerced = strict and _coerced(node, schema)
+    checked = strict or bool(schema.get("x-checked")) or _is_section(schema)
+    bound = schema.get("x-range-since")
+    late = _is(node, "number") and (schema.get("x-range-unchecked") or (bound is not None and bool(older(bound))))
+    return Mistake(
+        path=key.path,
+        node=node,
+        schema=schema,
+        allowed=described(schema),
+        literal=_literal(node, schema),
+        text=_wants_text(node, schema),
+        refused=checked and not coerced and not late,
+        coerced=coerced,
+    )
+
+
+def _is_section(schema: Schema) -> bool:
+    types = schema.get("type", ())
+    return "object" in ([types] if isinstance(types, str) else types) and "x-exported" not in schema
+
+
+def _coerced(node: Node, schema: Schema) -> bool:
+    """Whether pydantic makes an allowed value of this one (its lax mode, as DeepSpeed uses it)."""
+    value = node.value
+    if node.shape != "scalar" or value is None:
+        return False
+    if isinstance(value, bool) and schema.get("x-no-boolean"):
+        return False
+    candidates: list[Any] = []
+    if isinstance(value, bool):
+        candidates.append(int(value))
+    if isinstance(value, (int, float)) and value in (0, 1):
+        candidates.append(bool(value))
+    if isinstance(value, str):
+        candidates += _lax_values(value)
+    return any(_shallow(replace(node, value=one), schema) for one in candidates)
+
+
+def _lax_values(text: str) -> Iterator[Any]:
+    if text.lower() in _LAX_TRUTH:
+        yield _LAX_TRUTH[text.lower()]
+    if _LAX_INTEGER.fullmatch(text):
+        yield int(float(text.replace("_", ""))) if "." in text else int(text.replace("_", ""))
+
+
+def _literal(node: Node, schema: Schema) -> str | None:
+    """The text of the number or truth value that a string spells, where that is what the key takes."""
+    if not isinstance(node.value, str):
+        return None
+    text = node.value.strip()
+    if text.lower() in _TRUTH:
+        value: Any = _TRUTH[text.lower()]
+        text = "true" if value else "false"
+    elif _NUMBER.fullmatch(text):
+        value = float(text) if not text.lstrip("-").isdigit() else int(text)
+    else:
+        return None
+    return text if _shallow(replace(node, value=value), schema) else None
+
+
+def _wants_text(node: Node, schema: Schema) -> bool:
+    value = node.value
+    if node.shape != "scalar" or value is None or isinstance(value, str):
+        return False
+    return _shallow(replace(node, value=str(value)), schema) and "enum" not in schema
+
+
+def _choices(schema: Schema) -> Iterator[str]:
+    if "enum" in schema:
+        folded: set[str] = set()
+        for one in schema["enum"]:
+            text = shown(one)
+            if text.casefold() not in folded:
+                yield text
+            folded.add(text.casefold())
+        return
+    if "const" in schema:
+        yield shown(schema["const"])
+        return
+    types = schema.get("type", ())
+    for name in [types] if isinstance(types, str) else types:
+        yield _kind(name, schema)
+    for part in schema.get("anyOf", ()):
+        yield from _choices(part)
+
+
+def _kind(name: str, schema: Schema) -> str:
+    bounds = ""
+    if name in ("integer", "number"):
+        if "exclusiveMinimum" in schema:
+            bounds = f" above {schema['exclusiveMinimum']}"
+        elif "minimum" in schema and "maximum" in schema:
+            bounds = f" from {schema['minimum']} to {schema['maximum']}"
+        elif "minimum" in schema:
+            bounds = f" of {schema['minimum']} or more"
+    words = {
+        "integer": "a whole number",
+        "number": "a number",
+        "boolean": "true or false",
+        "string": "a string",
+        "array": "a list",
+        "object": "a section",
+        "null": "null",
+    }
+    return words[name] + bounds
+
+
+def _either(choices: list[str]) -> str:
+    return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
