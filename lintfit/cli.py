@@ -217,48 +217,75 @@ _SPEC_FLAGS: Mapping[str, tuple[str, str]] = {
     "zero-stage": ("N", "0 to 3."),
     "offload-optimizer": ("DEVICE", "none, cpu or nvme."),
     "offload-param": ("DEVICE", "none, cpu or nvme."),
+    "deepspeed-config": ("FILE", "The rest of the DeepSpeed JSON: buckets and thresholds."),
+    "fsdp": ("STRATEGY", 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.'),
     "tensor-parallel": ("N", "Ranks that share each matrix."),
     "pipeline-parallel": ("N", "Ranks that share the layers."),
     "sequence-parallel": ("N", "Ranks that share a sequence."),
+    "expert-parallel": ("N", "Ranks that share the experts."),
     "weights-dtype": ("DTYPE", "As loaded: fp32, bf16 or fp16."),
     "mixed-precision": ("DTYPE", "The trainer's flag: no, bf16 or fp16."),
-    "method": ("NAME", "full or lora."),
+    "method": ("NAME", "full or lora (any --lora flag says lora)."),
     "lora-rank": ("N", "Rank of the adapters."),
+    "lora-targets": ("NAMES", "q_proj,v_proj,… or all-linear."),
+    "lora-modules-to-save": ("NAMES", "Modules that train whole beside the adapters."),
+    "lora-dtype": ("DTYPE", "Of the adapters: fp32, bf16 or fp16."),
+    "lora-dropout": ("SHARE", "0 and up."),
+    "use-dora": ("BOOL", "true or false."),
     "quantization": ("NAME", "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8."),
     "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
+    "optimizer-in-backward": ("BOOL", "true or false."),
     "micro-batch-size": ("N", "Sequences per card and step."),
     "gradient-accumulation-steps": ("N", "Micro-batches per step."),
     "gradient-checkpointing": ("BOOL", "true, false or selective."),
+    "use-reentrant": ("BOOL", "true or false."),
+    "activation-offload": ("BOOL", "true or false."),
     "attention": ("NAME", "eager, sdpa or flash_attention_2."),
+    "padded-batches": ("BOOL", "Whether a padding mask is passed."),
     "loss": ("NAME", "full, chunked or liger."),
+    "use-cache": ("BOOL", "true or false."),
+    "max-grad-norm": ("NORM", "Clipping's norm; 0 for none."),
+    "trainer": ("NAME", "causal-lm, dpo or grpo."),
+    "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
+    "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
 }
 
 
-@lintfit.command(short_help="The memory of each run, phase by phase.")
+_NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
+"""``--zero_stage`` is ``--zero-stage``: flags may be written as the spec's keys are."""
+
+
+@lintfit.command(short_help="The memory of each run, phase by phase.", context_settings=_NAMES_IN_SPECS)
 @click.argument("paths", nargs=-1)
 @click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
+@click.option("--explain", is_flag=True, help="Print every component's formula with the numbers in it.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @_flags({**_HARDWARE, **_SPEC_FLAGS})
 @_color_option
-def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, **flags: Any) -> int:
-    """The memory of each run of some files, of a JSON spec, or of a run described by flags."""
+def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, explain: bool, **flags: Any) -> int:
+    """The memory of each run of some files, of a JSON spec, or of a run described by flags.
+
+    Flags have the names of a spec's keys. Exit status: 0, or 2 for bad usage, a spec that cannot be estimated, or a
+    named file that is missing or unreadable.
+    """
     from lintfit import estimating
 
     plain = {name: flags[name.replace("-", "_")] for name in _SPEC_FLAGS if flags[name.replace("-", "_")] is not None}
     hardware = from_flags({name: flags[name.replace("-", "_")] for name in _HARDWARE}, isolated=flags["isolated"])
-    view = _view(flags, sys.stdout)
+    standard = "json" if spec is not None and not explain else "text"
+    shown = estimating.Shown(output_format or standard, explain, _view(flags, sys.stdout))
     if spec is not None:
         stated = [*(f"--{name}" for name in plain), *hardware.origins.values(), *paths]
         if stated:
             raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
-        done = estimating.of_specs(spec, output_format or "json", view)
+        done = estimating.of_specs(spec, shown)
     elif paths or not (plain or hardware.model or hardware.model_config):
         if plain:
             raise LintfitError(f"--{next(iter(plain))} describes a run; it cannot stand next to files")
-        done = estimating.of_paths([Path(path) for path in paths or (".",)], hardware, output_format or "text", view)
+        done = estimating.of_paths([Path(path) for path in paths or (".",)], hardware, shown)
     else:
-        done = estimating.of_flags(hardware, plain, output_format or "text", view)
+        done = estimating.of_flags(hardware, plain, shown)
     _print(done.text)
     for error in done.errors:
         click.echo(f"lintfit: {error}", err=True)

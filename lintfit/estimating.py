@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from lintfit import __version__
-from lintfit.config import Options
+from lintfit.config import Options, config_for
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.json import SCHEMA_VERSION, dumps, run_json
 from lintfit.specs import Estimated, estimate_mapping, read_specs
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How estimates are shown: ``text`` or ``json``, with or without their formulas."""
+
+    output_format: str
+    explain: bool
+    view: View
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,57 +35,107 @@ class Done:
     status: int = 0
 
 
-def of_specs(source: str, output_format: str, view: View) -> Done:
+def of_specs(source: str, shown: Shown) -> Done:
     """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place."""
     mappings, many = read_specs(source)
     results = [estimate_mapping(mapping) for mapping in mappings]
     bad = [(number, result) for number, result in enumerate(results, 1) if result.estimate is None]
     errors = tuple(f"spec {number}: {result.error}" if many else result.error for number, result in bad)
-    text = _json(results, many) if output_format == "json" else _text(results, view)
-    return Done(text, errors, 2 if bad else 0)
+    return Done(_rendered(results, many, shown), errors, 2 if bad else 0)
 
 
-def of_flags(hardware: Options, flags: Mapping[str, str], output_format: str, view: View) -> Done:
-    """A run that is described by flags alone."""
-    mapping = {name.replace("-", "_"): _value(text) for name, text in flags.items()}
-    result = estimate_mapping({**_hardware(hardware), **mapping})
+def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
+    """A run that is described by flags alone; the hardware may come from the config above the working directory."""
+    result = estimate_mapping({**_hardware(config_for(Path(), hardware)), **_mapping(flags)})
     if result.estimate is None:
         raise LintfitError(result.error)
-    return Done(_json([result], False) if output_format == "json" else _text([result], view))
+    return Done(_rendered([result], False, shown))
 
 
-def of_paths(paths: Sequence[Path], options: Options, output_format: str, view: View) -> Done:
+def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
     """The runs of some files."""
     from lintfit import engine
 
     loaded, runs = engine.load_runs(paths, options)
     status = 2 if loaded.errors else 0
-    if output_format == "json":
+    if shown.output_format == "json":
         contents = [run_json(run) for run in runs]
+        for content, run in zip(contents, runs, strict=True):
+            if shown.explain and run.estimate is not None and run.run.spec is not None:
+                from lintfit.report.explain import explanation_json
+
+                content["estimate"]["explanation"] = explanation_json(run.run.spec, run.estimate)
         text = dumps({"schema_version": SCHEMA_VERSION, "lintfit_version": __version__, "runs": contents})
         return Done(text, loaded.errors, status)
     from lintfit.report.estimate import render_runs
 
-    return Done(render_runs(runs, view) or "No runs found.\n", loaded.errors, status)
+    text = render_runs(runs, shown.view, shown.explain)
+    return Done(text or ("" if loaded.errors else "No runs found.\n"), loaded.errors, status)
 
 
-def _json(results: Sequence[Estimated], many: bool) -> str:
-    return dumps([result.to_json() for result in results] if many else results[0].to_json())
-
-
-def _text(results: Sequence[Estimated], view: View) -> str:
+def _rendered(results: Sequence[Estimated], many: bool, shown: Shown) -> str:
+    if shown.output_format == "json":
+        contents = [_content(result, shown.explain) for result in results]
+        return dumps(contents if many else contents[0])
     from lintfit.report.estimate import render_spec
 
-    shown = [render_spec(result.spec, result.estimate, view) for result in results if result.spec and result.estimate]
-    return "\n".join(shown)
+    return "\n".join(
+        render_spec(result.spec, result.estimate, shown.view, shown.explain)
+        for result in results
+        if result.spec and result.estimate
+    )
 
 
-def _value(text: str) -> Any:
-    """A flag's text as the JSON value that it looks like: ``2``, ``true``; anything else stays text."""
+def _content(result: Estimated, explain: bool) -> dict[str, Any]:
+    content = result.to_json()
+    if explain and result.spec and result.estimate:
+        from lintfit.report.explain import explanation_json
+
+        content["explanation"] = explanation_json(result.spec, result.estimate)
+    return content
+
+
+_LISTS = frozenset({"lora_targets", "lora_modules_to_save"})
+
+
+def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:
+    """Flags as keys of a spec. A LoRA flag says that the method is LoRA."""
+    mapping = {name.replace("-", "_"): _value(name.replace("-", "_"), text) for name, text in flags.items()}
+    if "method" not in mapping and any(name.startswith("lora_") for name in mapping):
+        mapping["method"] = "lora"
+    return mapping
+
+
+def _value(key: str, text: str) -> Any:
+    """A flag's text as the JSON value that the key of a spec takes."""
+    if key in _LISTS:
+        return text if text == "all-linear" else [name.strip() for name in text.split(",") if name.strip()]
+    if key == "deepspeed_config":
+        return _object(Path(text), "a DeepSpeed config is")
+    if key == "versions":
+        return _versions(text)
+    if key == "fsdp":
+        return _fsdp(text)
     try:
         return json.loads(text.lower())
     except ValueError:
         return text
+
+
+def _versions(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and version.strip() for name, _, version in pairs):
+        raise LintfitError(f"--versions {text}: expected name=version pairs such as transformers=4.48.1")
+    return {name.strip(): version.strip() for name, _, version in pairs}
+
+
+def _fsdp(text: str) -> Any:
+    if not text.lstrip().startswith("{"):
+        return {"strategy": text.upper()}
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise LintfitError(f"--fsdp {text}: not JSON: {error}") from None
 
 
 def _hardware(options: Options) -> dict[str, Any]:
@@ -92,19 +151,22 @@ def _hardware(options: Options) -> dict[str, Any]:
     if config is None and options.model and (Path(options.model) / "config.json").is_file():
         config = Path(options.model) / "config.json"
     if config is not None:
-        mapping["model_config"] = _model_config(config)
+        mapping["model_config"] = _object(config, "a model's config.json is")
     elif options.model:
         mapping["model"] = options.model
     return mapping
 
 
-def _model_config(path: Path) -> Any:
+def _object(path: Path, what: str) -> dict[str, Any]:
+    """The JSON object in a file. Raises LintfitError where there is none."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise LintfitError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except UnicodeDecodeError:
+        raise LintfitError(f"{shown_path(path)}: not UTF-8") from None
+    except (ValueError, RecursionError) as error:
         raise LintfitError(f"{shown_path(path)}: not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise LintfitError(f"{shown_path(path)}: expected a JSON object, as a model's config.json is")
+        raise LintfitError(f"{shown_path(path)}: expected a JSON object, as {what}")
     return content

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lintfit.memory.result import COMPONENTS, Estimate, Moment
 from lintfit.memory.spec import Spec
 from lintfit.report import Line, View
-from lintfit.report.bars import bar, gib
-from lintfit.report.runs import PHASE_WORDS, header, memory_lines
+from lintfit.report.bars import MARK, bar, gib, legend
+from lintfit.report.runs import PHASE_WORDS, flowed, header, memory_lines
 from lintfit.report.styled import show, wrapped
 from lintfit.results import RunResult
 from lintfit.run.model import Hardware, Run
 
 
-def render_runs(runs: tuple[RunResult, ...], view: View) -> str:
-    """The estimates of runs that were read from files."""
+def render_runs(runs: tuple[RunResult, ...], view: View, explain: bool = False) -> str:
+    """The estimates of runs that were read from files, with their formulas where asked for."""
     blocks = []
     for result in runs:
         if result.estimate is not None:
-            blocks.append([*header(result.run, view), *estimate_lines(result.estimate, view)])
+            formulas = _formulas(result.run.spec, result.estimate, view) if explain else []
+            blocks.append([*header(result.run, view), *estimate_lines(result.estimate, view), *formulas])
         else:
             missing = ", ".join(result.run.unknown) or "what the run is"
             lines = header(result.run, view)
@@ -25,11 +28,20 @@ def render_runs(runs: tuple[RunResult, ...], view: View) -> str:
     return _show(blocks, view)
 
 
-def render_spec(spec: Spec, estimate: Estimate, view: View) -> str:
-    """The estimate of one spec."""
+def render_spec(spec: Spec, estimate: Estimate, view: View, explain: bool = False) -> str:
+    """The estimate of one spec, with its formulas where asked for."""
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
     run = Run(id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec)
-    return _show([[*header(run, view)[1:], *estimate_lines(estimate, view)]], view)
+    formulas = _formulas(spec, estimate, view) if explain else []
+    return _show([[*header(run, view)[1:], *estimate_lines(estimate, view), *formulas]], view)
+
+
+def _formulas(spec: Spec | None, estimate: Estimate, view: View) -> list[Line]:
+    if spec is None:
+        return []
+    from lintfit.report.explain import explain_lines
+
+    return [[], *explain_lines(spec, estimate, view)]
 
 
 def estimate_lines(estimate: Estimate, view: View) -> list[Line]:
@@ -71,7 +83,19 @@ def _phases(estimate: Estimate, view: View) -> list[Line]:
         drawn = bar(moment.components, estimate.capacity_bytes, scale)
         label = f"  {PHASE_WORDS.get(phase, phase):<{wide}}  "
         lines.append([(label, ""), *drawn, (f" {gib(moment.total)} GiB", style)])
-    return lines
+    return [*lines, *_legend(best.values(), estimate.capacity_bytes, view)]
+
+
+def _legend(moments: Iterable[Moment], capacity: int | None, view: View) -> list[Line]:
+    """What the glyphs of all phases stand for, and where the card ends."""
+    largest: dict[str, int] = {}
+    for moment in moments:
+        for name, size in moment.components.items():
+            largest[name] = max(size, largest.get(name, 0))
+    entries: list[Line] = [[(glyph, name), (f" {name.replace('_', ' ')}", "")] for (glyph, name), _ in legend(largest)]
+    if capacity is not None:
+        entries.append([(MARK, "rule"), (f" {gib(capacity)} GiB, what torch sees of the card", "")])
+    return flowed(entries, view.width, "  ", "  ")
 
 
 def _show(blocks: list[list[Line]], view: View) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory import framework
 from lintfit.memory.components import total
-from lintfit.memory.explain.term import Term, amount, term
+from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.host import load_peak, pinned, ranks_per_node
 from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype
 from lintfit.memory.result import Estimate
@@ -66,7 +66,7 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
         return []
     if estimate.host.load_peak >= estimate.host.steady:
         return _load_terms(spec, estimate.host.load_peak)
-    ranks = (ranks_per_node(spec), "ranks of a node")
+    ranks = _ranks(ranks_per_node(spec))
     found = []
     for block in sorted(set(states.rank_host.locked), reverse=True):
         count = states.rank_host.locked.count(block)
@@ -74,12 +74,16 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
         if not locked:
             continue
         what = f"page-locked, a block of {amount(block)} rounded up to a power of two"
-        factors = ((count, "blocks"), (locked, "bytes"), ranks)
-        size = count * locked * ranks[0]
+        factors = ((count, "blocks"), (locked, "bytes"), *ranks)
+        size = count * locked * ranks_per_node(spec)
         found.append(term("host", what, size, *factors, source="torch CachingHostAllocator.h"))
     plain = states.rank_host.plain
-    found.append(term("host", "not page-locked", plain * ranks[0], (plain, "bytes"), ranks))
+    found.append(term("host", "not page-locked", plain * ranks_per_node(spec), (plain, "bytes"), *ranks))
     return found
+
+
+def _ranks(count: int) -> tuple[Factor, ...]:
+    return ((count, "ranks of a node"),) if count > 1 else ()
 
 
 def _load_terms(spec: Spec, size: int) -> list[Term]:
@@ -88,9 +92,9 @@ def _load_terms(spec: Spec, size: int) -> list[Term]:
         largest = inventory(spec).largest
         factors = ((largest, "elements of the largest tensor"), (DTYPE_BYTES[spec.weights_dtype], "bytes"))
         what = "one tensor at a time is read and quantised on the GPU"
-        return [term("host", what, size, *factors, (ranks, "ranks of a node"))]
+        return [term("host", what, size, *factors, *_ranks(ranks))]
     dtype = loaded_dtype(spec)
     copies = round(load_peak(spec, inventory(spec)) / (spec.facts.parameters * DTYPE_BYTES[dtype]))
     what = "every rank reads a full copy of the weights" if copies > 1 else "one full copy of the weights is read"
     factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (spec.facts.parameters, "parameters"))
-    return [term("host", what, size, *factors, (copies, "ranks of a node"), source="transformers from_pretrained")]
+    return [term("host", what, size, *factors, *_ranks(copies), source="transformers from_pretrained")]

@@ -137,6 +137,10 @@ def _widths(run: Pass) -> dict[int, str]:
     for width, name in widths:
         for item, dtype in ((2, "16 bit"), (4, "fp32"), (1, "mask")):
             found.setdefault(width * item, f"{name}, {dtype}")
+    if run.step.recipe.lora is not None:
+        lora = run.step.recipe.lora
+        found.setdefault(lora.rank * lora.item, "LoRA's rank")
+        found.setdefault(lora.rank * 2, "LoRA's rank, 16 bit")
     found.setdefault(4, "fp32 statistic")
     found.setdefault(4 * facts.heads, "logsumexp")
     return found
