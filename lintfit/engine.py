@@ -130,7 +130,7 @@ def _documents(loaded: Loaded) -> tuple[Document, ...]:
 def _source(document: Document, runs: Sequence[Run]) -> Source | None:
     """The document read as its dialect: as a run has read it, else from its content."""
     for run in runs:
-        for source in (run.deepspeed, run.accelerate, run.script, run.launch):
+        for source in (run.deepspeed, run.accelerate, run.script, run.recipe, run.launch):
             if source is not None and source.document is document:
                 return source
     if not isinstance(document, DataDocument) or document.root is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
 from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -20,7 +21,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
             f'"{setting.value}" is named here and was not found: what it says is missing from the estimate',
             help="check the path; it is looked for beside this file and above it",
         )
-    if run.missing or context.verdict is not Verdict.UNKNOWN or run.script is None or not run.script.facts.trains:
+    if run.missing or context.verdict is not Verdict.UNKNOWN or not _trains(run):
         return
     if run.unknown:
         yield Report(anchor(run), f"the memory of this run is not known without {' and '.join(run.unknown)}")
@@ -30,3 +31,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
             anchor(run),
             f"the memory of this run is not known: {named} cannot be told without running the script",
         )
+
+
+def _trains(run: Run) -> bool:
+    if run.launch is not None and run.launch.action is not None:
+        return True
+    return run.script is not None and run.script.facts.trains

@@ -73,11 +73,12 @@ def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
             yield _Fitting(candidate, changed, result, relative_step_time(spec, changed))
 
 
-def _rank(spec: Spec, candidate: Candidate, changed: Spec) -> tuple[int, bool, float, int]:
-    """Safety first, then what does not rest on an unknown host, then step time, then the number of changes."""
+def _rank(spec: Spec, candidate: Candidate, changed: Spec) -> tuple[int, bool, int, float, int]:
+    """Safety first, then what does not rest on an unknown host, what keeps the sequences, step time, few changes."""
     host_unknown = changed.host_memory_bytes is None and changed.offload_optimizer != "none"
     applicability = list(Applicability).index(candidate.applicability)
-    return applicability, host_unknown, relative_step_time(spec, changed), len(candidate.made)
+    cut = spec.seq_len - changed.seq_len
+    return applicability, host_unknown, cut, relative_step_time(spec, changed), len(candidate.made)
 
 
 def _suffices(result: Estimate) -> bool:
@@ -129,7 +130,8 @@ def _steps(run: Run, found: _Fitting, carried: Carried | None) -> Iterator[Step]
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
         in_config = name in ("engine", "zero_stage", "offload_optimizer", "offload_param")
-        path = places.get(via) or (places.get("deepspeed") if in_config else None) or run.origin.path
+        home = run.recipe.document.path if run.recipe is not None else run.origin.path
+        path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
         yield Step(name, before, after, path, _edits_of(edits, path))
 
 

@@ -90,7 +90,7 @@ def axes(run: Run) -> tuple[tuple[Option, ...], ...]:
     """The alternatives along each axis for this run, weakest first."""
     spec = run.spec
     assert spec is not None
-    return (
+    every: tuple[tuple[Option, ...], ...] = (
         _float32(run, spec),
         _precision(run, spec),
         _checkpointing(spec),
@@ -99,6 +99,11 @@ def axes(run: Run) -> tuple[tuple[Option, ...], ...]:
         _sharding(run, spec),
         _optimizer(spec),
     )
+    if run.recipe is None:
+        return every
+    adjustable = run.recipe.adjustable
+    every = (*every, _quantization(spec), _sequence(spec))
+    return tuple(tuple(option for option in axis if option.changes.keys() <= adjustable) for axis in every)
 
 
 def _float32(run: Run, spec: Spec) -> tuple[Option, ...]:
@@ -220,6 +225,27 @@ def _can_shard(run: Run, spec: Spec) -> bool:
         return True
     launcher = run.launch.launcher if run.launch is not None else None
     return launcher in ("torchrun", "deepspeed", "accelerate") or (launcher is None and spec.gpus > 1)
+
+
+def _quantization(spec: Spec) -> tuple[Option, ...]:
+    """A frozen base in four bits: it is not the same model any more, which only evaluation can judge."""
+    if spec.method != "lora" or spec.quantization is not None:
+        return (LEAVE,)
+    return (LEAVE, Option("nf4 weights", {"quantization": "nf4"}, Applicability.UNSAFE))
+
+
+SHORTEST = 256
+"""Tokens: no plan cuts sequences below this."""
+
+
+def _sequence(spec: Spec) -> tuple[Option, ...]:
+    """Half the tokens, a quarter, …: what is cut off is not trained on."""
+    lengths = []
+    length = spec.seq_len // 2
+    while length >= SHORTEST and "seq_len" in spec.stated:
+        lengths.append(length)
+        length //= 2
+    return (LEAVE, *(Option(f"{one} tokens", {"seq_len": one}, Applicability.UNSAFE) for one in lengths))
 
 
 def _optimizer(spec: Spec) -> tuple[Option, ...]:

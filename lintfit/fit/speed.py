@@ -26,6 +26,10 @@ _DEFAULT_TFLOPS = 150.0
 UTILISATION = 0.4
 """Share of peak FLOPS that fine-tuning reaches; the usual range is 0.3 to 0.5 (Narayanan et al. 2021, table 1)."""
 
+NF4_SLOWDOWN = 1.4
+"""Time with nf4 weights over that with bf16 weights: LoRA on one A10G takes 1.39 (Llama-2-7B), 1.44 (Mistral-7B) and
+1.37 (Gemma-2B) times as long in LitGPT's own table (``config_hub/finetune/README.md``, 0.5.13)."""
+
 _NVLINK = ("SXM", "H100", "H200", "H800", "B200", "GH200")
 NVLINK_BYTES_PER_S = 200e9
 """Bus bandwidth of a ring over NVLink 3 as nccl-tests reach it on eight A100."""
@@ -45,8 +49,8 @@ def step_seconds(spec: Spec) -> float:
 
 
 def relative_step_time(before: Spec, after: Spec) -> float:
-    """The ratio of the step times for the same number of samples."""
-    return round(step_seconds(after) / step_seconds(before), 2)
+    """The ratio of the step times for the same number of tokens."""
+    return round(step_seconds(after) / after.seq_len / (step_seconds(before) / before.seq_len), 2)
 
 
 def _compute(spec: Spec) -> float:
@@ -54,6 +58,8 @@ def _compute(spec: Spec) -> float:
     tflops = next((value for part, value in TFLOPS.items() if part in name), _DEFAULT_TFLOPS)
     if spec.mixed_precision == "no" and spec.weights_dtype == "fp32":
         tflops /= 4  # fp32 runs on the plain cores (or TF32) of the same cards
+    if spec.quantization is not None and spec.quantization.startswith("nf4"):
+        tflops /= NF4_SLOWDOWN
     recompute = 2 if spec.gradient_checkpointing else 0
     frozen = spec.facts.parameters - inventory(spec).trainable
     per_token = (6 + recompute) * spec.facts.parameters - 2 * max(0, frozen)

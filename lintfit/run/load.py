@@ -13,7 +13,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run
-from lintfit.run.resolve import Sources, first, resolve
+from lintfit.run.resolve import Sources, first, number_of_gpus, resolve
 from lintfit.run.spec import assemble, find_facts, find_hardware, with_checkpoint_dtype
 from lintfit.run.versions import versions_near
 from lintfit.settings import Setting
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launcher import Launch
+    from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
 
@@ -153,7 +154,9 @@ class _Builder:
     def run(self) -> Run:
         launch = self._launch() if self.origin.kind == "launch" else None
         self.sources = replace(self.sources, launch=launch)
-        if launch is not None or self.origin.kind == "script":
+        if launch is not None and launch.action is not None:
+            self.sources = replace(self.sources, recipe=self._recipe(launch))
+        elif launch is not None or self.origin.kind == "script":
             self.sources = replace(self.sources, script=self._script(launch))
         self.sources = replace(self.sources, accelerate=self._accelerate())
         self.sources = replace(self.sources, deepspeed=self._deepspeed())
@@ -173,6 +176,7 @@ class _Builder:
             hardware=hardware,
             launch=sources.launch,
             script=sources.script,
+            recipe=sources.recipe,
             deepspeed=sources.deepspeed,
             accelerate=sources.accelerate,
             facts=facts,
@@ -205,6 +209,18 @@ class _Builder:
         document = self._read(self.origin.path)
         launches = read_launches(document) if document is not None else ()
         return launches[self.origin.index] if self.origin.index < len(launches) else None
+
+    def _recipe(self, launch: Launch) -> Recipe | None:
+        from lintfit.sources.recipe import read_recipe
+
+        def open_file(name: str) -> Document | None:
+            path = self._find(name)
+            return self._read(path) if path is not None else None
+
+        recipe = read_recipe(launch, open_file, lambda own: number_of_gpus(self.sources, own))
+        if recipe is not None and recipe.missing is not None:
+            self.missing.append(recipe.missing)
+        return recipe
 
     def _script(self, launch: Launch | None) -> ScriptSource | None:
         from lintfit.documents.python_reader import PythonDocument

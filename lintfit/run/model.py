@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launcher import Launch
+    from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
 
@@ -58,6 +59,8 @@ class Run:
     hardware: Hardware
     launch: Launch | None = None
     script: ScriptSource | None = None
+    recipe: Recipe | None = None
+    """What a front end that has no script trains from."""
     deepspeed: DeepSpeedSource | None = None
     accelerate: AccelerateSource | None = None
     facts: ModelFacts | None = None

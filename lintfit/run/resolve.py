@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launcher import Launch
+    from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
 FROM_SCRIPT = (
@@ -41,12 +42,19 @@ class Sources:
     options: Options
     launch: Launch | None = None
     script: ScriptSource | None = None
+    recipe: Recipe | None = None
     deepspeed: DeepSpeedSource | None = None
     accelerate: AccelerateSource | None = None
 
     def said(self, dialect: str, name: str) -> Setting | None:
-        """What one of the documents says of a setting; ``launch``, ``script``, ``deepspeed`` or ``accelerate``."""
+        """What one of the documents says of a setting.
+
+        ``dialect`` is ``launch``, ``script``, ``recipe``, ``deepspeed`` or ``accelerate``. A recipe takes the place of
+        the script that its front end has no need of.
+        """
         source = getattr(self, dialect)
+        if source is None and dialect == "script":
+            source = self.recipe
         return source.settings.get(name) if source is not None else None
 
     def flag(self, name: str) -> Setting | None:
@@ -66,6 +74,8 @@ class Sources:
     @property
     def uses_trainer(self) -> bool:
         """Whether an HF Trainer (or a subclass such as TRL's) runs the loop and reads the DeepSpeed JSON."""
+        if self.recipe is not None:
+            return self.recipe.uses_trainer
         return self.script is not None and self.script.facts.training_arguments is not None
 
 
@@ -81,7 +91,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
     for name in FROM_SCRIPT:
         put(sources.said("script", name))
-    put(_gpus(sources))
+    put(number_of_gpus(sources, sources.said("recipe", "gpus")))
     put(_nodes(sources))
     put(first("gpu", sources.flag("gpu"), sources.said("launch", "gpu"), sources.config("gpu")))
     put(_engine(sources, settings))
@@ -122,9 +132,10 @@ def default(name: str, value: Any, whose: str) -> Setting:
     return Setting(name, value, Provenance.default(whose))
 
 
-def _gpus(sources: Sources) -> Setting | None:
+def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
+    """All processes of a run: lintfit's flag, else what the files say, else lintfit's config."""
     launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
-    stated = first("gpus", sources.flag("gpus"), launch, config)
+    stated = first("gpus", sources.flag("gpus"), recipe, launch, config)
     if stated is not None and stated.known:
         return stated
     configured = sources.config("gpus")
@@ -134,7 +145,8 @@ def _gpus(sources: Sources) -> Setting | None:
 
 
 def _nodes(sources: Sources) -> Setting | None:
-    stated = first("nodes", sources.flag("nodes"), sources.said("launch", "nodes"), sources.said("accelerate", "nodes"))
+    files = (sources.said(dialect, "nodes") for dialect in ("recipe", "launch", "accelerate"))
+    stated = first("nodes", sources.flag("nodes"), *files)
     if stated is not None and stated.known:
         return stated
     return sources.config("nodes") or stated

@@ -149,6 +149,9 @@ def assemble(
     None where the model is unknown. Settings that nobody states take the spec's defaults and are left out of
     ``stated``, so that the estimate lists them as assumptions.
     """
+    unread = _unread(sources)
+    if unread is not None:
+        return Assembled(None, (unread,), ())
     if facts is None:
         return Assembled(None, _missing_model(settings), ())
     values: dict[str, Any] = {}
@@ -180,6 +183,15 @@ def assemble(
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))
+
+
+def _unread(sources: Sources) -> str | None:
+    """What a launch trains from where lintfit has not read it: nothing can be said of its memory then."""
+    launch = sources.launch
+    if launch is None or launch.action is None or sources.recipe is not None:
+        return None
+    words = launch.invocation.program.text.rpartition("/")[2]
+    return f"the settings that `{words} {launch.action}` reads itself, which lintfit does not follow yet"
 
 
 def _missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:

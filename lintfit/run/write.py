@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.run.model import Run
 from lintfit.settings import AUTO
+
+if TYPE_CHECKING:
+    from lintfit.sources.recipe import Recipe
+    from lintfit.sources.script import ScriptSource
 
 
 def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
@@ -33,6 +37,7 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     Besides settings, ``name`` may be ``forced_float32`` (False takes the cast away) and ``deepspeed`` (a mapping with
     ``zero_stage``, ``offload_optimizer`` and ``offload_param``: a new DeepSpeed file, handed to the script).
     """
+    author = _author(run)
     match name:
         case "mixed_precision":
             return _write_precision(run, value)
@@ -43,13 +48,18 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "micro_batch_size" | "gradient_accumulation_steps":
             return _everywhere(run, name, value)
         case "loss":
-            return run.script.write("use_liger_kernel", True) if run.script is not None else None
+            return author.write("use_liger_kernel", True) if author is not None else None
         case "optimizer":
             if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
                 return None
-            return run.script.write("optimizer", value) if run.script is not None else None
+            return author.write("optimizer", value) if author is not None else None
         case _:
-            return run.script.write(name, value) if run.script is not None else None
+            return author.write(name, value) if author is not None else None
+
+
+def _author(run: Run) -> ScriptSource | Recipe | None:
+    """What states the settings that are nobody else's: the script with its flags, or the recipe in its place."""
+    return run.script if run.script is not None else run.recipe
 
 
 def _first_that_can(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
@@ -73,11 +83,13 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
                 return None
             edits.extend(written)
             states_it = True
-    if run.script is not None:
-        written = run.script.write(name, value)
-        if written is None and not (states_it and name not in run.script.settings):
+    author = _author(run)
+    if author is not None:
+        written = author.write(name, value)
+        if written is None and not (states_it and name not in author.settings):
             return None
         edits.extend(written or ())
+        states_it = True
     elif not states_it and run.deepspeed is not None:
         written = run.deepspeed.write(name, value)
         if written is None:
@@ -91,12 +103,13 @@ def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None
     if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
         return ()
     edits: list[FileEdit] = []
+    author = _author(run)
     if run.deepspeed is not None:
         block = run.deepspeed.settings.get(value)
         if block is not None and block.value is False:
-            edits.extend(run.deepspeed.write(value, AUTO if run.script is not None else True) or ())
-    if run.script is not None:
-        written = run.script.write(value, True)
+            edits.extend(run.deepspeed.write(value, AUTO if author is not None else True) or ())
+    if author is not None:
+        written = author.write(value, True)
         if written is None:
             return None
         edits.extend(written)
@@ -109,13 +122,14 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     """A DeepSpeed JSON beside the launch line's files, and the argument that names it."""
     from lintfit.sources.deepspeed import new_config
 
-    if run.script is None:
+    author = _author(run)
+    if author is None:
         return None
     stated = dict(zero)
     if run.spec is not None and run.spec.mixed_precision == "fp16":
         stated["fp16"] = AUTO
     path = _free_name(run.base, zero)
-    named = run.script.write("deepspeed", path.name)
+    named = author.write("deepspeed", path.name)
     if named is None:
         return None
     return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from lintfit.documents.shell_words import Word
+from lintfit.sources import front_ends
+from lintfit.sources.front_ends import FrontEnd
 
-Launcher = Literal["torchrun", "torch.distributed.launch", "deepspeed", "accelerate", "fabric", "python"]
+Launcher = Literal["torchrun", "torch.distributed.launch", "deepspeed", "accelerate", "fabric", "python"] | FrontEnd
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,7 @@ class Invocation:
 
     ``positional`` are the words between the script and its first flag. ``opaque`` says that among the launcher's own
     options are words that could not be expanded, so that any of its options may be set without being listed.
+    ``action`` is what a front end that trains from a recipe is asked for (``finetune_lora``); it has no script.
     """
 
     launcher: Launcher
@@ -56,6 +59,7 @@ class Invocation:
     positional: tuple[Word, ...] = ()
     opaque: bool = False
     prefix: tuple[Word, ...] = ()
+    action: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,8 @@ def take_apart(words: Sequence[Word]) -> Invocation | None:
     launcher, program, rest = start
     if launcher == "python":
         return _python(words, program, rest)
+    if front_ends.is_front_end(launcher):
+        return _front_end(launcher, words, program, rest)
     return _launched(launcher, words, program, rest)
 
 
@@ -157,6 +163,9 @@ def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
             return ("accelerate", index, index + 2) if following == "launch" else None
         if name == "fabric":
             return ("fabric", index, index + 2) if following in ("run", "run model") else None
+        front_end = front_ends.of_command(name)
+        if front_end is not None:
+            return front_end, index, index + 1
         if _PYTHON.fullmatch(name):
             return "python", index, index + 1
         if name.endswith(".py") and (wrapped or index == 0):
@@ -180,6 +189,9 @@ def _python(words: Sequence[Word], program: int, rest: int) -> Invocation | None
             launcher = _MODULES.get(module)
             if launcher is not None:
                 return _launched(launcher, words, program, index + 2)
+            front_end = front_ends.of_module(module)
+            if front_end is not None:
+                return _front_end(front_end, words, program, index + 2)
             return _with_script("python", words, program, {}, index + 1, module=True)
         if text == "-c":
             return None
@@ -189,6 +201,25 @@ def _python(words: Sequence[Word], program: int, rest: int) -> Invocation | None
             return _with_script("python", words, program, {}, index, module=False)
         index += 1
     return None
+
+
+def _front_end(launcher: Launcher, words: Sequence[Word], program: int, rest: int) -> Invocation | None:
+    found = front_ends.action(cast("FrontEnd", launcher), words[rest:])
+    if found is None:
+        return None
+    action, taken = found
+    own = words[rest + taken :]
+    return Invocation(
+        launcher=launcher,
+        program=words[program],
+        options={},
+        script=None,
+        module=False,
+        arguments=arguments(own),
+        positional=_positional(own),
+        prefix=tuple(words[:program]),
+        action=action,
+    )
 
 
 def _launched(launcher: Launcher, words: Sequence[Word], program: int, rest: int) -> Invocation | None:

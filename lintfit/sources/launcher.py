@@ -57,7 +57,8 @@ class Launch:
     ``script`` is its path as the command says it, None where that cannot be told; ``module`` says that it was given
     as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
     cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
-    whose values are known. ``positional`` are the words between the script and its first flag.
+    whose values are known. ``positional`` are the words between the script and its first flag. ``action`` is what
+    a front end that trains from a recipe is asked for; such a launch has no script.
     """
 
     document: ShellDocument
@@ -74,6 +75,7 @@ class Launch:
     module: bool = False
     positional: tuple[str, ...] = ()
     conditional: bool = False
+    action: str | None = None
     dialect: str = field(default="launcher")
 
     @property
@@ -161,6 +163,7 @@ def _launch(document: ShellDocument, command: Command, batch: Mapping[str, tuple
         module=invocation.module,
         positional=tuple(word.text for word in invocation.positional),
         conditional=command.conditional,
+        action=invocation.action,
     )
 
 
@@ -187,6 +190,8 @@ def _trains(invocation: Invocation) -> bool:
 
     Where neither tells, a distributed launcher counts and plain python does not.
     """
+    if invocation.action is not None:
+        return True
     flags = {option.name for option in invocation.arguments}
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
     parts = _NAME.split(name.removesuffix(".py"))

@@ -244,6 +244,39 @@ def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     yield from _product(per_node, nodes)
 
 
+def _said_by_recipe(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """LitGPT starts its processes itself, as many as its own settings say."""
+    yield from ()
+
+
+def _swift(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    one = Stated(1, Provenance.default("swift starts one process without NPROC_PER_NODE"))
+    per_node, nodes = _from_environment("NPROC_PER_NODE", around), _from_environment("NNODES", around)
+    yield from _product(per_node or one, nodes or Stated(1, Provenance.default("one node without NNODES")))
+
+
+def _llamafactory(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    why = "llamafactory-cli starts one process per GPU of the machine"
+    per_node, nodes = _from_environment("NPROC_PER_NODE", around), _from_environment("NNODES", around)
+    yield from _product(per_node or _all_gpus(around, why), nodes or Stated(1, Provenance.default("one node")))
+
+
+def _by_accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """axolotl and trl hand over to ``accelerate launch``, with its options among their own."""
+    flags = {option.name: option for option in invocation.arguments}
+    processes = _integer(flags.get("num_processes"), around)
+    found = processes or _all_gpus(around, "one process per visible GPU")
+    yield Setting("gpus", found.value, found.provenance)
+
+
+def _from_environment(name: str, around: Surroundings) -> Stated | None:
+    if name not in around.environment:
+        return None
+    text = around.environment[name]
+    place = around.environment_places.get(name, around.command)
+    return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place, name))
+
+
 _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]] = {
     "torchrun": _torchrun,
     "torch.distributed.launch": _torchrun,
@@ -251,6 +284,11 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "accelerate": _accelerate,
     "fabric": _fabric,
     "python": _python,
+    "litgpt": _said_by_recipe,
+    "swift": _swift,
+    "llamafactory": _llamafactory,
+    "axolotl": _by_accelerate,
+    "trl": _by_accelerate,
 }
 
 

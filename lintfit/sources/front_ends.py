@@ -1,0 +1,82 @@
+"""Programs that train from a recipe of their own instead of a script: which they are and which commands train.
+
+Only names stand here; what a recipe says is read by the module that :data:`READERS` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lintfit.documents.shell_words import Word
+
+FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A front end's commands that train (``litgpt finetune_lora``), in the words of its command line."""
+
+    actions: frozenset[str]
+    older: Mapping[str, frozenset[str]]
+    """Commands that had a second word (``litgpt finetune lora`` up to 0.4): the second words that train."""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PROGRAMS: Mapping[FrontEnd, Program] = {
+    # litgpt/__main__.py 0.5.13
+    "litgpt": Program(
+        _names("finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"),
+        {"finetune": _names("lora full adapter adapter_v2")},
+    ),
+    # swift/cli/main.py 4
+    "swift": Program(_names("sft pt rlhf"), {}),
+    # llamafactory/cli.py 0.9
+    "llamafactory": Program(_names("train"), {}),
+    # axolotl/cli/main.py 0.13
+    "axolotl": Program(_names("train"), {}),
+    # trl/cli 1.16
+    "trl": Program(_names("sft dpo grpo kto reward rloo"), {}),
+}
+
+_COMMANDS: Mapping[str, FrontEnd] = {
+    "litgpt": "litgpt",
+    "swift": "swift",
+    "llamafactory-cli": "llamafactory",
+    "lmf": "llamafactory",
+    "axolotl": "axolotl",
+    "trl": "trl",
+}
+_MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
+
+READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt"}
+"""The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
+
+
+def of_command(name: str) -> FrontEnd | None:
+    """The front end that a program of this name is."""
+    return _COMMANDS.get(name)
+
+
+def of_module(module: str) -> FrontEnd | None:
+    """The front end that ``python -m module`` starts."""
+    return _MODULES.get(module)
+
+
+def is_front_end(launcher: str) -> bool:
+    return launcher in PROGRAMS
+
+
+def action(front_end: FrontEnd, words: Sequence[Word]) -> tuple[str, int] | None:
+    """The command that trains, and how many of ``words`` (those behind the program) name it; None for any other."""
+    first = words[0].value if words else None
+    if first is None or first not in PROGRAMS[front_end].actions:
+        return None
+    second = words[1].value if len(words) > 1 else None
+    if second is not None and second in PROGRAMS[front_end].older.get(first, frozenset()):
+        return f"{first}_{second}", 2
+    return first, 1

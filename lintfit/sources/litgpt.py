@@ -1,0 +1,429 @@
+"""LitGPT's launches as settings: ``litgpt finetune_lora CHECKPOINT --flags`` with ``--config`` files below them.
+
+Keys, defaults and what follows from them are those of LitGPT 0.5.13 (``litgpt/args.py``, ``litgpt/finetune/*.py``,
+``litgpt/pretrain.py``, ``litgpt/utils.py``). jsonargparse takes flags and config files in the order of the command
+line, each over what stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lintfit.documents.model import DataDocument, Document, Span
+from lintfit.memory.spec import Fsdp
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.flags import Flag
+from lintfit.sources.recipe import OpenFile, World
+
+if TYPE_CHECKING:
+    from lintfit.findings import FileEdit
+    from lintfit.sources.launcher import Launch
+
+_WHOSE = "LitGPT's default"
+
+METHODS: Mapping[str, str] = {"finetune": "lora", "finetune_lora": "lora", "finetune_full": "full", "pretrain": "full"}
+"""The method by command; the adapters of ``finetune_adapter`` are none that lintfit counts."""
+
+DEFAULTS: Mapping[str, Any] = {
+    "precision": "bf16-mixed",
+    "quantize": None,
+    "devices": 1,
+    "num_nodes": 1,
+    "lora_r": 8,
+    "lora_dropout": 0.05,
+    "lora_query": True,
+    "lora_key": False,
+    "lora_value": True,
+    "lora_projection": False,
+    "lora_mlp": False,
+    "lora_head": False,
+    "train.global_batch_size": 16,
+    "train.micro_batch_size": 1,
+    "train.max_seq_length": None,
+    "train.max_norm": None,
+    "optimizer": "AdamW",
+}
+"""Of fine-tuning. ``get_default_supported_precision`` takes ``bf16-mixed`` wherever bfloat16 works."""
+
+PRETRAINING: Mapping[str, Any] = {
+    **DEFAULTS,
+    "devices": "auto",
+    "train.global_batch_size": 512,
+    "train.micro_batch_size": 4,
+    "train.max_norm": 1.0,
+}
+
+PRECISIONS: Mapping[str, tuple[str, str]] = {
+    "bf16-true": ("bf16", "no"),
+    "16-true": ("fp16", "no"),
+    "32-true": ("fp32", "no"),
+    "bf16-mixed": ("fp32", "bf16"),
+    "16-mixed": ("fp32", "fp16"),
+}
+"""dtype of the weights (adapters as well) and of autocast, by Fabric's precision."""
+
+QUANTIZERS: Mapping[str, str] = {
+    "bnb.nf4": "nf4",
+    "bnb.nf4-dq": "nf4-double",
+    "bnb.fp4": "nf4",
+    "bnb.fp4-dq": "nf4-double",
+    "bnb.int8-training": "int8",
+}
+"""fp4 differs from nf4 in its code, not in its bytes."""
+
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    "lora_query": ("q_proj",),
+    "lora_key": ("k_proj",),
+    "lora_value": ("v_proj",),
+    "lora_projection": ("o_proj", "dense", "out_proj", "c_proj"),
+    "lora_mlp": ("gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "dense_h_to_4h", "dense_4h_to_h"),
+    "lora_head": ("lm_head",),
+}
+"""The modules of transformers' models that LitGPT's switches adapt. A model has some of each row."""
+
+FUSED = ("query_key_value", "qkv_proj", "Wqkv", "c_attn")
+"""What query, key and value are in models that transformers keeps in one projection."""
+
+OPTIMIZERS: Mapping[str, str] = {
+    "adamw": "adamw_torch",
+    "adam": "adamw_torch",
+    "sgd": "sgd",
+    "adagrad": "adagrad",
+    "rmsprop": "rmsprop",
+    "adafactor": "adafactor",
+    "adamw8bit": "adamw_8bit",
+    "pagedadamw": "paged_adamw",
+    "pagedadamw8bit": "paged_adamw_8bit",
+    "grokadamw": "grokadamw",
+}
+"""transformers' names by the class's own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stated:
+    """One key's value and where it stands: on the command line (``flag``) or in a config file."""
+
+    value: Any
+    provenance: Provenance
+    flag: Flag | None = None
+    beaten: tuple[_Stated, ...] = ()
+
+    def setting(self, name: str, value: Any) -> Setting:
+        beaten = tuple(Setting(name, other.value, other.provenance) for other in self.beaten)
+        return Setting(name, value, self.provenance, beaten)
+
+
+@dataclass(frozen=True, eq=False)
+class LitGptRecipe:
+    """One launch of LitGPT with the config files that it names."""
+
+    launch: Launch
+    action: str
+    stated: Mapping[str, _Stated]
+    config: DataDocument | None
+    missing: Setting | None
+    world: World = field(repr=False)
+    dialect: str = "litgpt"
+    uses_trainer: bool = False
+
+    @property
+    def document(self) -> Document:
+        return self.config if self.config is not None else self.launch.document
+
+    @property
+    def method(self) -> str | None:
+        """``lora`` or ``full``, None for LitGPT's own adapters."""
+        return METHODS.get(self.action)
+
+    @cached_property
+    def settings(self) -> Mapping[str, Setting]:
+        return {setting.name: setting for setting in self._settings()}
+
+    @property
+    def adjustable(self) -> frozenset[str]:
+        names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
+        precision = self.value("precision")
+        if self.method == "lora" and self._single and isinstance(precision, str) and precision.endswith("-true"):
+            names.add("quantization")
+        return frozenset(names)
+
+    def value(self, key: str) -> Any:
+        """What LitGPT gets for one of its keys (``train.micro_batch_size``): stated, else its default."""
+        return self._found(key).value
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Changes the flag where a flag decides, else the config file, else adds a flag.
+
+        LitGPT has no word for accumulation: it follows from ``train.global_batch_size``.
+        """
+        match name:
+            case "micro_batch_size":
+                return self._write("train.micro_batch_size", value)
+            case "gradient_accumulation_steps":
+                return self._write_accumulation(value)
+            case "seq_len":
+                return self._write("train.max_seq_length", value)
+            case "lora_rank":
+                return self._write("lora_r", value)
+            case "quantization" if name in self.adjustable:
+                spelled = next((word for word, known in QUANTIZERS.items() if known == value), None)
+                return self._write("quantize", spelled) if spelled is not None else None
+            case "bf16" | "fp16" if value is True:
+                return self._write("precision", "bf16-mixed" if name == "bf16" else "16-mixed")
+            case "gpus":
+                return self._write("devices", value) if self._whole("num_nodes") == 1 else None
+        return None
+
+    def _write_accumulation(self, steps: int) -> tuple[FileEdit, ...] | None:
+        micro, ranks = self._whole("train.micro_batch_size"), self._ranks
+        if micro is None or ranks is None:
+            return None
+        samples = steps * micro * ranks
+        return (
+            () if self.value("train.global_batch_size") == samples else self._write("train.global_batch_size", samples)
+        )
+
+    def _write(self, key: str, value: Any) -> tuple[FileEdit, ...] | None:
+        found = self.stated.get(key)
+        if found is not None and found.flag is not None:
+            return found.flag.write(_spelled(value)) if found.flag.write is not None else None
+        if self.config is not None and (found is None or found.provenance.place is not None):
+            from lintfit.sources.data_writer import edits
+
+            return edits(self.config, {tuple(key.split(".")): value})
+        return self.launch.set_flag(key, _spelled(value))
+
+    def _found(self, key: str) -> _Stated:
+        stated = self.stated.get(key)
+        if stated is not None and not (stated.value is None and key == "precision"):
+            return stated
+        if self.missing is not None:
+            return _Stated(UNKNOWN, self.missing.provenance)
+        defaults = PRETRAINING if self.action == "pretrain" else DEFAULTS
+        return _Stated(defaults.get(key), Provenance.default(_WHOSE))
+
+    def _whole(self, key: str) -> int | None:
+        value = self.value(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+    @cached_property
+    def _gpus(self) -> Setting | None:
+        """All processes, after lintfit's own options have had their say."""
+        return self.world(self._devices())
+
+    @property
+    def _ranks(self) -> int | None:
+        value = self._gpus.value if self._gpus is not None else None
+        return value if isinstance(value, int) else None
+
+    @property
+    def _single(self) -> bool:
+        return self._ranks == 1
+
+    def _devices(self) -> Setting:
+        devices, nodes = self._found("devices"), self._whole("num_nodes")
+        value = devices.value
+        if value in (-1, "auto"):
+            visible = self.launch.settings.get("visible_devices")
+            listed = visible.value if visible is not None and isinstance(visible.value, str) else None
+            value = len([one for one in listed.split(",") if one.strip()]) if listed is not None else UNKNOWN
+            if visible is not None and listed is not None:
+                devices = _Stated(value, visible.provenance)
+        known = isinstance(value, int) and not isinstance(value, bool) and value > 0 and nodes is not None
+        return devices.setting("gpus", value * nodes if known and nodes is not None else UNKNOWN)
+
+    def _settings(self) -> Iterator[Setting]:
+        yield from self._model()
+        yield from self._precision()
+        yield from self._method()
+        yield from self._batch()
+        yield from self._parallel()
+        yield from self._optimizer()
+        yield Setting("attention", "sdpa", Provenance.default("LitGPT calls scaled_dot_product_attention"))
+        yield Setting("padded_batches", False, Provenance.default("LitGPT hands over no padding mask"))
+        yield Setting("use_cache", False, Provenance.default("LitGPT trains without a cache"))
+        # The logits of every chunk and their log-softmax stay until the backward pass, so that all of them are held.
+        yield Setting("loss", "full", Provenance.default("chunked_cross_entropy keeps the logits of every chunk"))
+
+    def _model(self) -> Iterator[Setting]:
+        config = self.stated.get("model_config")
+        if self.action == "pretrain" and config is not None and config.value is not None:
+            yield config.setting("model", UNKNOWN)
+            return
+        for key in ("model_name", "checkpoint_dir") if self.action == "pretrain" else ("checkpoint_dir",):
+            found = self.stated.get(key)
+            if found is not None:
+                yield found.setting("model", found.value if isinstance(found.value, str) else UNKNOWN)
+                return
+        if self.missing is not None:
+            yield Setting("model", UNKNOWN, self.missing.provenance)
+
+    def _precision(self) -> Iterator[Setting]:
+        found = self._found("precision")
+        weights, autocast = PRECISIONS.get(str(found.value), (UNKNOWN, UNKNOWN))
+        yield found.setting("weights_dtype", weights)
+        yield found.setting("mixed_precision", autocast)
+        if self.method == "lora":
+            yield found.setting("lora_dtype", weights)
+        quantize = self._found("quantize")
+        if self.method == "lora" and quantize.value is not None:
+            yield quantize.setting("quantization", QUANTIZERS.get(str(quantize.value), UNKNOWN))
+
+    def _method(self) -> Iterator[Setting]:
+        place = Provenance("file", f"litgpt {self.action}", self.launch.place)
+        yield Setting("method", self.method or UNKNOWN, place)
+        if self.method != "lora":
+            return
+        rank, dropout = self._found("lora_r"), self._found("lora_dropout")
+        yield rank.setting("lora_rank", _known(rank.value))
+        yield dropout.setting("lora_dropout", _known(dropout.value))
+        switches = {key: self._found(key) for key in TARGETS}
+        targets = tuple(module for key, one in switches.items() if one.value is True for module in TARGETS[key])
+        if any(switches[key].value is True for key in ("lora_query", "lora_key", "lora_value")):
+            targets += FUSED
+        told = all(isinstance(one.value, bool) for one in switches.values())
+        stated = next((one for key, one in switches.items() if key in self.stated), switches["lora_query"])
+        yield stated.setting("lora_targets", targets if told else UNKNOWN)
+
+    def _batch(self) -> Iterator[Setting]:
+        micro, samples = self._found("train.micro_batch_size"), self._found("train.global_batch_size")
+        yield micro.setting("micro_batch_size", _known(micro.value))
+        size, total, ranks = self._whole("train.micro_batch_size"), self._whole("train.global_batch_size"), self._ranks
+        steps = max(1, total // ranks // size) if size and total and ranks else UNKNOWN
+        yield samples.setting("gradient_accumulation_steps", steps)
+        length = self._found("train.max_seq_length")
+        if length.value is not None:
+            yield length.setting("seq_len", _known(length.value))
+        norm = self._found("train.max_norm")
+        if self.action != "pretrain":
+            yield Setting("max_grad_norm", 0.0, Provenance.default("LitGPT's fine-tuning does not clip"))
+        else:
+            yield norm.setting("max_grad_norm", 0.0 if norm.value is None else _known(norm.value))
+
+    def _parallel(self) -> Iterator[Setting]:
+        gpus = self._devices()
+        yield gpus
+        nodes = self._found("num_nodes")
+        if nodes.value != 1:
+            yield nodes.setting("nodes", _known(nodes.value))
+        why = self._gpus.provenance if self._gpus is not None else gpus.provenance
+        if self._ranks is None:
+            yield Setting("gradient_checkpointing", UNKNOWN, why)
+        elif self._ranks > 1:
+            # Fine-tuning wraps each Block and checkpoints it; pretraining shards without checkpointing.
+            yield Setting("fsdp", self._sharding(), Provenance("derived", "LitGPT shards over more than one device"))
+            checkpointing = self.action != "pretrain"
+            yield Setting("gradient_checkpointing", checkpointing, Provenance("derived", "more than one device"))
+        else:
+            yield Setting("gradient_checkpointing", False, Provenance("derived", "LitGPT recomputes only under FSDP"))
+
+    def _sharding(self) -> Fsdp:
+        if self.action == "pretrain":
+            return Fsdp(1, "HYBRID_SHARD")
+        return Fsdp(2 if self.method == "lora" else 1, "FULL_SHARD")
+
+    def _optimizer(self) -> Iterator[Setting]:
+        found = self._found("optimizer")
+        name = found.value.get("class_path") if isinstance(found.value, Mapping) else found.value
+        known = OPTIMIZERS.get(name.rpartition(".")[2].lower(), UNKNOWN) if isinstance(name, str) else UNKNOWN
+        if known == "adamw_torch" and self._found("quantize").value is not None and self.method == "lora":
+            yield Setting("optimizer", "paged_adamw", Provenance("derived", "LitGPT pages AdamW under bitsandbytes"))
+        elif known == "adamw_torch" and self.action == "pretrain":
+            yield found.setting("optimizer", "adamw_torch_fused")
+        else:
+            yield found.setting("optimizer", known)
+
+
+def read_recipe(launch: Launch, open_file: OpenFile, world: World) -> LitGptRecipe:
+    """A LitGPT launch with the files of its ``--config`` options, the last of which is the one that is edited."""
+    stated: dict[str, _Stated] = {}
+    config: DataDocument | None = None
+    missing: Setting | None = None
+    _positional(launch, stated)
+    for flag in launch.flags:
+        if flag.name != "config":
+            _put(stated, flag.name.removesuffix(".class_path"), _Stated(_scalar(flag.value), _provenance(flag), flag))
+            _trailing(launch, flag, stated)
+            continue
+        document = open_file(flag.value) if flag.value is not None and "$" not in flag.value else None
+        if not isinstance(document, DataDocument) or document.root is None or document.root.shape != "mapping":
+            missing = Setting("config", flag.value, _provenance(flag))
+            continue
+        config, missing = document, None
+        for key, value in _entries(document):
+            _put(stated, key, value)
+    return LitGptRecipe(launch, launch.action or "", stated, config, missing, world)
+
+
+def _put(stated: dict[str, _Stated], key: str, value: _Stated) -> None:
+    before = stated.get(key)
+    beaten = (before, *before.beaten) if before is not None else ()
+    stated[key] = _Stated(value.value, value.provenance, value.flag, beaten)
+
+
+def _argument(launch: Launch) -> str:
+    """The command's positional argument."""
+    return "model_name" if launch.action == "pretrain" else "checkpoint_dir"
+
+
+def _positional(launch: Launch, stated: dict[str, _Stated]) -> None:
+    if not launch.invocation.positional:
+        return
+    word = launch.invocation.positional[0]
+    value = word.value if word.value is not None else UNKNOWN
+    _put(stated, _argument(launch), _Stated(value, Provenance.at(launch.document, word.span)))
+
+
+def _trailing(launch: Launch, flag: Flag, stated: dict[str, _Stated]) -> None:
+    """A positional argument behind a flag: every flag of LitGPT takes one value."""
+    if len(flag.words) > 1 and _argument(launch) not in stated:
+        value = flag.words[1] if "$" not in flag.words[1] else UNKNOWN
+        _put(stated, _argument(launch), _Stated(value, _provenance(flag)))
+
+
+def _provenance(flag: Flag) -> Provenance:
+    return Provenance("file", "", flag.origin)
+
+
+KEYS = (*DEFAULTS, "checkpoint_dir", "model_name", "model_config")
+
+
+def _entries(document: DataDocument) -> Iterator[tuple[str, _Stated]]:
+    """The keys that matter of a config file, nested ones with dots."""
+    root = document.root
+    assert root is not None
+    for key in KEYS:
+        node = root.get(*key.split("."))
+        if node is not None:
+            yield key, _Stated(node.plain(), Provenance("file", "", Place(document, _shown(node.span, document))))
+
+
+def _shown(span: Span, document: Document) -> Span:
+    """A span to point at, also where a value is empty (``quantize:``)."""
+    return span if span.end > span.start else Span(max(0, span.start - 1), span.start)
+
+
+def _scalar(text: str | None) -> Any:
+    """A flag's value as jsonargparse reads it: as a YAML scalar."""
+    if text is None or "$" in text:
+        return UNKNOWN
+    plain = {"true": True, "false": False, "null": None, "none": None}
+    if text.lower() in plain:
+        return plain[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _spelled(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _known(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else UNKNOWN

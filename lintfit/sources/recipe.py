@@ -1,0 +1,65 @@
+"""What a front end's recipe is to a run: settings from its YAML file and its launch line, and a way to restate them.
+
+A format is one module with ``read_recipe(launch, open_file, world)`` that returns a :class:`Recipe`, and a line in
+:data:`lintfit.sources.front_ends.READERS`. The recipe takes the script's place: it states the settings that a script
+would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp`` where the front end
+starts its processes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from lintfit.documents.model import Document
+from lintfit.findings import FileEdit
+from lintfit.settings import Setting
+from lintfit.sources.front_ends import READERS, FrontEnd
+
+if TYPE_CHECKING:
+    from lintfit.sources.launcher import Launch
+
+OpenFile = Callable[[str], Document | None]
+"""Opens a file that the launch line names; None where there is none to read."""
+
+World = Callable[[Setting | None], Setting | None]
+"""The number of processes in the end, given what the recipe says: lintfit's own options come in here."""
+
+
+class Recipe(Protocol):
+    """One launch of a front end, read with its recipe."""
+
+    @property
+    def document(self) -> Document:
+        """The recipe's own file, the launch's where everything stands on the command line."""
+
+    @property
+    def dialect(self) -> str: ...
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """The effective settings, with what they overrode, defaults included."""
+
+    @property
+    def missing(self) -> Setting | None:
+        """The setting that names the recipe's file, where that was not found or could not be read."""
+
+    @property
+    def uses_trainer(self) -> bool:
+        """Whether transformers' Trainer runs the loop, so that a DeepSpeed JSON's "auto" is filled."""
+
+    @property
+    def adjustable(self) -> frozenset[str]:
+        """The settings that :meth:`write` can change in this launch; what is not here cannot be planned."""
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the launch say ``name = value`` where the setting lives; None where it cannot."""
+
+
+def read_recipe(launch: Launch, open_file: OpenFile, world: World) -> Recipe | None:
+    """The recipe of a front end's launch; None where lintfit does not read this format."""
+    module = READERS.get(cast("FrontEnd", launch.launcher))
+    if module is None or launch.action is None:
+        return None
+    return cast("Recipe | None", import_module(module).read_recipe(launch, open_file, world))
