@@ -25,11 +25,14 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
+    alternatives,
     choice,
 )
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
+_MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
+"""Methods of datasets that call what they are handed."""
 _MAX_FOLLOWS = 6
 """How often one function is followed; more calls of it add nothing new."""
 
@@ -115,7 +118,24 @@ class Interpreter(Statements):
                     for option in function.options
                 ]
                 return choice(results, node)
-        return library.call(self, record, function)
+        result = library.call(self, record, function)
+        if record.name in _MAPPERS:
+            self._handed_over(record)
+        return result
+
+    def _handed_over(self, record: Record) -> None:
+        """Run the functions that a dataset is told to call: ``data.map(tokenize, fn_kwargs={...})``."""
+        extra = record.keyword("fn_kwargs")
+        handed = {str(name): value for name, value in extra.items.items()} if isinstance(extra, Table) else {}
+        for value in [option for passed in record.passed for option in alternatives(passed.value)]:
+            function, given = _partial(value)
+            if function is not None and function.node is not None:
+                given = {**handed, **given}
+                if function.bound is not None and function.node.params.params:
+                    given[function.node.params.params[0].name.value] = function.bound
+                scope = Scope({}, function.scope or self.globals)
+                self._parameters(function.node.params, given, scope, spreads=False)
+                self._run(function.node, scope)
 
     def follow(self, function: Function, record: Record) -> Value:
         """Run one of the script's own functions with the arguments of a call."""
@@ -235,6 +255,17 @@ class Interpreter(Statements):
             holder.attributes[name] = part
             return part
         return None
+
+
+def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
+    """The script's function behind a value, with the arguments that ``functools.partial`` has fixed."""
+    if isinstance(value, Function):
+        return value, {}
+    made = value.call if isinstance(value, Object) and value.library == "functools.partial" else None
+    target = made.value(0) if made is not None else None
+    if made is None or not isinstance(target, Function):
+        return None, {}
+    return target, {passed.name: passed.value for passed in made.passed if passed.name is not None}
 
 
 def _is_static(node: cst.CSTNode) -> bool:
