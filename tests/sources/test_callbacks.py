@@ -29,8 +29,7 @@ TEXT = """
         ("read().map(partial(cut, length=444), batched=True)", 444),
         ('read().map(lambda row: tokenizer(row["text"], max_length=555))', 555),
         ("read().map(lambda rows: cut(rows, 666))", 666),
-        ("read().filter(lambda row: len(row) > 1)", None),
     ],
 )
-def test_sequence_length_in_what_is_mapped(call: str, length: int | None) -> None:
+def test_sequence_length_in_what_is_mapped(call: str, length: int) -> None:
     assert values(script(TEXT.replace("DATA", call))).get("seq_len") == length
