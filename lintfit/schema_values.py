@@ -186,7 +186,7 @@ def _accepted(key: Key, schema: Schema, node: Node) -> bool:
         return True
     if schema.get("x-exported"):
         return _literal(node, schema) is not None or node.value is None or isinstance(node.value, bool)
-    return type(node.value) is int and _coerced(node, schema)  # 0 and 1 for false and true
+    return type(node.value) is int and not _is_section(schema) and _coerced(node, schema)  # 0 and 1 for false and true
 
 
 def _placeholder(node: Node, schema: Schema) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import assigned, data_of, number, without
-from lintfit.documents.model import DataDocument, Node
+from lintfit.documents.model import DataDocument, Node, Span
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings import Place
@@ -23,6 +23,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document, root = found
     triple = _triple(root)
     if triple is None:
+        yield from _pair(document, root)
         return
     total, micro, steps = triple
     if total % (micro * steps):
@@ -33,6 +34,33 @@ def check_file(context: FileContext) -> Iterator[Report]:
             f"micro-batch × accumulation × GPUs come to {total}, and DeepSpeed stops with an AssertionError",
             context.runs,
         )
+
+
+def _pair(document: DataDocument, root: Node) -> Iterator[Report]:
+    """Two of the three, from which DeepSpeed works the third out by whole divisions, and then multiplies."""
+    total = _positive(root.get(_TOTAL))
+    for other, third in ((_MICRO, _STEPS), (_STEPS, _MICRO)):
+        divisor, node = _positive(root.get(other)), root.get(other)
+        if total is None or divisor is None or node is None or root.entry(third) is not None or total % divisor == 0:
+            continue
+        yield Report(
+            Place(document, _span(root, _TOTAL)),
+            f"{_TOTAL} {total} is not a multiple of {other} {divisor}: DeepSpeed works {third} out by whole divisions, "
+            "multiplies again and stops with an AssertionError",
+            related=(Related(Place(document, node.span), "what it is divided by"),),
+            help=f"write a multiple of {divisor}, or {third} in place of {_TOTAL}",
+        )
+
+
+def _positive(node: Node | None) -> int | None:
+    value = number(node)
+    return int(value) if value is not None and value > 0 and value == int(value) else None
+
+
+def _span(root: Node, name: str) -> Span:
+    node = root.get(name)
+    assert node is not None
+    return node.span
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -67,18 +95,13 @@ def _ranks(run: Run) -> int | None:
 
 
 def _triple(root: Node) -> tuple[int, int, int] | None:
-    values = [number(root.get(name)) for name in (_TOTAL, _MICRO, _STEPS)]
-    if any(value is None or value <= 0 or value != int(value) for value in values):
-        return None
-    total, micro, steps = (int(value) for value in values if value is not None)
-    return total, micro, steps
+    total, micro, steps = (_positive(root.get(name)) for name in (_TOTAL, _MICRO, _STEPS))
+    return None if total is None or micro is None or steps is None else (total, micro, steps)
 
 
 def _report(document: DataDocument, root: Node, message: str, runs: tuple[Run, ...]) -> Report:
     def place(name: str) -> Place:
-        node = root.get(name)
-        assert node is not None
-        return Place(document, node.span)
+        return Place(document, _span(root, name))
 
     return Report(
         place(_TOTAL),

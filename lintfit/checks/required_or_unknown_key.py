@@ -24,10 +24,13 @@ def check_file(context: FileContext) -> Iterator[Report]:
         yield from _distributed_type(document, root)
         yield from _keys(document, root, installed(context.runs, "accelerate"))
         yield from _not_handed_on(document, root)
+        yield from _processes(context, document, root)
+        yield from _gpu_ids(context, document, root)
     found = data_of(context, "deepspeed")
     if found is not None:
         yield from _nvme(*found)
         yield from _no_zero(context, *found)
+        yield from _no_batch(context, *found)
 
 
 def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
@@ -150,6 +153,48 @@ def _not_handed_on(document: DataDocument, root: Node) -> Iterator[Report]:
             )
 
 
+def _flag_given(context: FileContext, name: str) -> bool | None:
+    """Whether a command gives this flag to ``accelerate launch``; None where no command is known."""
+    launches = [run.launch for run in context.runs if run.launch is not None and run.launch.launcher == "accelerate"]
+    if not launches:
+        return None
+    return any(flag.name == name for launch in launches for flag in launch.launcher_flags)
+
+
+def _processes(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
+    kind, count = root.entry("distributed_type"), root.get("num_processes")
+    if kind is None or kind.value.value in ("NO", False) or _is_sagemaker(root) or root.entry("commands") is not None:
+        return
+    given = _flag_given(context, "num_processes")
+    stated = count is not None and count.value != -1
+    misspelt = count is None and any(nearest(entry.key, ("num_processes",)) for entry in root.entries)
+    if given or stated or misspelt:
+        return
+    yield Report(
+        Place(document, kind.key_span),
+        '"num_processes" is missing: accelerate launch stops with ValueError "You need to manually pass in '
+        '`--num_processes`"' + ("" if given is False else " unless the command gives it"),
+        severity=Severity.INFO if given is None else Severity.ERROR,
+        help='add "num_processes" or --num_processes',
+    )
+
+
+def _gpu_ids(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
+    kind, ids, machines = (root.get(name) for name in ("distributed_type", "gpu_ids", "num_machines"))
+    if kind is None or ids is None or not str(kind.value).startswith("MULTI_") or kind.value == "MULTI_CPU":
+        return
+    several = machines is not None and isinstance(machines.value, int) and machines.value > 1
+    if isinstance(ids.value, str) and ids.value != "all" and "," not in ids.value and not several:
+        if _flag_given(context, "gpu_ids"):
+            return
+        yield Report(
+            Place(document, ids.span),
+            f'"gpu_ids": "{ids.value}" is one GPU for distributed_type {kind.value}: accelerate launch stops with '
+            'ValueError "Less than two GPU ids were configured"',
+            help="name two GPUs or more, all, or take distributed_type 'NO'",
+        )
+
+
 def _nvme(document: DataDocument, root: Node) -> Iterator[Report]:
     for name in ("offload_optimizer", "offload_param"):
         device = root.get("zero_optimization", name, "device")
@@ -169,4 +214,16 @@ def _no_zero(context: FileContext, document: DataDocument, root: Node) -> Iterat
             '"zero_optimization" is missing: accelerate stops with ValueError '
             '"Please specify the ZeRO optimization config in the DeepSpeed config."',
             help='add "zero_optimization": {"stage": …}',
+        )
+
+
+def _no_batch(context: FileContext, document: DataDocument, root: Node) -> Iterator[Report]:
+    if reader_of(context.runs) != "deepspeed":
+        return
+    if all(root.entry(name) is None for name in ("train_batch_size", "train_micro_batch_size_per_gpu")):
+        yield Report(
+            Place(document, Span(root.span.start, min(root.span.start + 1, len(document.text)))),
+            "there is no batch size: DeepSpeed stops with AssertionError "
+            '"Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided"',
+            help='add "train_micro_batch_size_per_gpu"',
         )
