@@ -50,7 +50,7 @@ def fsdp(spec: Spec) -> States:
         optimizer_states=0 if offload else states,
     )
     kept = _accumulated(spec, held) if accumulates else 0
-    at_turn, in_layer, last = _gathered_at(strategy, ranks, settings.version, layer, root, whole)
+    at_turn, in_layer, last = _gathered_at(spec, strategy, ranks, layer, root, whole)
     forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
     # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
     running = {
@@ -80,6 +80,9 @@ def fsdp(spec: Spec) -> States:
         forward=forward,
         backward_start=forward,
         first_gradient=running,
+        layer_end={**running, **components(communication_buffers=in_layer + layer.gathered)}
+        if wraps_adapters(spec) and ranks > 1 and in_layer < whole
+        else None,
         backward_end=end,
         reduced={**steady, **components(gradients=0 if offload else gradients)},
         step=step,
@@ -168,19 +171,30 @@ def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
     return _Unit(int(layer), int(gradient)), _Unit(int(root), int(root_gradient))
 
 
-def _gathered_at(
-    strategy: str, ranks: int, version: int, layer: _Unit, root: _Unit, whole: int
-) -> tuple[int, int, int]:
+def _gathered_at(spec: Spec, strategy: str, ranks: int, layer: _Unit, root: _Unit, whole: int) -> tuple[int, int, int]:
     """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
 
-    Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always); ``SHARD_GRAD_OP`` keeps what the forward
+    Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the forward
     gathered until its backward.
     """
     if ranks == 1:
         return 0, 0, 0
     if strategy in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2"):
         return whole, whole, root.gathered
-    return root.gathered, root.gathered + 2 * layer.gathered, root.gathered
+    ahead = 0 if wraps_adapters(spec) else layer.gathered
+    return root.gathered, root.gathered + layer.gathered + ahead, root.gathered
+
+
+def wraps_adapters(spec: Spec) -> bool:
+    """Whether the unit after a layer in the backward is one adapter matrix rather than the layer below.
+
+    FSDP 1 needs units whose parameters are all trained or all frozen, so PEFT's wrapping policy
+    (``fsdp_auto_wrap_policy``) makes a unit of every adapter matrix. These end inside their layer's forward, so
+    that in the reverse order of the backward they stand between it and the layer below, and ``BACKWARD_PRE``
+    prefetches the layer below only when the layer's first adapter is reached.
+    """
+    settings = spec.fsdp or Fsdp()
+    return spec.method == "lora" and settings.version == 1
 
 
 def _unit_stored(held: Inventory) -> int:

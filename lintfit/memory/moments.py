@@ -40,7 +40,7 @@ def _forward(states: States, step: Step) -> list[Moment]:
     saved = _sum(step.kept(index) for index in range(len(step.layers)))
     tail = step.head
     alive = Live(
-        saved.activations + tail.saved.activations + step.inputs + step.front + step.masks,
+        saved.activations + tail.saved.activations + step.inputs + step.front + step.cached + step.masks,
         saved.logits + tail.saved.logits + tail.forward.logits,
         max(step.copies, saved.casts + tail.saved.casts),
         tail.forward.temporaries,
@@ -66,8 +66,24 @@ def _backward(states: States, step: Step) -> list[Moment]:
     best = _worst_layer(step, saved, below, base)
     if best is not None:
         result.append(Moment(f"layer {best[0]}, backward", "backward", _plus(states.first_gradient, best[1])))
+    if states.layer_end is not None and len(step.layers) > 1:
+        result.append(_layer_end(states.layer_end, step, saved, base))
     result.append(_end(states, step))
     return result
+
+
+def _layer_end(held: Components, step: Step, saved: list[Live], base: Live) -> Moment:
+    """The end of a layer's backward: its first norm, when the engine has fetched the layer below.
+
+    What is left of the layer is the norm's fp32 input, the gradients of its input and of the stream, and its own
+    checkpointed input; the last such layer where inputs and gradients of those above stay, else the first.
+    """
+    index = 1 if step.retained else len(step.layers) - 1
+    layer = step.layers[index]
+    kept = sum(above.input for above in step.layers[index + 1 :]) if step.retained else 0
+    own = layer.input if step.checkpointed[index] else 0
+    rest = Live(own + kept + 2 * layer.input, temporaries=kept + 2 * layer.input)
+    return Moment(f"layer {index}, end of its backward", "backward", _plus(held, _sum((base, *saved[:index], rest))))
 
 
 def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tuple[int, Live] | None:
@@ -85,7 +101,9 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
         left -= saved[index].total
         own = layer.input * (2 if step.offloaded else 1) if step.checkpointed[index] else 0
         share = int(step.kept_share * done)
-        total = left + own + layer.peak.total + share + 2 * held
+        # The gradient that comes in is the one that the layer above's input holds.
+        shared = layer.output if held else 0
+        total = left + own + layer.peak.total + share + 2 * held - shared
         if worst is None or total > worst[0]:
             worst = (total, index, own, share, held)
         done += layer.weights
@@ -94,7 +112,10 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     if worst is None:
         return None
     _, index, own, share, held = worst
-    alive = _sum((base, *saved[:index], Live(own + held, temporaries=held, gradients=share), step.layers[index].peak))
+    waiting = held - step.layers[index].output if held else 0
+    alive = _sum(
+        (base, *saved[:index], Live(own + held, temporaries=waiting, gradients=share), step.layers[index].peak)
+    )
     return index, alive
 
 

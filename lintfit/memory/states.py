@@ -17,7 +17,8 @@ class States:
     engine wraps it. ``forward``: the steady state between steps (from the second step on), with what the
     forward pass itself gathers; gradients that earlier micro-batches left count here. ``backward_start``: the
     loss's backward, when this micro-batch has no gradient yet. ``first_gradient``: the same once the first
-    gradient has made the engine's buffers (IPG, all-gather window). ``backward_end``: every gradient is there.
+    gradient has made the engine's buffers (IPG, all-gather window). ``layer_end``: inside the backward where one
+    layer ends, if the engine then holds more than inside it. ``backward_end``: every gradient is there.
     ``reduced``: the backward's buffers are gone and the reduced gradients wait for the step.
     ``step``: the largest point of clipping and the optimizer step. ``evaluate``: a forward pass between steps.
     ``save``: the weights being gathered for a checkpoint.
@@ -32,6 +33,7 @@ class States:
     forward: Components = field(default_factory=dict)
     backward_start: Components = field(default_factory=dict)
     first_gradient: Components = field(default_factory=dict)
+    layer_end: Components | None = None
     backward_end: Components = field(default_factory=dict)
     reduced: Components = field(default_factory=dict)
     step: Components = field(default_factory=dict)

@@ -9,7 +9,7 @@ from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Profile, profile
-from lintfit.memory.activations.recipe import Recipe, of
+from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
 from lintfit.memory.activations.tape import Live, rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.logits import Head, head
@@ -20,8 +20,16 @@ from lintfit.memory.states import States
 SORTED_EMBEDDING = 3072
 """Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
 
+CACHE_OFF = (5, 0)
+"""The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""
+
 LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
 """Model types without rotary embeddings."""
+
+SCALED_EMBEDDINGS = frozenset(
+    {"gemma", "gemma2", "gemma3", "gemma3_text", "granite", "granitemoe", "minicpm", "minicpm3"}
+)
+"""Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
 INDEX = 8
 """Bytes of a token id (int64)."""
@@ -37,6 +45,7 @@ class Step:
     copies: int
     inputs: int
     front: int
+    cached: int
     masks: int
     kept_share: float
     checkpointed: tuple[bool, ...]
@@ -94,7 +103,8 @@ def record(spec: Spec, states: States) -> Step:
         recipe=recipe,
         copies=cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
-        front=rope + _embedding_dropout(facts, recipe, tokens),
+        front=rope + _embedding_dropout(facts, recipe, tokens) + _input_leaf(spec, any(checkpointed), tokens, stream),
+        cached=_cached_states(spec, any(checkpointed), tokens, stream),
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
         checkpointed=checkpointed,
@@ -160,6 +170,34 @@ def _retains_inputs(spec: Spec) -> bool:
     """
     first = spec.fsdp is None or spec.fsdp.version == 1
     return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant
+
+
+def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
+    """The embeddings' output that ``enable_input_require_grads`` makes a leaf, where it is not the first layer's input.
+
+    Reentrant checkpointing over a frozen base needs an input with a gradient, so PEFT and the Trainer turn the
+    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it keeps both. The fms
+    runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
+    """
+    scaled = spec.facts.model_type in SCALED_EMBEDDINGS
+    leaf = spec.method == "lora" and checkpoints and spec.use_reentrant
+    return rounded(tokens * spec.facts.hidden * item) if scaled and leaf else 0
+
+
+def _cached_states(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
+    """Keys and values that the model returns although it checkpoints.
+
+    GPTBigCode of transformers 4 does not turn ``use_cache`` off (its config's default is on): every layer's
+    ``key_value``, a view of the whole fused projection, lives until the outputs go after the forward pass.
+    """
+    if spec.facts.model_type != "gpt_bigcode" or not checkpoints:
+        return 0
+    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    if version >= CACHE_OFF:
+        return 0
+    facts = spec.facts
+    fused = facts.heads * facts.head_dim + 2 * facts.kv_heads * facts.head_dim
+    return facts.layers * rounded(tokens * fused * item)
 
 
 def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
