@@ -20,7 +20,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
 from lintfit.run.load import build
 from lintfit.run.model import Run
-from lintfit.run.write import write_one
+from lintfit.run.write import has_trainer, write_one
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -61,9 +61,11 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         wanted.pop("weights_dtype", None)
         yield "forced_float32", wanted.pop("forced_float32")
     if wanted.pop("engine", None) == "deepspeed" and (spec is None or spec.engine != "deepspeed"):
-        yield "mixed_precision", wanted.pop("mixed_precision", None)
-        zero = {name: wanted.pop(name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
-        yield "deepspeed", zero
+        if run.accelerate is not None and not has_trainer(run):
+            yield "engine", "deepspeed"
+        else:
+            yield "mixed_precision", wanted.pop("mixed_precision", None)
+            yield "deepspeed", {name: wanted.pop(name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
     for name, value in wanted.items():
         if spec is None or getattr(spec, name) != value:
             yield name, value

@@ -43,8 +43,10 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_precision(run, value)
         case "deepspeed":
             return _write_new_config(run, value)
+        case "engine":
+            return run.accelerate.write("engine", value) if run.accelerate is not None else None
         case "offload_optimizer" | "offload_param" | "zero_stage":
-            return _first_that_can(run, name, value)
+            return _where_it_stands(run, name, value)
         case "micro_batch_size" | "gradient_accumulation_steps":
             return _everywhere(run, name, value)
         case "loss":
@@ -62,8 +64,12 @@ def _author(run: Run) -> ScriptSource | Recipe | None:
     return run.script if run.script is not None else run.recipe
 
 
-def _first_that_can(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-    """ZeRO's settings stand in the DeepSpeed JSON, where there is one, else in the Accelerate YAML."""
+def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML."""
+    setting = run.settings.get(name)
+    place = setting.provenance.place if setting is not None else None
+    if run.launch is not None and place is not None and place.document is run.launch.document:
+        return run.launch.write(name, value)
     for source in (run.deepspeed, run.accelerate):
         edits = source.write(name, value) if source is not None else None
         if edits is not None:
@@ -98,24 +104,33 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     return tuple(edits) if edits or states_it else None
 
 
+def has_trainer(run: Run) -> bool:
+    """Whether a Trainer runs the loop: its arguments, not Accelerate's YAML, then say precision and DeepSpeed file."""
+    return run.script is not None and run.script.facts.training_arguments is not None
+
+
 def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None:
     """16-bit training: the trainer's argument, and the DeepSpeed JSON where it states the contrary."""
     if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
         return ()
     edits: list[FileEdit] = []
-    author = _author(run)
     if run.deepspeed is not None:
         block = run.deepspeed.settings.get(value)
         if block is not None and block.value is False:
-            edits.extend(run.deepspeed.write(value, AUTO if author is not None else True) or ())
-    if author is not None:
-        written = author.write(value, True)
-        if written is None:
-            return None
-        edits.extend(written)
-    elif run.accelerate is not None:
-        edits.extend(run.accelerate.write("mixed_precision", value) or ())
-    return tuple(edits) or None
+            edits.extend(run.deepspeed.write(value, AUTO if _author(run) is not None else True) or ())
+    written = _precision_outside(run, value)
+    if written is None and not edits:
+        return None
+    return (*edits, *(written or ()))
+
+
+def _precision_outside(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    if has_trainer(run) or run.recipe is not None:
+        author = _author(run)
+        return author.write(value, True) if author is not None else None
+    if run.script is not None and "mixed_precision" in run.script.settings:
+        return run.script.write("mixed_precision", value)
+    return run.accelerate.write("mixed_precision", value) if run.accelerate is not None else None
 
 
 def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
