@@ -7,7 +7,7 @@ is carried out in memory, read again and estimated again. A plan that does not t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lintfit.config import Options
@@ -15,17 +15,16 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.carry import Carried, carry_out
 from lintfit.fit.space import LADDER, Candidate, candidates
+from lintfit.fit.shortfall import shortfall, suffices
 from lintfit.fit.speed import relative_step_time
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.spec import Spec
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 
 _ATTEMPTS = 6
 """How many of the best candidates are carried out before one that can only be shown is taken."""
-
-_MORE_CARDS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
             break
     if shown is not None:
         return Outcome(shown, shown.rejected)
-    return Outcome(None, _ladder_rejected(run.spec, {}), _shortfall(run, run.spec))
+    return Outcome(None, _ladder_rejected(run.spec, {}), shortfall(run, run.spec))
 
 
 def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
@@ -69,7 +68,7 @@ def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
     )
     for candidate, changed in ranked:
         result = estimate(changed)
-        if _suffices(result):
+        if suffices(result):
             yield _Fitting(candidate, changed, result, relative_step_time(spec, changed))
 
 
@@ -81,11 +80,6 @@ def _rank(spec: Spec, candidate: Candidate, changed: Spec) -> tuple[int, bool, i
     return applicability, host_unknown, cut, relative_step_time(spec, changed), len(candidate.made)
 
 
-def _suffices(result: Estimate) -> bool:
-    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
-    return result.verdict is Verdict.FITS and host_fits
-
-
 def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) -> Plan | None:
     """The plan carried out in memory, read again and estimated again; None where it does not come out as said."""
     assert run.spec is not None
@@ -94,7 +88,7 @@ def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) ->
         return None
     result = estimate(carried.run.spec)
     same_batch = _effective_batch(carried.run.spec) == _effective_batch(run.spec)
-    if not _suffices(result) or not same_batch:
+    if not suffices(result) or not same_batch:
         return None
     applicability = found.candidate.applicability
     steps = tuple(_steps(run, found, carried))
@@ -188,32 +182,3 @@ def _beyond(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
 def _precision(spec: Spec, changes: Mapping[str, Any]) -> str:
     stated = str(changes.get("mixed_precision", spec.mixed_precision))
     return stated if stated != "no" else "bf16"
-
-
-def _shortfall(run: Run, spec: Spec) -> str:
-    """What is missing when nothing fits: GiB on these cards at the least, and the number of cards that would do."""
-    tried = ((changed, estimate(changed)) for changed in (changed_spec(spec, c.changes) for c in candidates(run)))
-    smallest, least = min(tried, key=lambda pair: pair[1].peak.likely)
-    capacity = least.capacity_bytes or 0
-    missing = max(0, least.peak.high - capacity) / GIB
-    said = f"the least that these changes reach is {least.peak.likely / GIB:.1f} GiB a card"
-    if missing:
-        said += f", {missing:.1f} GiB more than {capacity / GIB:.1f} GiB (with the margin)"
-    elif least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
-        lacking = (least.host.peak - least.host_capacity_bytes) / GIB
-        said += f", but the host lacks {lacking:.0f} GiB for the offload"
-    cards = _cards_needed(run, smallest)
-    return f"{said}; {cards}" if cards else said
-
-
-def _cards_needed(run: Run, spec: Spec) -> str:
-    for count in _MORE_CARDS:
-        if count <= spec.gpus:
-            continue
-        for _, stage, optimizer, param in LADDER[1:]:
-            rung = {"engine": "deepspeed", "zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
-            per_node = max(1, spec.gpus // spec.nodes)
-            more = replace(spec, gpus=count, nodes=max(1, count // per_node))
-            if _suffices(estimate(changed_spec(more, {**rung, "mixed_precision": _precision(spec, {})}))):
-                return f"{count} such cards with ZeRO-{stage}{' and offload' if optimizer != 'none' else ''} would do"
-    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -92,8 +93,20 @@ def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware
         gpus=gpus.value if gpus is not None and isinstance(gpus.value, int) and gpus.value > 0 else None,
         nodes=nodes.value if nodes is not None and isinstance(nodes.value, int) and nodes.value > 0 else 1,
         capacity_bytes=capacity,
-        host_memory_bytes=options.host_memory_bytes,
+        host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
     )
+
+
+_SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def _slurm_memory(sources: Sources) -> int | None:
+    """Bytes a node that ``#SBATCH --mem`` asks for (MiB without a unit); None where it says nothing, or 0 for all."""
+    if sources.launch is None:
+        return None
+    stated = [d.value for d in sources.launch.document.directives if d.key == "--mem"]
+    found = re.fullmatch(r"(\d+)([KMGT]?)B?", stated[-1], re.IGNORECASE) if stated else None
+    return int(found[1]) * _SLURM_UNITS[found[2].upper()] or None if found else None
 
 
 def _gpu(settings: Mapping[str, Setting]) -> Gpu | None:

@@ -1,0 +1,73 @@
+"""What is missing where no plan fits: GiB on these cards, and how many cards of which size would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.fit.space import LADDER, candidates
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import GIB, Spec
+from lintfit.run.change import changed_spec
+from lintfit.run.model import Run
+
+_COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+_USABLE_GIB = {24: 23.5, 40: 39.3, 48: 44.4, 80: 79.1, 141: 139.8}
+"""GiB that torch sees of cards by their name's GB (catalog/data/gpus.json: RTX 4090, A100, L40S, H100, H200)."""
+
+
+def suffices(result: Estimate) -> bool:
+    """Whether a run with this estimate is sure to fit its cards, and its host as far as that is known."""
+    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
+    return result.verdict is Verdict.FITS and host_fits
+
+
+def shortfall(run: Run, spec: Spec) -> str:
+    """A sentence on what is missing when nothing fits."""
+    tried = ((changed, estimate(changed)) for changed in (changed_spec(spec, c.changes) for c in candidates(run)))
+    smallest, least = min(tried, key=lambda pair: pair[1].peak.high)
+    parts = [_missing(least), _cards(replace(smallest, host_memory_bytes=None))]
+    return "; ".join(part for part in parts if part)
+
+
+def _missing(least: Estimate) -> str:
+    capacity = least.capacity_bytes or 0
+    over = (least.peak.high - capacity) / GIB
+    if over > 0:
+        needed, have = least.peak.high / GIB, capacity / GIB
+        return f"at the least {needed:.1f} GiB have to be planned for on each card, {over:.1f} GiB more than {have:.1f}"
+    if least.host_capacity_bytes is not None and least.host.peak > least.host_capacity_bytes:
+        lacking = (least.host.peak - least.host_capacity_bytes) / GIB
+        return f"the cards would do, but the host lacks {lacking:.0f} GiB for the offload"
+    return ""
+
+
+def _cards(spec: Spec) -> str:
+    """How many such cards would do with ZeRO, else how many of the next larger kind; nothing where none would."""
+    if spec.engine == "fsdp":
+        return ""
+    count = _fewest(spec)
+    if count is not None:
+        return f"{count} such cards with ZeRO-3 would do"
+    have = (spec.capacity_bytes or 0) / GIB
+    for name, usable in _USABLE_GIB.items():
+        if usable <= have:
+            continue
+        count = _fewest(replace(spec, gpu=None, capacity_bytes=int(usable * GIB), gpus=0))
+        if count is not None:
+            return f"more such cards do not help; {count} cards of {name} GB with ZeRO-3 would do"
+    return ""
+
+
+def _fewest(spec: Spec) -> int | None:
+    """The fewest cards above the spec's own on which ZeRO-3 fits without offload."""
+    _, stage, optimizer, param = LADDER[1]
+    rung = {"engine": "deepspeed", "zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+    precision = spec.mixed_precision if spec.mixed_precision != "no" else "bf16"
+    for count in _COUNTS:
+        if count > spec.gpus:
+            more = replace(spec, gpus=count, nodes=max(1, count // 8))
+            if suffices(estimate(changed_spec(more, {**rung, "mixed_precision": precision}))):
+                return count
+    return None
