@@ -14,7 +14,8 @@ from lintfit.memory.parameters import Inventory, rounded
 def cached_copies(recipe: Recipe, held: Inventory) -> int:
     """Bytes of the copies that the cache holds at the end of the forward pass.
 
-    Only weights that need a gradient are cached. A tied embedding is cast as the head.
+    Only weights that need a gradient are cached. A tied embedding is cast as the head. Not for FSDP, whose mixed
+    precision gathers the weights in half precision already.
     """
     if not recipe.autocast:
         return 0

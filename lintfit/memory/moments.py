@@ -99,7 +99,7 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     for index in range(len(step.layers) - 1, -1, -1):
         layer = step.layers[index]
         left -= saved[index].total
-        own = layer.input * (2 if step.offloaded else 1) if step.checkpointed[index] else 0
+        own = layer.input * (2 if step.offloaded else 1) + layer.marked if step.checkpointed[index] else 0
         share = int(step.kept_share * done)
         # The gradient that comes in is the one that the layer above's input holds.
         shared = layer.output if held else 0

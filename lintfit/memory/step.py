@@ -61,7 +61,7 @@ class Step:
         layer = self.layers[index]
         if not self.checkpointed[index]:
             return layer.saved
-        return Live() if self.offloaded else Live(layer.input)
+        return Live() if self.offloaded else Live(layer.input + layer.marked)
 
 
 def record(spec: Spec, states: States) -> Step:
@@ -73,7 +73,7 @@ def record(spec: Spec, states: States) -> Step:
     stream = recipe.weights
     kept = _kept(spec, states, held)
     count = -(-facts.layers // spec.pipeline_parallel)
-    checkpointed = _checkpointed(spec, count)
+    checkpointed = (spec.gradient_checkpointing is not False,) * count
     frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
     sorts = kinds(spec.facts)
     layers = tuple(
@@ -87,6 +87,7 @@ def record(spec: Spec, states: States) -> Step:
             stream=stream,
             flows=not (frozen_input and index == 0),
             checkpointed=checkpointed[index],
+            selective=spec.gradient_checkpointing == "selective",
             reentrant=spec.use_reentrant,
             kept=kept,
         )
@@ -101,7 +102,7 @@ def record(spec: Spec, states: States) -> Step:
         layers=layers,
         head=tail,
         recipe=recipe,
-        copies=cached_copies(recipe, held),
+        copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
         front=rope + _embedding_dropout(facts, recipe, tokens) + _input_leaf(spec, any(checkpointed), tokens, stream),
         cached=_cached_states(spec, any(checkpointed), tokens, stream),
@@ -127,13 +128,6 @@ def scored(spec: Spec, seq: int) -> int:
     if spec.trainer == "grpo" and spec.generation is not None:
         return min(seq, spec.generation.completion_len + 1)
     return seq
-
-
-def _checkpointed(spec: Spec, count: int) -> tuple[bool, ...]:
-    """Which layers keep their input only. ``selective`` recomputes every second layer (torchtitan's option 2)."""
-    if spec.gradient_checkpointing == "selective":
-        return tuple(index % 2 == 1 for index in range(count))
-    return (bool(spec.gradient_checkpointing),) * count
 
 
 def local(facts: ModelFacts, parts: int) -> ModelFacts:

@@ -56,6 +56,25 @@ def test_checkpointing_and_offloading_take_activations_away(small: ModelFacts) -
     assert checkpointed - at(offloaded, "loss, backward").components["activations"] == inputs
 
 
+def test_selective_checkpointing_keeps_every_second_product_and_attention(small: ModelFacts) -> None:
+    """torchtitan's option ``op``: of q, k, v, o, gate, up, down the first, third, fifth and seventh."""
+    full, selective = (
+        at(run(small, gradient_checkpointing=mode), "loss, backward").components["activations"]
+        for mode in (True, "selective")
+    )
+    heads, kv, inner, hidden = 256, 128, 704, 256
+    products = 2 * (heads + kv + inner + hidden)
+    attention = 2 * heads + 4 * 8
+    assert selective - full == small.layers * 4 * 512 * (products + attention)
+
+
+def test_fsdp_gathers_in_half_precision_and_autocast_copies_nothing(small: ModelFacts) -> None:
+    settings = {"weights_dtype": "fp32", "mixed_precision": "bf16", "gpus": 2}
+    sharded = at(run(small, engine="fsdp", **settings), "loss, forward").components
+    whole = at(run(small, engine="ddp", **settings), "loss, forward").components
+    assert sharded.get("temporaries", 0) == 0 < whole["temporaries"]
+
+
 def test_the_loss_by_version(small: ModelFacts) -> None:
     tokens = 4 * 512
     by_version = {

@@ -101,6 +101,7 @@ def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) 
     grad = q.grad or k.grad or v.grad
     out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
     stats = t.new(heads.queries * t.tokens, 4, False)
+    t.mark(out, stats)
     scratch = q.numel * 4 + stats.numel * 4
     if heads.keys < heads.queries:
         scratch += 2 * q.numel * q.item
@@ -117,6 +118,7 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) ->
     grad = q.grad or k.grad or v.grad
     out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
     stats = t.new(heads.queries * t.batch * (-(-t.seq // 32) * 32), 4, False)
+    t.mark(out, stats)
     saved = [q, k, v, out, stats]
     if mask:
         saved.append(t.new(t.batch * t.seq * t.seq, q.item, False))

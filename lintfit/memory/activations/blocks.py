@@ -12,8 +12,10 @@ class Layer(Tape):
 
     __slots__ = ("batch", "facts", "recipe", "seq", "tokens")
 
-    def __init__(self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int, watched: bool = False) -> None:
-        super().__init__(watched)
+    def __init__(
+        self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int, watched: bool = False, selective: bool = False
+    ) -> None:
+        super().__init__(watched, selective)
         self.facts = facts
         self.recipe = recipe
         self.batch = batch
@@ -49,6 +51,7 @@ class Layer(Tape):
             made = (*made, columns * item)
         out_item = 2 if self.recipe.autocast else x.item
         out = self.new(x.numel // rows * columns, out_item, x.grad or trains)
+        self.mark(out, product=True)
         return self.op(out, inputs, saved, weights=made)
 
     def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False) -> Var:

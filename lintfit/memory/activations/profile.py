@@ -17,7 +17,7 @@ class Profile(NamedTuple):
     ``input``: its input, which checkpointing keeps instead of ``saved``. ``saved``: what autograd keeps without
     checkpointing (the input where an operation saves it). ``peak``: the worst point of its backward pass, with
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
-    gradients. ``output``: its output.
+    gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
     """
 
     input: int
@@ -25,6 +25,7 @@ class Profile(NamedTuple):
     peak: Live
     weights: int
     output: int
+    marked: int = 0
 
 
 _PROFILES: dict[tuple[object, ...], tuple[ModelFacts, Profile]] = {}
@@ -42,6 +43,7 @@ def profile(
     stream: int,
     flows: bool = True,
     checkpointed: bool = False,
+    selective: bool = False,
     reentrant: bool = False,
     kept: float = 1.0,
 ) -> Profile:
@@ -51,11 +53,11 @@ def profile(
     element of the residual stream. ``flows``: whether its input needs a gradient (not in the first layer behind
     frozen embeddings). ``kept``: see :func:`.tape.backward`.
     """
-    key = (id(facts), recipe, batch, seq, kind, stream, flows, checkpointed, reentrant, kept)
+    key = (id(facts), recipe, batch, seq, kind, stream, flows, checkpointed, selective, reentrant, kept)
     hit = _PROFILES.get(key)
     if hit is not None and hit[0] is facts:
         return hit[1]
-    t = Layer(facts, recipe, batch, seq, watched=checkpointed)
+    t = Layer(facts, recipe, batch, seq, watched=checkpointed, selective=selective)
     x = t.new(t.tokens * facts.hidden, stream, flows)
     x.storage.external = checkpointed
     out = family(facts)(t, x, index)
@@ -64,7 +66,7 @@ def profile(
     extra = output if checkpointed and reentrant else 0
     recompute = (t.forward if reentrant else t.early) if checkpointed else 0
     peak = backward(t, out, kept=kept, extra=extra, recompute=recompute)
-    result = Profile(size, t.saved(), peak, t.weights(), output)
+    result = Profile(size, t.saved(), peak, t.weights(), output, t.marked)
     if len(_PROFILES) >= _LARGEST:
         _PROFILES.clear()
     _PROFILES[key] = (facts, result)

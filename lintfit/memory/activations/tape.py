@@ -92,14 +92,17 @@ class Tape:
     argument). ``forward`` is the most bytes alive after any operation of the forward pass: what is saved so far,
     what is held, and the operation's own inputs and result. ``early`` is the same up to the last tensor saved,
     where non-reentrant checkpointing stops to recompute (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
-    Both are followed only where ``watched``.
+    Both are followed only where ``watched``. ``marked``: bytes that selective checkpointing keeps beside the input.
     """
 
-    __slots__ = ("_kept", "_seen", "early", "forward", "held", "nodes", "watched")
+    __slots__ = ("_kept", "_products", "_seen", "early", "forward", "held", "marked", "nodes", "selective", "watched")
 
-    def __init__(self, watched: bool = False) -> None:
+    def __init__(self, watched: bool = False, selective: bool = False) -> None:
         self.nodes: list[Node] = []
         self.watched = watched
+        self.selective = selective
+        self.marked = 0
+        self._products = 0
         self.held: tuple[Var, ...] = ()
         self.forward = 0
         self.early = 0
@@ -126,6 +129,22 @@ class Tape:
             total += out.storage.size
         if total > self.forward:
             self.forward = total
+
+    def mark(self, *results: Var, product: bool = False) -> None:
+        """Keep an expensive operation's results under selective checkpointing; of products every second one.
+
+        torchtitan's policy (``_apply_ac_to_transformer_block``, option ``op``): the results of attention and of every
+        second ``mm``, from the first on. They stay until their layer's backward is done.
+        """
+        if not self.selective:
+            return
+        self._products += product
+        if product and self._products % 2 == 0:
+            return
+        for var in results:
+            if not var.storage.external:
+                var.storage.external = True
+                self.marked += var.storage.size
 
     def new(self, numel: int, item: int, grad: bool = True, kind: int = ACTIVATION) -> Var:
         """A tensor in a storage of its own."""
