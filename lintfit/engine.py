@@ -284,17 +284,28 @@ def _fixable(findings: Sequence[Finding], options: Options) -> list[Finding]:
 def _holds(
     finding: Finding, runs: Sequence[Run], workspace: Workspace, texts: Mapping[Path, str], options: Options
 ) -> bool:
-    """Whether the files still read as well as before, and a safe fix has left the effective batch alone."""
+    """Whether the files still read as well as before, and the runs that they make up fit as well."""
     assert finding.fix is not None
     changed = workspace.with_overlay(texts)
     for path in texts:
         before = _syntax_errors(workspace.read(path)) if workspace.exists(path) else 0
         if _syntax_errors(changed.read(path)) > before:
             return False
-    if finding.fix.applicability is not Applicability.SAFE:
-        return True
-    touched = [run for run in runs if _touched(run, texts)]
-    return all(_effective_batch(run) == _effective_batch(build(run.origin, changed, options)) for run in touched)
+    return all(
+        _no_worse(run, build(run.origin, changed, options), finding.fix.applicability)
+        for run in runs
+        if _touched(run, texts)
+    )
+
+
+_RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
+
+
+def _no_worse(before: Run, after: Run, applicability: Applicability) -> bool:
+    """Whether a run fits as well as it did; after a safe fix also with the same effective batch."""
+    if applicability is Applicability.SAFE and _effective_batch(before) != _effective_batch(after):
+        return False
+    return _RANKS.index(_judged(after).verdict) <= _RANKS.index(_judged(before).verdict)
 
 
 def _syntax_errors(document: Document) -> int:

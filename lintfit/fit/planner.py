@@ -14,8 +14,8 @@ from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.carry import Carried, carry_out
-from lintfit.fit.space import LADDER, Candidate, candidates
 from lintfit.fit.shortfall import shortfall, suffices
+from lintfit.fit.space import LADDER, Candidate, candidates
 from lintfit.fit.speed import relative_step_time
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
