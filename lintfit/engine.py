@@ -14,15 +14,20 @@ from lintfit.documents.model import DataDocument, Document, Edit, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, Finding
 from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import Spec
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
 from lintfit.run.load import Loaded, build, load
 from lintfit.run.model import Run
+from lintfit.run.spec import FAVOURABLE
 from lintfit.sources import detect
 from lintfit.sources.base import Source
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
+
+SHORT: int = FAVOURABLE["seq_len"]
+"""Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
 
 
 def check(paths: Sequence[Path], options: Options) -> CheckResult:
@@ -86,8 +91,8 @@ class _Pass:
         return _Checked(result, loaded)
 
     def _planned(self, judged: RunResult) -> RunResult:
-        if judged.verdict is not Verdict.DOES_NOT_FIT:
-            return judged
+        if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful:
+            return judged  # a plan cannot be confirmed where settings are not known
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options)
@@ -148,7 +153,10 @@ def _source(document: Document, runs: Sequence[Run]) -> Source | None:
 
 
 def _judged(run: Run) -> RunResult:
-    """The run with its estimate. What is only known at best cannot be said to fit."""
+    """The run with its estimate. What is only known at best cannot be said to fit.
+
+    The estimate's verdict is the card's; the run's is that of the card and the host.
+    """
     if run.spec is None:
         return RunResult(run)
     from lintfit.memory import estimate
@@ -161,7 +169,27 @@ def _judged(run: Run) -> RunResult:
             verdict = Verdict.UNKNOWN
     if run.hardware.gpus is None and run.spec.engine != "single" and verdict is not Verdict.FITS:
         verdict = Verdict.UNKNOWN
-    return RunResult(run, replace(result, verdict=verdict), verdict)
+    if verdict is Verdict.DOES_NOT_FIT and _fits_when_short(run.spec):
+        verdict = Verdict.UNKNOWN
+    result = replace(result, verdict=verdict)
+    if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
+        verdict = Verdict.DOES_NOT_FIT
+    return RunResult(run, result, verdict)
+
+
+def _host_short(run: Run, result: Estimate) -> bool:
+    """Whether the host runs out; an offload that is only guessed counts for nothing."""
+    guessed = {"offload_optimizer", "offload_param"} & set(run.doubtful)
+    return not guessed and result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes
+
+
+def _fits_when_short(spec: Spec) -> bool:
+    """Whether nobody states how long the sequences are, and short ones would do: then only they decide."""
+    if "seq_len" in spec.stated or spec.seq_len <= SHORT:
+        return False
+    from lintfit.memory import estimate
+
+    return estimate(replace(spec, seq_len=SHORT)).verdict is not Verdict.DOES_NOT_FIT
 
 
 def _at_best(run: Run, result: Estimate) -> Estimate:

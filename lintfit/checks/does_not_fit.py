@@ -8,6 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor, cards, strategy
 from lintfit.checks.wording import gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
+from lintfit.run.model import Run
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -22,10 +23,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {method}, {strategy(spec)} on {cards(context.run)}: "
-        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})",
+        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})"
+        f"{_at_best(context.run)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=f"what fits: {context.plan.fix.message}" if context.plan is not None else context.shortfall,
     )
+
+
+def _at_best(run: Run) -> str:
+    """What could not be told, where the run does not fit whatever it is."""
+    names = ", ".join(name.replace("_", " ") for name in run.doubtful)
+    return f", whatever {names} may be" if names else ""
 
 
 def _parts(estimate: Estimate) -> str:

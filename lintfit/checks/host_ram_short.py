@@ -20,6 +20,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     spec, estimate = run.spec, context.estimate
     if spec is None or estimate is None or not estimate.host.peak:
         return
+    if not {"offload_optimizer", "offload_param"}.isdisjoint(run.doubtful):
+        return
     needed, there = estimate.host.peak, estimate.host_capacity_bytes
     if there is not None and needed <= there:
         return
@@ -29,6 +31,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         place_of(run, "offload_optimizer", "offload_param"),
         f"{_what(estimate, spec)} {gib(needed)} of host memory on each node, {_against(there)}",
         severity=Severity.ERROR if there is not None else Severity.WARNING,
+        fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
     )
 

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
+from lintfit.checks.wording import gib
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
+from lintfit.run.spec import FAVOURABLE
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -31,6 +34,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
             anchor(run),
             f"the memory of this run is not known: {named} cannot be told without running the script",
         )
+    elif run.spec is not None and context.estimate is not None:
+        yield _length(run, run.spec, context)
+
+
+def _length(run: Run, spec: Spec, context: RunContext) -> Report:
+    """Everything is known but how long the sequences are, and that decides."""
+    short = context.what_if(seq_len=FAVOURABLE["seq_len"])
+    assert short is not None and context.estimate is not None
+    return Report(
+        anchor(run),
+        "whether this run fits depends on the length of its sequences, which nothing states: "
+        f"{gib(context.estimate.peak.likely)} at {spec.seq_len} tokens, {gib(short.peak.likely)} at "
+        f"{FAVOURABLE['seq_len']}, of {gib(spec.capacity_bytes or 0)}",
+        help="give it (--seq-len, or seq-len in lintfit.toml), or cut samples where they are tokenized (max_length)",
+    )
 
 
 def _trains(run: Run) -> bool:

@@ -14,7 +14,9 @@ from lintfit.memory.result import Verdict
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     spec, estimate = run.spec, context.estimate
-    if spec is None or estimate is None or context.verdict is Verdict.FITS or spec.micro_batch_size == 1:
+    if spec is None or estimate is None or spec.micro_batch_size == 1:
+        return
+    if context.verdict in (Verdict.FITS, Verdict.UNKNOWN):
         return
     micro, steps = spec.micro_batch_size, spec.gradient_accumulation_steps
     for smaller in (size for size in range(micro - 1, 0, -1) if micro % size == 0):

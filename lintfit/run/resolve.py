@@ -164,6 +164,9 @@ def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     fsdp = sources.said("script", "fsdp")
     if fsdp is not None and fsdp.value not in (None, False, "", UNKNOWN):
         return Setting("engine", "fsdp", fsdp.provenance)
+    launched_with = sources.said("launch", "accelerate_config")
+    if sources.accelerate is None and launched_with is not None and stated is None:
+        return Setting("engine", UNKNOWN, launched_with.provenance)
     gpus = settings.get("gpus")
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         return derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
@@ -171,9 +174,13 @@ def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
 
 
 def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting | None], None]) -> None:
-    if settings["engine"].value != "deepspeed":
+    engine = settings["engine"]
+    if engine.value not in ("deepspeed", UNKNOWN):
         return
-    if sources.deepspeed is None and _names_missing_file(sources):
+    missing = engine if engine.value is UNKNOWN else _missing_file(sources)
+    if missing is not None:
+        for name in ("zero_stage", "offload_optimizer", "offload_param"):
+            put(Setting(name, UNKNOWN, missing.provenance))
         return
     for name, fallback in (("zero_stage", 0), ("offload_optimizer", "none"), ("offload_param", "none")):
         candidates = [
@@ -188,15 +195,17 @@ def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting
         put(first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default"))
 
 
-def _names_missing_file(sources: Sources) -> bool:
-    """Whether a DeepSpeed file is named somewhere that was not found: then nothing is known of ZeRO."""
+def _missing_file(sources: Sources) -> Setting | None:
+    """What names a config that was not found where nothing but that config could tell of ZeRO."""
+    if sources.deepspeed is not None:
+        return None
     named = (
         sources.said("script", "deepspeed"),
         sources.said("launch", "deepspeed"),
         sources.said("launch", "deepspeed_config_file"),
         sources.said("accelerate", "deepspeed_config_file"),
     )
-    return any(setting is not None and setting.value not in (None, False, "") for setting in named)
+    return next((setting for setting in named if setting is not None and setting.value not in (None, False, "")), None)
 
 
 def _mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:

@@ -25,6 +25,7 @@ _DIRECT = (
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {
+    "engine": "deepspeed",
     "micro_batch_size": 1,
     "seq_len": 512,
     "gradient_checkpointing": True,
@@ -189,7 +190,9 @@ def assemble(
         host_memory_bytes=hardware.host_memory_bytes,
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
         versions={library: concrete(version) for library, version in versions.items()},
-        stated=frozenset(_stated(settings, doubtful) & known) | _gpus_stated(hardware),
+        stated=frozenset(_stated(settings, doubtful) & known)
+        | _gpus_stated(hardware)
+        | _length_stated(values, settings),
         **values,
     )
     unknown = [] if hardware.capacity_bytes is not None else ["the GPU (--gpu, or gpu in lintfit.toml)"]
@@ -238,6 +241,13 @@ def _stated(settings: Mapping[str, Setting], doubtful: list[str]) -> set[str]:
 
 def _gpus_stated(hardware: Hardware) -> frozenset[str]:
     return frozenset({"gpus"}) if hardware.gpus is not None else frozenset()
+
+
+def _length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> frozenset[str]:
+    """GRPO's sequences are a prompt and a completion: known as soon as a trainer caps both."""
+    caps = (settings.get(name) for name in ("max_prompt_length", "max_completion_length"))
+    capped = all(cap is not None and isinstance(cap.value, int) for cap in caps)
+    return frozenset({"seq_len"}) if values.get("trainer") == "grpo" and capped else frozenset()
 
 
 def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
