@@ -20,6 +20,7 @@ from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.state import Walk
+from lintfit.sources.python.values import Record, plain
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
 
 if TYPE_CHECKING:
@@ -51,6 +52,36 @@ class ScriptSource:
         a dataclass default: the first of these that decides now.
         """
         return writing.write(self, name, value)
+
+    def argument(self, *names: str) -> Setting | None:
+        """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.
+
+        None where there is no such object, or where neither is known; the value is ``UNKNOWN`` where something is
+        passed that cannot be told.
+        """
+        made = self.reading.found.arguments
+        value = self.reading.attribute(made, *names) if made is not None else None
+        if made is None or value is None:
+            return None
+        node = made.call.node if made.call is not None else None
+        return Setting(names[0], plain(value), self.reading.calls.provenance(value.origin, node))
+
+    def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make a field of the trainer's arguments say ``value``; None where it cannot be written."""
+        return writing.Writer(self).argument((name,), value)
+
+    def calls(self, *names: str) -> tuple[Call, ...]:
+        """The calls of functions and methods with one of these last names, in order of execution.
+
+        Each place once, with what is surest of it; calls that this run certainly does not make are left out.
+        """
+        best: dict[int, Record] = {}
+        for record in self.reading.records:
+            if record.name in names and record.taken is not False:
+                known = best.get(id(record.node))
+                if known is None or (record.taken and not known.taken):
+                    best[id(record.node)] = record
+        return tuple(self.reading.calls.call(record) for record in sorted(best.values(), key=lambda each: each.order))
 
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
