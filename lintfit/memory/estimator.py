@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lintfit.memory.assumptions import assumptions
 from lintfit.memory.framework import framework
 from lintfit.memory.moments import moments
@@ -40,4 +38,4 @@ def estimate(spec: Spec) -> Estimate:
 
 
 def _with_framework(moment: Moment, size: int) -> Moment:
-    return replace(moment, components={**moment.components, "framework": size})
+    return Moment(moment.name, moment.phase, {**moment.components, "framework": size})

@@ -15,11 +15,12 @@ from lintfit.memory.step import Step, record
 def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
     """Every candidate for the peak, in the order of a step, and what they leave out."""
     step = record(spec, states)
+    saved = step.all_kept()
     points: tuple[Moment, ...] = (
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
-        *_forward(states, step),
-        *_backward(states, step),
+        *_forward(states, step, saved),
+        *_backward(states, step, saved),
         Moment("optimizer step", "step", states.step),
         _evaluate(states, step),
         *rollout(spec, states),
@@ -36,8 +37,8 @@ def _with_reference(point: Moment, size: int) -> Moment:
     return Moment(point.name, point.phase, parts)
 
 
-def _forward(states: States, step: Step) -> list[Moment]:
-    saved = _sum(step.kept(index) for index in range(len(step.layers)))
+def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
+    saved = _sum(kept)
     tail = step.head
     alive = Live(
         saved.activations + tail.saved.activations + step.inputs + step.front + step.cached + step.masks,
@@ -49,12 +50,11 @@ def _forward(states: States, step: Step) -> list[Moment]:
     return [Moment("loss, forward", "forward", _plus(states.forward, alive))]
 
 
-def _backward(states: States, step: Step) -> list[Moment]:
+def _backward(states: States, step: Step, saved: list[Live]) -> list[Moment]:
     """The loss's backward, the head's, every layer's, the embedding's: the layers one by one, last to first.
 
     Offloaded inputs come back one layer ahead of their use (torchtune's and TRL's ``OffloadActivations`` prefetch).
     """
-    saved = [step.kept(index) for index in range(len(step.layers))]
     below = _sum(saved)
     base = Live(step.inputs + step.front + (step.masks if any(step.checkpointed) else 0))
     if step.in_flight > 1:
@@ -96,10 +96,18 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     done = step.head.weights
     held = 0
     worst: tuple[int, int, int, int, int] | None = None
-    for index in range(len(step.layers) - 1, -1, -1):
-        layer = step.layers[index]
+    inputs = 2 if step.offloaded else 1
+    layers = step.layers
+    top = len(layers) - 1
+    for index in range(top, -1, -1):
+        layer = layers[index]
         left -= saved[index].total
-        own = layer.input * (2 if step.offloaded else 1) + layer.marked if step.checkpointed[index] else 0
+        if 0 < index < top and layers[index - 1] is layer is layers[index + 1]:
+            # Inside a run of equal layers what is alive changes by the same amount from one to the next.
+            done += layer.weights
+            held += layer.input if step.retained else 0
+            continue
+        own = layer.input * inputs + layer.marked if step.checkpointed[index] else 0
         share = int(step.kept_share * done)
         # The gradient that comes in is the one that the layer above's input holds.
         shared = layer.output if held else 0
@@ -139,7 +147,14 @@ def _evaluate(states: States, step: Step) -> Moment:
 
 
 def _sum(parts: Iterable[Live]) -> Live:
-    return Live(*map(sum, zip(*parts, strict=True)))
+    activations = logits = casts = temporaries = gradients = 0
+    for part in parts:
+        activations += part[0]
+        logits += part[1]
+        casts += part[2]
+        temporaries += part[3]
+        gradients += part[4]
+    return Live(activations, logits, casts, temporaries, gradients)
 
 
 def _plus(states: Components, alive: Live) -> Components:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.lora import adapters, saved_modules
 from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -9,6 +10,7 @@ from lintfit.memory.weights import (
     BLOCK,
     Inventory,
     Weight,
+    adapter_dtype,
     has_separate_experts,
     loaded_dtype,
     local_tensors,
@@ -19,8 +21,45 @@ from lintfit.memory.weights import (
 __all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded"]
 
 
+_FOUND: dict[tuple[object, ...], tuple[ModelFacts, Inventory]] = {}
+_LARGEST = 1024
+
+
 def inventory(spec: Spec) -> Inventory:
-    """Every parameter tensor of one rank in the dtype in which it trains."""
+    """Every parameter tensor of one rank in the dtype in which it trains.
+
+    Counted once for the same model and settings: the parts of an estimate ask for it again and again.
+    """
+    key: tuple[object, ...] = (
+        id(spec.facts),
+        model_dtype(spec),
+        spec.quantization,
+        has_separate_experts(spec),
+        spec.tensor_parallel,
+        spec.pipeline_parallel,
+        spec.expert_parallel,
+        spec.method,
+    )
+    if spec.method == "lora":
+        key = (
+            *key,
+            spec.lora_rank,
+            spec.lora_targets,
+            spec.lora_modules_to_save,
+            adapter_dtype(spec),
+            spec.use_dora,
+        )
+    hit = _FOUND.get(key)
+    if hit is not None and hit[0] is spec.facts:
+        return hit[1]
+    held = _count(spec)
+    if len(_FOUND) >= _LARGEST:
+        _FOUND.clear()
+    _FOUND[key] = (spec.facts, held)
+    return held
+
+
+def _count(spec: Spec) -> Inventory:
     dtype, full = model_dtype(spec), spec.method == "full"
     legacy = has_separate_experts(spec)
     weights = []

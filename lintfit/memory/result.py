@@ -50,15 +50,14 @@ class Moment:
     name: str
     phase: Phase
     components: Components
+    total: int = field(init=False, compare=False)
+    allocated: int = field(init=False, compare=False)
+    """Bytes that torch's allocator counts: everything but ``framework``."""
 
-    @property
-    def allocated(self) -> int:
-        """Bytes that torch's allocator counts: everything but ``framework``."""
-        return sum(size for name, size in self.components.items() if name != "framework")
-
-    @property
-    def total(self) -> int:
-        return sum(self.components.values())
+    def __post_init__(self) -> None:
+        total = sum(self.components.values())
+        object.__setattr__(self, "total", total)
+        object.__setattr__(self, "allocated", total - self.components.get("framework", 0))
 
 
 @dataclass(frozen=True, slots=True)

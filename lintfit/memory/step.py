@@ -63,6 +63,17 @@ class Step:
             return layer.saved
         return Live() if self.offloaded else Live(layer.input + layer.marked)
 
+    def all_kept(self) -> list[Live]:
+        """:meth:`kept` of every layer."""
+        found: dict[tuple[int, bool], Live] = {}
+        kept = []
+        for index, layer in enumerate(self.layers):
+            key = (id(layer), self.checkpointed[index])
+            if key not in found:
+                found[key] = self.kept(index)
+            kept.append(found[key])
+        return kept
+
 
 def record(spec: Spec, states: States) -> Step:
     """Count the layers, the head and the embedding of one micro-batch on one rank."""
@@ -76,30 +87,34 @@ def record(spec: Spec, states: States) -> Step:
     checkpointed = (spec.gradient_checkpointing is not False,) * count
     frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
     sorts = kinds(spec.facts)
-    layers = tuple(
-        profile(
-            facts,
-            recipe,
-            batch,
-            seq,
-            index,
-            kind=sorts[index],
-            stream=stream,
-            flows=not (frozen_input and index == 0),
-            checkpointed=checkpointed[index],
-            selective=spec.gradient_checkpointing == "selective",
-            reentrant=spec.use_reentrant,
-            kept=kept,
-        )
-        for index in range(count)
-    )
+    layers: list[Profile] = []
+    counted: dict[object, Profile] = {}
+    for index in range(count):
+        flows = not (frozen_input and index == 0)
+        sort = (sorts[index], flows)
+        if sort not in counted:
+            counted[sort] = profile(
+                facts,
+                recipe,
+                batch,
+                seq,
+                index,
+                kind=sorts[index],
+                stream=stream,
+                flows=flows,
+                checkpointed=checkpointed[index],
+                selective=spec.gradient_checkpointing == "selective",
+                reentrant=spec.use_reentrant,
+                kept=kept,
+            )
+        layers.append(counted[sort])
     tail = head(Layer(facts, recipe, batch, scored(spec, seq)), spec.loss, stream=stream, kept=kept)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
     return Step(
-        layers=layers,
+        layers=tuple(layers),
         head=tail,
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),

@@ -25,7 +25,7 @@ model of large vocabulary whose logits leave blocks of many sizes; there 0.58 of
 Parameters, master weights and optimizer states are allocated once, one after the other, and leave no gaps.
 """
 
-LASTING = frozenset({"parameters", "master_weights", "optimizer_states"})
+LASTING = ("parameters", "master_weights", "optimizer_states")
 
 DESKTOP = int(0.5 * GIB)
 """What a display server and other programs hold on a GeForce card; data-centre cards drive no screen."""
@@ -88,12 +88,17 @@ def _remote_code(spec: Spec) -> Spec:
 
 def _planned(spec: Spec, moment: Moment, held: States) -> int:
     """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves."""
-    lasting = sum(size for name, size in moment.components.items() if name in LASTING)
+    parts = moment.components
+    lasting = _lasting(parts)
     if spec.zero_stage == 3:
         # One flat buffer that ZeRO-3 allocates when it initialises.
-        lasting += min(moment.components.get("gradients", 0), held.backward_start.get("gradients", 0))
-    passing = moment.allocated - lasting + _unsure(spec, moment.components)
+        lasting += min(parts.get("gradients", 0), held.backward_start.get("gradients", 0))
+    passing = moment.allocated - lasting + _unsure(spec, parts)
     return lasting + int(passing * (1 + FRAGMENTATION))
+
+
+def _lasting(parts: Components) -> int:
+    return sum([parts.get(name, 0) for name in LASTING])
 
 
 def _unsure(spec: Spec, parts: Components) -> float:
@@ -114,7 +119,7 @@ def _overflow_check(spec: Spec, held: States) -> int:
         return 0
     share = inventory(spec).trainable // spec.data_parallel
     largest = min(inventory(spec).largest_trainable, share)
-    lasting = sum(size for name, size in held.step.items() if name in LASTING)
+    lasting = _lasting(held.step)
     passing = held.step.get("gradients", 0) + OVERFLOW_CHECK * largest
     return lasting + int(passing * (1 + FRAGMENTATION))
 

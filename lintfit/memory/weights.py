@@ -84,6 +84,7 @@ class Inventory:
     """Elements of the largest trainable tensor."""
     largest: int
     """Elements of the largest tensor."""
+    trainables: tuple[Weight, ...]
 
     @classmethod
     def of(cls, weights: tuple[Weight, ...]) -> Inventory:
@@ -100,11 +101,10 @@ class Inventory:
             else:
                 frozen += numel
                 frozen_bytes += size
-        return cls(weights, trainable, frozen, trainable_bytes, frozen_bytes, decayed, largest_trainable, largest)
-
-    @property
-    def trainables(self) -> tuple[Weight, ...]:
-        return tuple(weight for weight in self.weights if weight.trainable)
+        trained = tuple(weight for weight in weights if weight.trainable)
+        return cls(
+            weights, trainable, frozen, trainable_bytes, frozen_bytes, decayed, largest_trainable, largest, trained
+        )
 
     @property
     def bytes(self) -> int:

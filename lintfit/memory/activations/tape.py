@@ -28,7 +28,7 @@ class Storage:
     __slots__ = ("external", "kind", "size")
 
     def __init__(self, size: int, kind: int = ACTIVATION) -> None:
-        self.size = rounded(size)
+        self.size = -(-size // BLOCK) * BLOCK
         self.kind = kind
         self.external = False
 
@@ -57,8 +57,8 @@ class Node:
     def __init__(
         self,
         outs: tuple[Var, ...],
-        inputs: tuple[Var, ...],
-        saved: tuple[Storage, ...],
+        inputs: Sequence[Var],
+        saved: Sequence[Storage],
         temp: int,
         same: bool,
         weights: tuple[int, ...],
@@ -82,7 +82,7 @@ class Live(NamedTuple):
 
     @property
     def total(self) -> int:
-        return self.activations + self.logits + self.casts + self.temporaries + self.gradients
+        return sum(self)
 
 
 class Tape:
@@ -118,15 +118,20 @@ class Tape:
                     self._kept += storage.size
 
     def _alive(self, out: Var, inputs: tuple[Var, ...], saves: bool) -> None:
-        if not self.watched:
-            return
         seen = self._seen
-        loose = {var.storage for var in (*inputs, *self.held) if var.storage not in seen}
-        total = self._kept + sum(storage.size for storage in loose if not storage.external)
+        total = self._kept
+        loose = set()
+        for var in (*inputs, *self.held):
+            storage = var.storage
+            if storage not in seen and storage not in loose:
+                loose.add(storage)
+                if not storage.external:
+                    total += storage.size
         if saves:
             self.early = max(self.forward, total)
-        if out.storage not in seen and out.storage not in loose:
-            total += out.storage.size
+        storage = out.storage
+        if storage not in seen and storage not in loose:
+            total += storage.size
         if total > self.forward:
             self.forward = total
 
@@ -160,23 +165,27 @@ class Tape:
         weights: tuple[int, ...] = (),
     ) -> Var:
         """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
-        inputs, saved = tuple(inputs), tuple(saved)
-        flowing = tuple(var for var in inputs if var.grad)
+        inputs = tuple(inputs)
+        flowing = [var for var in inputs if var.grad]
         if flowing or weights:
-            self._record(Node((out,), flowing, tuple(var.storage for var in saved), temp, False, weights))
+            storages = [var.storage for var in saved]
+            self._record(Node((out,), flowing, storages, temp, False, weights))
         else:
+            storages = []
             out.grad = False
-        self._alive(out, inputs, bool(saved) and bool(flowing or weights))
+        if self.watched:
+            self._alive(out, inputs, bool(storages))
         return out
 
     def add(self, *terms: Var) -> Var:
         """The sum of same-shaped tensors: saves nothing, hands its gradient to every term."""
         item = max(term.item for term in terms)
         out = self.new(terms[0].numel, item, any(term.grad for term in terms), terms[0].storage.kind)
-        flowing = tuple(term for term in terms if term.grad)
+        flowing = [term for term in terms if term.grad]
         if flowing:
             self._record(Node((out,), flowing, (), 0, all(term.item == item for term in flowing), ()))
-        self._alive(out, terms, False)
+        if self.watched:
+            self._alive(out, terms, False)
         return out
 
     def map(self, x: Var, saved: Iterable[Var] = (), item: int | None = None, temp: int = 0) -> Var:
@@ -212,12 +221,12 @@ class Tape:
 
 
 class _Gradient:
-    __slots__ = ("kind", "refs", "size")
+    __slots__ = ("logits", "refs", "size")
 
-    def __init__(self, size: int, kind: int) -> None:
+    def __init__(self, size: int, logits: bool) -> None:
         self.size = size
         self.refs = 0
-        self.kind = kind
+        self.logits = logits
 
 
 def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0, recompute: int = 0) -> Live:
@@ -228,95 +237,81 @@ def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0, recompu
     ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the
     worst point of the forward pass that is run again when the first node asks for a saved tensor.
     """
-    users: dict[int, int] = {}
+    users: dict[Storage, int] = {}
     live = [0, 0, 0]
     for node in tape.nodes:
         for storage in node.saved:
             if storage.external:
                 continue
-            key = id(storage)
-            if key not in users:
-                users[key] = 0
+            if storage not in users:
+                users[storage] = 1
                 live[storage.kind] += storage.size
-            users[key] += 1
-    temporaries = extra
-    logits = 0
+            else:
+                users[storage] += 1
+    stored = sum(live)
     gradients = 0.0
-    peak = Live(live[0], live[1], live[2], temporaries, 0)
-    peak_total = peak.total
-
-    first = _Gradient(rounded(out.numel * out.item), out.storage.kind)
+    # Bytes of gradients on their way: those of logits, and the others with what is alive throughout.
+    waiting = [extra, 0]
+    first = _Gradient(rounded(out.numel * out.item), out.storage.kind == LOGITS)
     first.refs = 1
-    if first.kind == LOGITS:
-        logits += first.size
-    else:
-        temporaries += first.size
-    pending: dict[int, _Gradient] = {id(out): first}
+    peak = Live(live[0], live[1], live[2], extra, 0)
+    peak_total = peak.total
+    waiting[first.logits] += first.size
+    pending: dict[Var, _Gradient] = {out: first}
 
     for node in reversed(tape.nodes):
-        incoming = [pending.pop(id(var)) for var in node.outs if id(var) in pending]
-        for gradient in incoming:
-            gradient.refs -= 1
-        fresh = 0
-        fresh_logits = 0
+        incoming = []
+        for var in node.outs:
+            gradient = pending.pop(var, None)
+            if gradient is not None:
+                gradient.refs -= 1
+                incoming.append(gradient)
         outgoing: list[tuple[Var, _Gradient]] = []
+        if recompute and node.saved:
+            if recompute + waiting[0] > peak_total:
+                peak_total = recompute + waiting[0]
+                peak = Live(recompute, 0, 0, waiting[0], 0)
+            recompute = 0
         if incoming:
             for var in node.inputs:
                 if node.same:
                     gradient = incoming[0]
                 else:
-                    gradient = _Gradient(rounded(var.numel * var.item), var.storage.kind)
-                    if gradient.kind == LOGITS:
-                        fresh_logits += gradient.size
-                    else:
-                        fresh += gradient.size
+                    gradient = _Gradient(-(-var.numel * var.item // BLOCK) * BLOCK, var.storage.kind == LOGITS)
+                    waiting[gradient.logits] += gradient.size
                 outgoing.append((var, gradient))
-        if recompute and node.saved:
-            if recompute + temporaries > peak_total:
-                peak_total = recompute + temporaries
-                peak = Live(recompute, 0, 0, temporaries, 0)
-            recompute = 0
-        made = sum(node.weights)
-        temporaries += fresh
-        logits += fresh_logits
-        total = live[0] + live[1] + live[2] + temporaries + logits + node.temp + made + gradients
+        made = sum(node.weights) if node.weights else 0
+        total = stored + waiting[0] + waiting[1] + node.temp + made + gradients
         if total > peak_total:
             peak_total = int(total)
             peak = Live(
                 live[0],
-                live[1] + logits,
+                live[1] + waiting[1],
                 live[2],
-                temporaries + node.temp + made - int(made * kept),
+                waiting[0] + node.temp + made - int(made * kept),
                 int(gradients + made * kept),
             )
         gradients += made * kept
         for storage in node.saved:
             if storage.external:
                 continue
-            key = id(storage)
-            users[key] -= 1
-            if not users[key]:
+            users[storage] -= 1
+            if not users[storage]:
                 live[storage.kind] -= storage.size
+                stored -= storage.size
         for var, gradient in outgoing:
-            held = pending.get(id(var))
-            if held is not None and held.refs > 1 and not node.same:
+            held = pending.get(var)
+            if held is None:
+                gradient.refs += 1
+                pending[var] = gradient
+            elif held.refs > 1 and not node.same:
                 # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
                 held.refs -= 1
                 gradient.refs += 1
-                pending[id(var)] = gradient
-            elif held is not None:
-                if gradient.refs == 0 and not node.same:
-                    if gradient.kind == LOGITS:
-                        logits -= gradient.size
-                    else:
-                        temporaries -= gradient.size
-            else:
-                gradient.refs += 1
-                pending[id(var)] = gradient
+                pending[var] = gradient
+            elif gradient.refs == 0 and not node.same:
+                waiting[gradient.logits] -= gradient.size
         for gradient in incoming:
             if gradient.refs == 0:
-                if gradient.kind == LOGITS:
-                    logits -= gradient.size
-                else:
-                    temporaries -= gradient.size
+                waiting[gradient.logits] -= gradient.size
     return peak
