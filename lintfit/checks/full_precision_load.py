@@ -69,6 +69,8 @@ def _severity(context: RunContext, spec: Spec) -> Severity | None:
 def _fix(context: RunContext, spec: Spec, checkpoint: str | None) -> Fix | None:
     gpu = context.run.hardware.gpu
     dtype = "fp16" if gpu is not None and gpu.native_bf16 is False else checkpoint
+    if spec.mixed_precision != "no":
+        dtype = spec.mixed_precision
     message = f"load the weights in {dtype}"
     engine_keeps_master = spec.engine == "deepspeed" and spec.mixed_precision != "no"
     if spec.method == "lora" or engine_keeps_master:

@@ -92,6 +92,7 @@ def axes(run: Run) -> tuple[tuple[Option, ...], ...]:
     assert spec is not None
     every: tuple[tuple[Option, ...], ...] = (
         _float32(run, spec),
+        _loading(run, spec),
         _precision(run, spec),
         _checkpointing(spec),
         _micro_batch(run, spec),
@@ -114,6 +115,24 @@ def _float32(run: Run, spec: Spec) -> tuple[Option, ...]:
     loaded = _loaded_dtype(run)
     changes: dict[str, Any] = {"weights_dtype": loaded, "full_load_dtype": None, "forced_float32": False}
     return (LEAVE, Option("no forced float32", changes, Applicability.SAFE if safe else Applicability.UNSAFE))
+
+
+def _loading(run: Run, spec: Spec) -> tuple[Option, ...]:
+    """Load a 16-bit checkpoint in 16 bits.
+
+    Safe where nothing trains in these weights: a frozen base, or an engine with fp32 master weights of its own.
+    """
+    setting = run.settings.get("weights_dtype")
+    halved = run.facts is not None and run.facts.checkpoint_dtype in ("bf16", "fp16")
+    if spec.weights_dtype != "fp32" or setting is None or not halved or forces_float32(run):
+        return (LEAVE,)
+    half = spec.mixed_precision if spec.mixed_precision != "no" else _half(run)
+    kept = spec.method == "lora" or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
+    safe = kept and setting.provenance.kind == "default"
+    return (
+        LEAVE,
+        Option(f"{half} weights", {"weights_dtype": half}, Applicability.SAFE if safe else Applicability.UNSAFE),
+    )
 
 
 def _loaded_dtype(run: Run) -> str:

@@ -93,7 +93,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(sources.said("script", name))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
     put(_nodes(sources))
-    put(first("gpu", sources.flag("gpu"), sources.said("launch", "gpu"), sources.config("gpu")))
+    put(_gpu(sources))
     put(_engine(sources, settings))
     _zero(sources, settings, put)
     put(_mixed_precision(sources, settings))
@@ -142,6 +142,18 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     if configured is not None:
         return configured.over(stated)
     return stated
+
+
+def _gpu(sources: Sources) -> Setting | None:
+    """The kind of card: what a batch system calls ``a100`` comes in sizes, and a config that names one is meant."""
+    launch, config = sources.said("launch", "gpu"), sources.config("gpu")
+    if launch is not None and config is not None and _bare(launch.value) in _bare(config.value):
+        return first("gpu", sources.flag("gpu"), config, launch)
+    return first("gpu", sources.flag("gpu"), launch, config)
+
+
+def _bare(name: object) -> str:
+    return "".join(letter for letter in str(name).lower() if letter.isalnum())
 
 
 def _nodes(sources: Sources) -> Setting | None:
