@@ -1,0 +1,74 @@
+"""The rule zero-unsupported-optimizer: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.checks.readers import reader_of
+from lintfit.checks.trees import assigned, at, data_of, zero_stage
+from lintfit.documents.model import DataDocument, Node
+from lintfit.findings import Applicability, Fix, Related
+from lintfit.settings import Place
+from lintfit.sources.script_model import Call
+
+_UNTESTED = ("Lamb", "SGD", "RMSprop", "Adamax", "NAdam", "RAdam", "Adadelta", "ASGD", "Rprop")
+"""Types that DeepSpeed builds and that are not in its ``ZERO_SUPPORTED_OPTIMIZERS``."""
+_ONE_BIT = ("OneBitAdam", "ZeroOneAdam", "OneBitLamb")
+_ALLOW = "zero_allow_untested_optimizer"
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    """The optimizer that the JSON itself names."""
+    found = data_of(context, "deepspeed")
+    if found is None:
+        return
+    document, root = found
+    kind = root.get("optimizer", "type")
+    if kind is None or not isinstance(kind.value, str) or not zero_stage(root):
+        return
+    if kind.value.lower() in map(str.lower, _ONE_BIT):
+        yield Report(
+            at(document, kind.span),
+            f"{kind.value} cannot run with ZeRO: DeepSpeed stops with an AssertionError (not compatible with ZeRO)",
+            help="take AdamW, or stage 0",
+        )
+    elif (kind.value in _UNTESTED or kind.value.lower() == "lamb") and not _allowed(root):
+        yield _untested(document, root, kind.value, at(document, kind.span))
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    """The optimizer that a script hands to ``deepspeed.initialize``."""
+    run = context.run
+    if run.script is None or run.deepspeed is None or reader_of((run,)) != "deepspeed":
+        return
+    document, root = run.deepspeed.document, run.deepspeed.document.root
+    call = run.script.facts.initialize
+    handed = call.argument("optimizer") if call is not None else None
+    if root is None or handed is None or not zero_stage(root) or _allowed(root):
+        return
+    made = handed.value
+    if isinstance(made, Call) and made.function in {f"torch.optim.{name}" for name in _UNTESTED}:
+        yield _untested(document, root, made.name, handed.place)
+
+
+def _allowed(root: Node) -> bool:
+    allowed = root.get(_ALLOW)
+    return allowed is not None and allowed.value is not False
+
+
+def _untested(document: DataDocument, root: Node, name: str, place: Place) -> Report:
+    stage = root.get("zero_optimization", "stage")
+    related = (Related(Place(document, stage.span), "ZeRO is switched on here"),) if stage is not None else ()
+    return Report(
+        place,
+        f'{name} with ZeRO needs "{_ALLOW}": true, '
+        "else DeepSpeed stops with an AssertionError (untested ZeRO Optimizer)",
+        related=related,
+        fix=_fix(document),
+        help=f'write "{_ALLOW}": true',
+    )
+
+
+def _fix(document: DataDocument) -> Fix | None:
+    return assigned(document, f"allow it ({_ALLOW})", Applicability.SAFE, {(_ALLOW,): True})
