@@ -1,0 +1,93 @@
+"""The rule grpo-batch-divisibility: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.checks.runs import anchor, change
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.run.model import Run
+from lintfit.settings import Place, Setting
+
+_MOST_STEPS = 1024
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("trainer") not in ("grpo", "rloo") or older((run,), "trl", "0.15"):
+        return
+    gpus = run.settings.get("gpus")
+    if gpus is None or not isinstance(gpus.value, int) or gpus.provenance.kind == "assumed":
+        return
+    yield from _training(run, gpus.value)
+    yield from _evaluation(run, gpus.value)
+
+
+def _training(run: Run, gpus: int) -> Iterator[Report]:
+    stated = {name: _argument(run, name) for name in ("generation_batch_size", "steps_per_generation")}
+    group = _whole(run, "num_generations")
+    micro = _whole(run, "per_device_train_batch_size")
+    steps = _whole(run, "gradient_accumulation_steps")
+    if group is None or micro is None or steps is None:
+        return
+    if any(setting is not None and setting.value is not None for setting in stated.values()):
+        return
+    samples = gpus * micro.value * steps.value
+    if samples % group.value == 0:
+        return
+    severity = Severity.ERROR if older((run,), "trl", "0.15") is False else milder(Severity.ERROR)
+    yield Report(
+        _place(run, group, micro, steps),
+        f"{gpus} GPUs × micro-batch {micro.value} × accumulation {steps.value} = {samples} completions are not a "
+        f"multiple of num_generations {group.value}: TRL stops with ValueError",
+        severity=severity,
+        fix=_fix(run, gpus * micro.value, steps.value, group.value),
+        help="make the product a multiple of num_generations",
+    )
+
+
+def _evaluation(run: Run, gpus: int) -> Iterator[Report]:
+    when = _argument(run, "eval_strategy", "evaluation_strategy")
+    if when is None or when.value not in ("steps", "epoch") or when.provenance.kind != "file":
+        return
+    own = _argument(run, "num_generations_eval")
+    group = own if own is not None and own.value is not None else _whole(run, "num_generations")
+    micro = _whole(run, "per_device_eval_batch_size")
+    if group is None or micro is None or not isinstance(group.value, int) or (gpus * micro.value) % group.value == 0:
+        return
+    yield Report(
+        _place(run, micro, group, when),
+        f"{gpus} GPUs × evaluation batch {micro.value} = {gpus * micro.value} are not a multiple of num_generations "
+        f"{group.value}: TRL stops with ValueError",
+        severity=Severity.ERROR if older((run,), "trl", "0.15") is False else milder(Severity.ERROR),
+        help="make per_device_eval_batch_size × GPUs a multiple of num_generations",
+    )
+
+
+def _argument(run: Run, *names: str) -> Setting | None:
+    assert run.script is not None
+    return run.script.argument(*names)
+
+
+def _whole(run: Run, name: str) -> Setting | None:
+    """A field that is a whole number and that the run really has; None for anything else."""
+    found = _argument(run, name)
+    if found is None or not isinstance(found.value, int) or isinstance(found.value, bool) or found.value < 1:
+        return None
+    return found
+
+
+def _place(run: Run, *settings: Setting) -> Place:
+    stated = (setting.provenance.place for setting in settings if setting.provenance.kind == "file")
+    return next((place for place in stated if place is not None), None) or anchor(run)
+
+
+def _fix(run: Run, each: int, steps: int, group: int) -> Fix | None:
+    """The next larger accumulation that fills whole groups."""
+    larger = next((n for n in range(steps, _MOST_STEPS) if each * n % group == 0), None)
+    if larger is None:
+        return None
+    changes = {"gradient_accumulation_steps": larger}
+    return change(run, f"accumulate {larger} steps", Applicability.UNSAFE, changes)
