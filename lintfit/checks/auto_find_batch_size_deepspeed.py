@@ -1,0 +1,42 @@
+"""The rule auto-find-batch-size-deepspeed: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.checks.runs import anchor, stated_at
+from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.run.model import Run
+
+_SINCE = "4.38"
+"""transformers stops since this version; before it a changed batch silently did not reach DeepSpeed."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    asked = run.script.argument("auto_find_batch_size")
+    if asked is None or asked.value is not True:
+        return
+    stage = stated_at(run, "zero_stage")
+    yield Report(
+        asked.provenance.place or anchor(run),
+        "auto_find_batch_size is not supported with ZeRO-3: the Trainer stops with ValueError",
+        severity=milder(Severity.ERROR) if older((run,), "transformers", _SINCE) else Severity.ERROR,
+        related=(Related(stage, "ZeRO-3 is asked for here"),) if stage is not None else (),
+        fix=_fix(run),
+        help="delete it",
+    )
+
+
+def _fix(run: Run) -> Fix | None:
+    assert run.script is not None
+    call = run.script.facts.training_arguments
+    if call is None or run.script.facts.parse_call is not None:
+        edits = run.script.write_argument("auto_find_batch_size", False)
+    else:
+        edits = run.script.remove_argument(call, "auto_find_batch_size")
+    return Fix("delete it", Applicability.SAFE, edits) if edits else None
