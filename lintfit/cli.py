@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,13 +58,26 @@ def lintfit() -> None:
     """A linter, fixer and memory estimator for the files that decide an LLM training run."""
 
 
-@lintfit.command(short_help="Lint files, and fix them with --fix.")
+class _WithReason(click.Command):
+    """Takes a plain ``--add-ignores`` as one without a reason, so that the path behind it is not taken for one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        own = [f"{arg}=" if arg == "--add-ignores" else arg for arg in args[:end]]
+        return super().parse_args(ctx, [*own, *args[end:]])
+
+
+@lintfit.command(cls=_WithReason, short_help="Lint files, and fix them with --fix.")
 @click.argument("paths", nargs=-1)
 @click.option("--fix", is_flag=True, help="Write the safe fixes, and the plan where it is safe.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change; write nothing.")
 @click.option("--select", metavar="RULES", multiple=True, help="Only these rules (names or codes, comma-separated).")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
+@click.option("--no-ignores", is_flag=True, help="Report also what a `lintfit: ignore` comment silences.")
+@click.option("--add-ignores", metavar="[=REASON]", help="Write comments that silence what is left.")
+@click.option("--baseline", metavar="FILE", help="Known findings, by file and rule, that are not reported.")
+@click.option("--write-baseline", metavar="FILE", help="Count what is left as known in this file.")
 @click.option("--exclude", metavar="GLOB", multiple=True, help="Files and folders to pass over.")
 @click.option(
     "--output-format",
@@ -96,9 +110,12 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
     """The flags as Options and the paths to check, with standard input read where it is asked for."""
-    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "fail-on")}
+    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "fail-on", "baseline")}
     for name in ("select", "ignore", "exclude"):
         stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
+    baseline = flags["write_baseline"]
+    if baseline is not None and flags["diff"]:
+        raise LintfitError("--write-baseline counts what is left; --diff leaves everything as it is")
     name = flags["stdin_filename"]
     if "-" in paths and not name:
         raise LintfitError("- reads standard input: say with --stdin-filename what it is (ds_config.json, …)")
@@ -110,10 +127,22 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         diff=flags["diff"],
         isolated=flags["isolated"],
         outputs=_outputs(flags["output_format"]),
+        no_ignores=flags["no_ignores"],
+        add_ignores=_reason(flags["add_ignores"]),
         stdin_filename=Path(name) if name else None,
         stdin=sys.stdin.buffer.read() if name else None,
     )
+    if baseline is not None:
+        # What an older baseline counts is counted anew.
+        origins = {**options.origins, "baseline": "--write-baseline"}
+        options = replace(options, write_baseline=Path(baseline), baseline=None, origins=origins)
     return options, named if named or name else [Path()]
+
+
+def _reason(text: str | None) -> str | None:
+    if text is not None and not all(character.isprintable() for character in text):
+        raise LintfitError("--add-ignores: the reason must be one line of text")
+    return text.strip() if text is not None else None
 
 
 def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:

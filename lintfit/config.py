@@ -74,12 +74,22 @@ class Options:
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None
     outputs: tuple[Output, ...] = (Output("text"),)
+    no_ignores: bool = False
+    """Report also what a comment ignores."""
+    add_ignores: str | None = None
+    """Write comments that ignore what is left, with this reason; None: do not."""
+    write_baseline: Path | None = None
+    """Count what is left in this file."""
 
     select: tuple[str, ...] = ("all",)
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[Glob, tuple[str, ...]], ...] = ()
     exclude: tuple[Glob, ...] = ()
     fail_on: Severity = Severity.WARNING
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+    """By the rule's name: how bad its findings are here, whatever the rule says."""
+    baseline: Path | None = None
+    """Counts of findings that are known and not reported."""
 
     gpu: str | None = None
     gpus: int | None = None
@@ -210,6 +220,17 @@ def _known_rule(selector: str) -> None:
     raise ValueError(f'rules that exist, and "{selector}" is none{did_you_mean(selector, choices)}')
 
 
+def _severities(value: object) -> dict[str, Severity]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table such as {rule-name = "info"}')
+    from lintfit.rules_catalog import find
+
+    try:
+        return {find(name).name: _severity(severity) for name, severity in value.items()}
+    except LintfitError as error:
+        raise ValueError(f"names or codes of rules: {error}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class _Key:
     """One key of the config: the field it sets, how its value is read, and whether a ``[[run]]`` may have it."""
@@ -244,6 +265,8 @@ KEYS: Mapping[str, _Key] = {
     "per-file-ignores": _Key("per_file_ignores", _per_file),
     "exclude": _Key("exclude", lambda value, root: tuple(Glob(item, root) for item in _texts(value))),
     "fail-on": _Key("fail_on", lambda value, _: _severity(value)),
+    "severity": _Key("severities", lambda value, _: _severities(value)),
+    "baseline": _Key("baseline", lambda value, root: root / _text(value)),
 }
 """What a config may say, by key; flags have the same names."""
 
@@ -380,7 +403,7 @@ class _Reader:
 
     def error(self, name: str, message: str, where: str = "") -> LintfitError:
         """With the line where the key stands, as far as a search for it can tell."""
-        heading = rf"^\s*\[\[?\s*{re.escape(name)}\s*\]|" if name == "run" else ""
+        heading = rf"^\s*\[\[?\s*(?:{re.escape(self.prefix)}\.)?{re.escape(name)}\s*\]|"
         after = self.text.find("[[") if where else 0
         if self.prefix and not where:
             after = max(self.text.find(f"[{self.prefix}"), 0)

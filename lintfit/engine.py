@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
-from lintfit.config import Options, config_for
+from lintfit.config import Options
 from lintfit.documents.files import decode, encode, write_files
 from lintfit.documents.model import DataDocument, Document, Edit, Kind
 from lintfit.documents.workspace import Workspace
@@ -20,6 +20,7 @@ from lintfit.run.discover import Found, discover
 from lintfit.run.load import Loaded, build, load
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
+from lintfit.sifting import sift
 from lintfit.sources import detect
 from lintfit.sources.base import Source
 
@@ -35,9 +36,16 @@ def check(paths: Sequence[Path], options: Options) -> CheckResult:
     workspace = _workspace(options)
     found = _found(paths, options)
     checked = _Pass(found, workspace, options).check()
-    if not (options.fix or options.diff):
+    texts: dict[Path, str] = {}
+    if options.fix or (options.diff and options.add_ignores is None):
+        checked, texts = _fix(found, workspace, options, checked)
+    if options.add_ignores is not None:
+        checked, texts = _add_ignores(found, workspace.with_overlay(texts), options, checked, texts)
+    if options.write_baseline is not None:
+        checked = _count(options.write_baseline, checked, options)
+    if not (options.fix or options.diff or options.add_ignores is not None):
         return checked.result
-    return _fix(found, workspace, options, checked)
+    return _delivered(checked.result, texts, workspace, options)
 
 
 def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[RunResult, ...]]:
@@ -66,6 +74,7 @@ def _found(paths: Sequence[Path], options: Options) -> Found:
 class _Checked:
     result: CheckResult
     loaded: Loaded
+    documents: tuple[Document, ...]
 
 
 class _Pass:
@@ -81,14 +90,17 @@ class _Pass:
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
         errors = (*loaded.errors, *self._unreadable(documents, loaded.runs))
-        kept = [finding for finding in _unique(findings) if self._enabled(finding)]
+        sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
         result = CheckResult(
             runs=runs,
-            findings=tuple(sorted(kept, key=_reading_order)),
+            findings=_in_order(sifted.left),
             errors=errors,
+            ignored=_in_order(sifted.ignored),
+            baselined=_in_order(sifted.baselined),
+            notes=sifted.notes,
             files_checked=len(documents),
         )
-        return _Checked(result, loaded)
+        return _Checked(result, loaded, documents)
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful:
@@ -116,10 +128,6 @@ class _Pass:
                 if problem.code == "syntax-error":
                     place = document.position(problem.span.start)
                     yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
-
-    def _enabled(self, finding: Finding) -> bool:
-        path = finding.place.document.path
-        return config_for(path, self.options).enabled(finding.rule, finding.code, path)
 
 
 def _in(document: Document, runs: Sequence[Run]) -> bool:
@@ -197,6 +205,10 @@ def _at_best(run: Run, result: Estimate) -> Estimate:
     return replace(result, assumptions=(*result.assumptions, *lines))
 
 
+def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=_reading_order))
+
+
 def _reading_order(finding: Finding) -> tuple[str, int, str]:
     return finding.place.document.path.as_posix(), finding.place.span.start, finding.code
 
@@ -211,8 +223,8 @@ def _unique(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield finding
 
 
-def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) -> CheckResult:
-    """Mend, read again, and so on until nothing more can be mended; then write all files or none."""
+def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) -> tuple[_Checked, dict[Path, str]]:
+    """Mend, read again, and so on until nothing more can be mended: what is left, and the new texts."""
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
@@ -229,7 +241,36 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
         for judged in checked.result.runs
     )
     result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
-    return _delivered(result, texts, workspace, options)
+    return replace(checked, result=result), texts
+
+
+def _add_ignores(
+    found: Found, workspace: Workspace, options: Options, checked: _Checked, texts: Mapping[Path, str]
+) -> tuple[_Checked, dict[Path, str]]:
+    """Write comments that ignore what is left, and check again what they make of it."""
+    from lintfit.ignores.adding import add_ignores
+
+    added = add_ignores(checked.result.findings, workspace, options)
+    after = {**texts, **added.texts}
+    result = checked.result
+    if added.texts:
+        again = _Pass(_with_new(found, after), workspace.with_overlay(after), options).check()
+        # A comment above a launch line moves it, and with it the name of the run: the order stays.
+        runs = tuple(replace(new, before=old.before) for new, old in zip(again.result.runs, result.runs, strict=True))
+        result = replace(again.result, runs=runs, fixed=result.fixed, changed=result.changed)
+        checked = again
+    return replace(checked, result=replace(result, notes=(*result.notes, *added.notes))), after
+
+
+def _count(file: Path, checked: _Checked, options: Options) -> _Checked:
+    """Write the baseline; what it counts is no longer reported."""
+    from lintfit.baseline import write
+
+    parts = write(file, checked.result.findings, [document.path for document in checked.documents], options)
+    result = replace(
+        checked.result, findings=parts.left, baselined=parts.known, notes=(*checked.result.notes, *parts.notes)
+    )
+    return replace(checked, result=result)
 
 
 def _with_new(found: Found, texts: Mapping[Path, str]) -> Found:

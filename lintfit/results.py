@@ -38,13 +38,16 @@ class CheckResult:
     shown (by path, then place). ``errors`` are one-line problems with files that the user named (missing,
     unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
     ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
-    ``changed`` maps each file that was written to the number of its fixes.
+    ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
+    are told of. ``changed`` maps each file that was written to the number of its fixes.
     """
 
     runs: tuple[RunResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     errors: tuple[str, ...] = ()
     fixed: tuple[Finding, ...] = ()
+    ignored: tuple[Finding, ...] = ()
+    baselined: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     diff: str = ""
     files_checked: int = 0

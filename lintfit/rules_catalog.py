@@ -15,6 +15,9 @@ from lintfit.resources import resource_dir
 # Enough for any front matter: a page's prose and cases are only read when somebody asks for them.
 _HEAD_BYTES = 2048
 
+INDEX = "README.md"
+"""The list of the rules beside their pages."""
+
 _KEYS = ("name", "code", "summary", "severity", "files", "fix", "since")
 _CODE = re.compile(r"LF[0-9]{3}")
 
@@ -58,7 +61,8 @@ class Rule:
 @cache
 def load_rules(folder: Path | None = None) -> Mapping[str, Rule]:
     """All rules by name, in the order of their codes. Raises LintfitError for a page whose metadata is wrong."""
-    rules = sorted(map(_read, (folder or resource_dir("rules")).glob("*.md")), key=lambda rule: rule.code)
+    pages = (page for page in (folder or resource_dir("rules")).glob("*.md") if page.name != INDEX)
+    rules = sorted(map(_read, pages), key=lambda rule: rule.code)
     codes: dict[str, Rule] = {}
     for rule in rules:
         other = codes.setdefault(rule.code, rule)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lintfit.documents.model import Document
+from lintfit.documents.model import Document, Span
 from lintfit.findings import Fix, Plan, Rejected, Related, Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.settings import Place
 from lintfit.sources.base import Source
+
+if TYPE_CHECKING:
+    from lintfit.ignores.comments import Directive
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,3 +79,20 @@ class RunContext:
             case Verdict.FITS:
                 headroom = self.estimate.headroom if self.estimate else None
                 return Severity.INFO if headroom is None or headroom >= 0.15 else Severity.WARNING
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnusedContext:
+    """A comment and a rule in it that silences nothing, as ``check_unused(context)`` gets them.
+
+    ``name`` is the rule as the comment writes it, at ``span``; ``rule`` its name. ``for_runs`` says that the rule looks
+    at runs, ``judged`` that there was all that it needs to report something: a launch or a script, and a memory that
+    is known.
+    """
+
+    directive: Directive
+    name: str
+    span: Span
+    rule: str
+    for_runs: bool
+    judged: bool

@@ -1,6 +1,7 @@
 """Finds the modules of rules and runs them, importing only what the files at hand need.
 
-A rule's module has the name of its page with underscores and defines ``check_file``, ``check_run`` or both.
+A rule's module has the name of its page with underscores and defines ``check_file``, ``check_run`` or both;
+``check_unused`` is asked last, when it is known which comments have silenced something.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
 from lintfit.findings import Finding
 from lintfit.rules_catalog import Rule, load_rules
 
@@ -63,6 +64,15 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Itera
         if check is not None:
             for report in check(context):
                 yield _finding(rule, report, run.id)
+
+
+def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+    """What the rules say of a comment that silences nothing."""
+    for rule, module in rules_for((), enabled):
+        check = getattr(module, "check_unused", None)
+        if check is not None:
+            for report in check(context):
+                yield _finding(rule, report, None)
 
 
 def _finding(rule: Rule, report: Report, run: str | None) -> Finding:

@@ -1,0 +1,72 @@
+"""The rule unknown-rule-in-ignore: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.documents.model import Edit, Span
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives, rule_names
+from lintfit.settings import Place
+from lintfit.suggest import is_typo, nearest
+
+_OTHER_LINTERS = ("noqa", "disable", "enable", "skip", "ignore-file", "disable-file", "disable-line", "nolint", "off")
+"""Words by which other tools silence findings (ruff, yamllint, tflint, golangci-lint, actionlint's users ask for)."""
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    for directive in directives(context.document):
+        if not directive.silences:
+            yield from _word(directive)
+        elif not directive.names:
+            yield _no_rule(directive)
+        else:
+            yield from _names(directive)
+
+
+def _word(directive: Directive) -> Iterator[Report]:
+    meant = nearest(directive.word, (IGNORE, FILE_IGNORE))
+    if meant is None and directive.word.casefold() not in _OTHER_LINTERS:
+        return
+    yield _report(
+        directive,
+        directive.word_span,
+        f'there is no comment "lintfit: {directive.word}": it silences nothing',
+        meant,
+        "write ignore[rule-name] for a line, file-ignore[rule-name] for the file",
+    )
+
+
+def _no_rule(directive: Directive) -> Report:
+    return _report(
+        directive,
+        directive.word_span,
+        f'"lintfit: {directive.word}" names no rule: it silences nothing',
+        None,
+        f"say which: {directive.word}[rule-name]; `exclude` in lintfit.toml passes over a whole file",
+    )
+
+
+def _names(directive: Directive) -> Iterator[Report]:
+    known = rule_names()
+    for name, span in directive.names or ():
+        if name.casefold() in known:
+            continue
+        meant = nearest(name, known)
+        yield _report(
+            directive,
+            span,
+            f'there is no rule "{name}": the comment silences nothing by it',
+            meant.upper() if meant is not None and meant not in known.values() else meant,
+            "`lintfit rule` lists the rules",
+        )
+
+
+def _report(directive: Directive, span: Span, message: str, meant: str | None, advice: str) -> Report:
+    document = directive.document
+    if meant is None:
+        return Report(Place(document, span), message, help=advice)
+    sure = Applicability.SAFE if is_typo(document.slice(span), meant) else Applicability.DISPLAY
+    edit = FileEdit(document.path, Edit(span, meant), document)
+    return Report(Place(document, span), message, fix=Fix(f"did you mean {meant}?", sure, (edit,)))

@@ -1,0 +1,27 @@
+"""The rule unused-ignore: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, UnusedContext
+from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.ignores.edits import without
+from lintfit.settings import Place
+
+
+def check_unused(context: UnusedContext) -> Iterator[Report]:
+    directive, document = context.directive, context.directive.document
+    if not context.judged or "unused-ignore" in directive.rules():
+        return
+    edit = without(directive, context.span)
+    yield Report(
+        Place(document, context.span),
+        f"this {directive.word} of {context.rule} silences nothing: it would hide the next such finding unseen",
+        severity=Severity.INFO if context.for_runs else None,
+        fix=Fix(
+            f"take {context.name} out of the comment" if edit.text or len(directive.names or ()) > 1 else "delete it",
+            Applicability.SAFE,
+            (FileEdit(document.path, edit, document),),
+        ),
+    )

@@ -1,0 +1,86 @@
+"""From all that the rules say to what is reported: comments, config and baseline take their part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lintfit.baseline import split
+from lintfit.checks.context import UnusedContext
+from lintfit.checks.registry import module_of, run_unused_checks
+from lintfit.config import Options, config_for
+from lintfit.documents.model import Document
+from lintfit.findings import Finding
+from lintfit.ignores.comments import Silenced, directives, rule_names, silence
+from lintfit.memory.result import Verdict
+from lintfit.results import RunResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sifted:
+    """What is reported, what a comment ignores, and what the baseline counts; and lines about the baseline."""
+
+    left: tuple[Finding, ...]
+    ignored: tuple[Finding, ...] = ()
+    baselined: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def sift(
+    findings: Sequence[Finding], documents: Sequence[Document], runs: Sequence[RunResult], options: Options
+) -> Sifted:
+    """Part the findings of one pass.
+
+    ``findings`` are those of all rules, also of rules that are not selected: only so can a comment that is of no use
+    be told from one whose rule is switched off. Raises LintfitError for a baseline that cannot be read.
+    """
+    silenced = Silenced(tuple(findings), (), frozenset())
+    if not options.no_ignores:
+        silenced = _with_unused(silence(findings, documents), documents, runs)
+    left = [_weighed(finding, options) for finding in silenced.left if _enabled(finding, options)]
+    ignored = tuple(_weighed(finding, options) for finding in silenced.ignored if _enabled(finding, options))
+    parts = split(left, [document.path for document in documents], options)
+    return Sifted(parts.left, ignored, parts.known, parts.notes)
+
+
+def _with_unused(silenced: Silenced, documents: Sequence[Document], runs: Sequence[RunResult]) -> Silenced:
+    """With findings about the comments that silence nothing, which comments may silence in turn."""
+    unused = [f for context in _unused(silenced, documents, runs) for f in run_unused_checks(context)]
+    if not unused:
+        return silenced
+    more = silence(unused, documents)
+    return replace(silenced, left=(*silenced.left, *more.left), ignored=(*silenced.ignored, *more.ignored))
+
+
+def _unused(silenced: Silenced, documents: Iterable[Document], runs: Sequence[RunResult]) -> Iterator[UnusedContext]:
+    for document in documents:
+        for directive in directives(document):
+            for name, span in directive.names or () if directive.silences else ():
+                rule = rule_names().get(name.casefold())
+                if rule is None or silenced.uses(directive, rule):
+                    continue
+                module = module_of(rule)
+                if hasattr(module, "check_unused"):
+                    continue
+                for_runs = hasattr(module, "check_run")
+                judged = not for_runs or _judged(document, runs)
+                yield UnusedContext(directive, name, span, rule, for_runs, judged)
+
+
+def _judged(document: Document, runs: Iterable[RunResult]) -> bool:
+    """Whether every run of the document is whole and its memory known, so that a rule that is silent has looked."""
+    own = [judged for judged in runs if document in judged.run.documents]
+    return bool(own) and all(
+        judged.run.origin.kind != "config" and judged.verdict is not Verdict.UNKNOWN for judged in own
+    )
+
+
+def _enabled(finding: Finding, options: Options) -> bool:
+    path = finding.place.document.path
+    return config_for(path, options).enabled(finding.rule, finding.code, path)
+
+
+def _weighed(finding: Finding, options: Options) -> Finding:
+    """The finding with the severity that the config gives its rule."""
+    severity = config_for(finding.place.document.path, options).severities.get(finding.rule)
+    return finding if severity is None else replace(finding, severity=severity)
