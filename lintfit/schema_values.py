@@ -63,7 +63,11 @@ def mistakes(root: Node, whole: Schema, older: Older = newest) -> Iterator[Mista
             continue
         schema = resolved(key.schema, whole, key.entry.value)
         node = key.entry.value
-        if _shallow(node, schema) or _accepted(key, schema, node) or _placeholder(node, schema):
+        if (
+            (_shallow(node, schema) and _shallow(node, key.schema))
+            or _accepted(key, schema, node)
+            or _placeholder(node, schema)
+        ):
             continue
         yield _mistake(key, schema, node, older)
 
@@ -179,7 +183,7 @@ def _too_new(schema: Schema, older: Older) -> bool:
 def _accepted(key: Key, schema: Schema, node: Node) -> bool:
     """Values that the schema does not name and that the library takes for good."""
     section = key.section.get("x-unknown-keys") == "refused" and len(key.path) > 1
-    if section and node.value == "auto":
+    if node.value == "auto" and (section or schema.get("x-auto-dropped")):
         return True  # DeepSpeed's own models drop the word; who else fills it is another rule's question.
     words = {one.casefold() for one in schema.get("enum", ()) if isinstance(one, str)}
     if isinstance(node.value, str) and schema.get("x-any-case") and node.value.casefold() in words:
@@ -203,7 +207,9 @@ def _mistake(key: Key, schema: Schema, node: Node, older: Older) -> Mistake:
     since = key.section.get("x-forbidden-since")
     strict = model and not (since is not None and older(since))
     coerced = strict and _coerced(node, schema)
-    checked = strict or bool(schema.get("x-checked")) or _is_section(schema)
+    # Code that checks a value by calculating with it takes true for 1.
+    passes = coerced or (isinstance(node.value, bool) and _coerced(node, schema))
+    checked = strict or _checked(node, schema)
     bound = schema.get("x-range-since")
     late = _is(node, "number") and (schema.get("x-range-unchecked") or (bound is not None and bool(older(bound))))
     return Mistake(
@@ -213,9 +219,17 @@ def _mistake(key: Key, schema: Schema, node: Node, older: Older) -> Mistake:
         allowed=described(schema),
         literal=_literal(node, schema),
         text=_wants_text(node, schema),
-        refused=checked and not coerced and not late,
+        refused=checked and not passes and not late,
         coerced=coerced,
     )
+
+
+def _checked(node: Node, schema: Schema) -> bool:
+    """Whether the library looks at a value of this type when it reads the file."""
+    checked = schema.get("x-checked")
+    if isinstance(checked, list):
+        return any(isinstance(node.value, float) if name == "float" else _is(node, name) for name in checked)
+    return _is_section(schema) if checked is None else bool(checked)
 
 
 def _is_section(schema: Schema) -> bool:

@@ -15,7 +15,9 @@ stands in markers of their own:
 ``x-ignored``          why a known key has no effect
 ``x-stages``           the ZeRO stages that read the key
 ``x-auto-filled-by``   who replaces the word ``"auto"``
-``x-checked``          whether the library itself checks the value when it reads the file
+``x-stage-value``      the value that stops the run at any other stage, with ``x-stage-error``
+``x-auto-dropped``     DeepSpeed takes ``"auto"`` in place of the section for its default
+``x-checked``          whether the library checks the value when it reads the file, or the types that it refuses
 ``x-any-case``         the library ignores upper and lower case
 ``x-exported``         the value goes through an environment variable, where ``8`` and ``"8"`` are the same
 ``x-no-boolean``       a number that the library does not take from true and false
@@ -146,7 +148,7 @@ def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[
             section=key.section,
             suggestion=None if since else nearest(key.entry.key, current(key.section)),
             home=None if since else home_of(key.entry.key, schema, top, key.path[:-1]),
-            forbidden=fate == "refused" and not (forbidden_since and older(forbidden_since)),
+            forbidden=fate == "refused" and not (forbidden_since and older(forbidden_since)) and not _dropped(key),
             forbidden_since=forbidden_since,
             since=since,
             never_read=key.entry.key in key.section.get("x-never-read", ()),
@@ -195,6 +197,11 @@ def home_of(key: str, whole: Schema, top: Schema, section: KeyPath) -> KeyPath |
     """The path of the one section elsewhere that has a key of this name; None where there is none or several."""
     homes = [path for path, names in _index(top, whole, ()) if key in names and path != section]
     return homes[0] if len(homes) == 1 else None
+
+
+def _dropped(key: Key) -> bool:
+    """Whether DeepSpeed's models drop a key before they look at its name: every ``"auto"`` in a section."""
+    return len(key.path) > 1 and key.entry.value.value == "auto"
 
 
 def _walk(node: Node, section: Schema, whole: Schema, path: KeyPath, older: Older) -> Iterator[Key]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.trees import data_of, number, without, zero_stage
-from lintfit.checks.wording import listed
+from lintfit.checks.readers import installed
+from lintfit.checks.trees import data_of, dotted, number, without, written, zero_stage
+from lintfit.checks.wording import an, either, listed
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings import Applicability, Related, Severity
-from lintfit.schemas import Schema, load, section_at
+from lintfit.schemas import Older, Schema, keys, load, section_at
 from lintfit.settings import Place
 
 _ZERO = "zero_optimization"
@@ -22,6 +23,8 @@ def check_file(context: FileContext) -> Iterator[Report]:
         document, root = found
         stage = zero_stage(root)
         section = root.get(_ZERO)
+        if stage is not None:
+            yield from _refused(document, root, stage, installed(context.runs, "deepspeed"))
         if stage is not None and section is not None and section.shape == "mapping":
             yield from _deepspeed(document, section, stage)
     found = data_of(context, "accelerate")
@@ -48,6 +51,36 @@ def _deepspeed(document: DataDocument, section: Node, stage: int) -> Iterator[Re
         )
     if stage < 3:
         yield from _stage3_keys(document, section, stage)
+
+
+def _refused(document: DataDocument, root: Node, stage: int, older: Older) -> Iterator[Report]:
+    """Values that DeepSpeed refuses at this stage."""
+    for key in keys(root, load("deepspeed"), older):
+        schema, value = key.schema or {}, key.entry.value
+        if "x-stage-value" not in schema or value.value != schema["x-stage-value"] or value.shape != "scalar":
+            continue
+        if stage not in schema["x-stages"]:
+            stages = either(map(str, schema["x-stages"]))
+            yield Report(
+                Place(document, value.span),
+                f'"{dotted(key.path)}": {written(value.value)} needs ZeRO stage {stages}; at stage {stage} DeepSpeed '
+                f"stops with {an(schema['x-stage-error'])}",
+                severity=Severity.ERROR,
+                help=f"delete it, or use stage {stages}",
+            )
+    yield from _without_its_partner(document, root, older)
+
+
+def _without_its_partner(document: DataDocument, root: Node, older: Older) -> Iterator[Report]:
+    states, master = root.get("bf16", "bf16_optimizer_states"), root.get("bf16", "bf16_master_weights_and_grads")
+    if states is None or states.value is not True or (master is not None and master.value is True) or older("0.18.3"):
+        return
+    yield Report(
+        Place(document, states.span),
+        '"bf16.bf16_optimizer_states" needs "bf16_master_weights_and_grads": DeepSpeed stops with an AssertionError',
+        severity=Severity.ERROR,
+        help='set "bf16_master_weights_and_grads" to true, too',
+    )
 
 
 def _inactive_offload(document: DataDocument, path: tuple[str, ...], entry: Entry, stage: int, least: int) -> Report:

@@ -8,9 +8,9 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.moves import rename
 from lintfit.checks.readers import installed, reader_of
 from lintfit.checks.trees import assigned, data_of, dotted, without
-from lintfit.documents.model import DataDocument, Node, Span
-from lintfit.findings import Applicability, Fix, Severity
-from lintfit.schemas import Older, OutdatedKey, UnknownKey, load, newer_than, outdated_keys, section_at, unknown_keys
+from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
+from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.schemas import Older, OutdatedKey, UnknownKey, load, newer_than, outdated_keys, resolved, unknown_keys
 from lintfit.settings import Place
 from lintfit.suggest import nearest
 
@@ -23,6 +23,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         document, root = found
         yield from _distributed_type(document, root)
         yield from _keys(document, root, installed(context.runs, "accelerate"))
+        yield from _required(document, root)
         yield from _not_handed_on(document, root)
         yield from _processes(context, document, root)
         yield from _gpu_ids(context, document, root)
@@ -45,8 +46,18 @@ def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
         )
         return
     sagemaker = _is_sagemaker(root)
-    allowed = [name for name in section_at(load("accelerate"), "distributed_type")["enum"] if isinstance(name, str)]
-    if isinstance(kind.value.value, str) and not sagemaker and kind.value.value not in allowed:
+    if sagemaker and kind.value.value == "NO":
+        yield Report(
+            Place(document, kind.value.span),
+            '"distributed_type": "NO" in a SageMaker file: accelerate adds "num_processes" itself, which this kind of '
+            'file lacks, and stops with ValueError "had unknown keys"',
+            fix=_unquoted(document, kind.value),
+            help="write NO without quotes, which YAML reads as false and accelerate as no distribution",
+        )
+    whole = load("accelerate")
+    types = resolved(whole, whole, root)["properties"]["distributed_type"]["enum"]
+    allowed = [name for name in types if isinstance(name, str)]
+    if isinstance(kind.value.value, str) and kind.value.value not in allowed:
         near = nearest(kind.value.value, allowed)
         hint = f"; did you mean {near}?" if near else ""
         yield Report(
@@ -56,6 +67,25 @@ def _distributed_type(document: DataDocument, root: Node) -> Iterator[Report]:
             if near
             else None,
         )
+
+
+def _unquoted(document: DataDocument, node: Node) -> Fix | None:
+    if document.kind is not Kind.YAML or document.slice(node.span) not in ("'NO'", '"NO"'):
+        return None
+    edit = FileEdit(document.path, Edit(node.span, "NO"), document)
+    return Fix("write NO without quotes", Applicability.UNSAFE, (edit,))
+
+
+def _required(document: DataDocument, root: Node) -> Iterator[Report]:
+    """What a SageMaker file cannot do without; the type of distribution is spoken of already."""
+    whole = load("accelerate")
+    for name in resolved(whole, whole, root).get("required", ()):
+        if root.entry(name) is None and name != "distributed_type":
+            yield Report(
+                Place(document, root.entries[0].key_span if root.entries else root.span),
+                f'"{name}" is missing: accelerate stops with TypeError "missing a required argument"',
+                help=f'add "{name}"',
+            )
 
 
 def _certain_type(document: DataDocument, root: Node) -> Fix | None:

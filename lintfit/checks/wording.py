@@ -29,6 +29,17 @@ def listed(names: Iterable[str], conjunction: str = "and") -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"
 
 
+def either(names: Iterable[str]) -> str:
+    """``1``, ``1 or 2``, ``1, 2 or 3``."""
+    words = list(names)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def an(noun: str) -> str:
+    """A noun with its article: ``an AssertionError``, ``a ValueError``."""
+    return f"{'an' if noun[:1] in 'AEIOU' else 'a'} {noun}"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
