@@ -120,12 +120,23 @@ def _ranks(spec: Spec, strategy: str) -> int:
     return spec.data_parallel
 
 
+_STORED: dict[int, tuple[Inventory, Inventory]] = {}
+_SHARDED: dict[tuple[int, int], tuple[Inventory, Inventory]] = {}
+_LARGEST = 1024
+
+
 def stored(spec: Spec) -> Inventory:
     """All parameters in the dtype in which their shards are kept, before sharding."""
     held = inventory(spec)
     if spec.mixed_precision == "no":
         return held
-    return Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
+    hit = _STORED.get(id(held))
+    if hit is None or hit[0] is not held:
+        if len(_STORED) >= _LARGEST:
+            _STORED.clear()
+        full = Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
+        hit = _STORED[id(held)] = held, full
+    return hit[1]
 
 
 def sharded(held: Inventory, ranks: int) -> Inventory:
@@ -134,7 +145,13 @@ def sharded(held: Inventory, ranks: int) -> Inventory:
     Of a 4-bit weight the packed values are divided; its block constants belong to the quantisation state,
     which every rank keeps whole (bitsandbytes ``QuantState`` is no parameter).
     """
-    return Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights))
+    hit = _SHARDED.get((id(held), ranks))
+    if hit is None or hit[0] is not held:
+        if len(_SHARDED) >= _LARGEST:
+            _SHARDED.clear()
+        shard = Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights))
+        hit = _SHARDED[(id(held), ranks)] = held, shard
+    return hit[1]
 
 
 def _shard(weight: Weight, ranks: int) -> Weight:

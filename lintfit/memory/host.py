@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lintfit.memory.parameters import Inventory, loaded_dtype
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.weights import parameter_count
 
 
 def pinned(*sizes: int) -> int:
@@ -58,6 +59,6 @@ def load_peak(spec: Spec, held: Inventory) -> int:
     """
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
-    copy = spec.facts.parameters * DTYPE_BYTES[loaded_dtype(spec)]
+    copy = parameter_count(spec.facts) * DTYPE_BYTES[loaded_dtype(spec)]
     sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init) or spec.engine == "fsdp"
     return copy * (1 if sharded else ranks_per_node(spec))

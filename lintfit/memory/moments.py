@@ -99,14 +99,18 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     inputs = 2 if step.offloaded else 1
     layers = step.layers
     top = len(layers) - 1
-    for index in range(top, -1, -1):
+    # Inside a run of equal layers what is alive changes by the same amount from one to the next: its ends decide.
+    ends = [i for i in range(top, -1, -1) if i in (0, top) or not layers[i - 1] is layers[i] is layers[i + 1]]
+    above = top + 1
+    for index in ends:
         layer = layers[index]
+        passed = above - index - 1
+        if passed:
+            left -= passed * saved[index].total
+            done += passed * layer.weights
+            held += passed * layer.input if step.retained else 0
+        above = index
         left -= saved[index].total
-        if 0 < index < top and layers[index - 1] is layer is layers[index + 1]:
-            # Inside a run of equal layers what is alive changes by the same amount from one to the next.
-            done += layer.weights
-            held += layer.input if step.retained else 0
-            continue
         own = layer.input * inputs + layer.marked if step.checkpointed[index] else 0
         share = int(step.kept_share * done)
         # The gradient that comes in is the one that the layer above's input holds.
@@ -147,14 +151,7 @@ def _evaluate(states: States, step: Step) -> Moment:
 
 
 def _sum(parts: Iterable[Live]) -> Live:
-    activations = logits = casts = temporaries = gradients = 0
-    for part in parts:
-        activations += part[0]
-        logits += part[1]
-        casts += part[2]
-        temporaries += part[3]
-        gradients += part[4]
-    return Live(activations, logits, casts, temporaries, gradients)
+    return Live(*map(sum, zip(*parts, strict=True)))
 
 
 def _plus(states: Components, alive: Live) -> Components:

@@ -7,6 +7,7 @@ from lintfit.memory.parameters import model_dtype
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
+from lintfit.memory.weights import parameter_count
 
 
 def reference_bytes(spec: Spec) -> int:
@@ -17,7 +18,7 @@ def reference_bytes(spec: Spec) -> int:
     """
     if not spec.reference_model or spec.method == "lora":
         return 0
-    size = spec.facts.parameters * DTYPE_BYTES[model_dtype(spec)]
+    size = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
     sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3) or spec.engine == "fsdp"
     return -(-size // spec.data_parallel) if sharded else size
 
@@ -37,7 +38,7 @@ def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
     if spec.generation is None:
         return ()
     facts, item = spec.facts, DTYPE_BYTES[model_dtype(spec)]
-    gathered = facts.parameters * item if spec.generation.gather_weights else 0
+    gathered = parameter_count(facts) * item if spec.generation.gather_weights else 0
     tokens = spec.micro_batch_size * spec.seq_len
     cache = 2 * facts.layers * facts.kv_heads * facts.head_dim * item * tokens
     if spec.generation.vllm_gpu_memory_utilization:

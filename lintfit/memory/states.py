@@ -49,11 +49,10 @@ class States:
 def states(spec: Spec) -> States:
     """What one rank of a run holds at each moment, without activations, logits and framework (bytes)."""
     held = _of_engine(spec)
-    return replace(
-        held,
-        assumptions=(*held.assumptions, *_assumptions(spec)),
-        not_modelled=(*held.not_modelled, *_not_modelled(spec)),
-    )
+    assumed, missing = _assumptions(spec), _not_modelled(spec)
+    if not assumed and not missing:
+        return held
+    return replace(held, assumptions=(*held.assumptions, *assumed), not_modelled=(*held.not_modelled, *missing))
 
 
 def _of_engine(spec: Spec) -> States:

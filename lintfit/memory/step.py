@@ -65,14 +65,10 @@ class Step:
 
     def all_kept(self) -> list[Live]:
         """:meth:`kept` of every layer."""
-        found: dict[tuple[int, bool], Live] = {}
-        kept = []
-        for index, layer in enumerate(self.layers):
-            key = (id(layer), self.checkpointed[index])
-            if key not in found:
-                found[key] = self.kept(index)
-            kept.append(found[key])
-        return kept
+        if not any(self.checkpointed):
+            return [layer.saved for layer in self.layers]
+        each = {id(layer): self.kept(index) for index, layer in enumerate(self.layers[:1] + self.layers[-1:])}
+        return [each.get(id(layer)) or self.kept(index) for index, layer in enumerate(self.layers)]
 
 
 def record(spec: Spec, states: States) -> Step:
@@ -86,29 +82,29 @@ def record(spec: Spec, states: States) -> Step:
     count = -(-facts.layers // spec.pipeline_parallel)
     checkpointed = (spec.gradient_checkpointing is not False,) * count
     frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
-    sorts = kinds(spec.facts)
-    layers: list[Profile] = []
-    counted: dict[object, Profile] = {}
-    for index in range(count):
-        flows = not (frozen_input and index == 0)
-        sort = (sorts[index], flows)
-        if sort not in counted:
-            counted[sort] = profile(
-                facts,
-                recipe,
-                batch,
-                seq,
-                index,
-                kind=sorts[index],
-                stream=stream,
-                flows=flows,
-                checkpointed=checkpointed[index],
-                selective=spec.gradient_checkpointing == "selective",
-                reentrant=spec.use_reentrant,
-                kept=kept,
-            )
-        layers.append(counted[sort])
-    tail = head(Layer(facts, recipe, batch, scored(spec, seq)), spec.loss, stream=stream, kept=kept)
+    sorts = kinds(spec.facts)[:count]
+
+    def one(index: int, flows: bool = True) -> Profile:
+        return profile(
+            facts,
+            recipe,
+            batch,
+            seq,
+            index,
+            kind=sorts[index],
+            stream=stream,
+            flows=flows,
+            checkpointed=checkpointed[index],
+            selective=spec.gradient_checkpointing == "selective",
+            reentrant=spec.use_reentrant,
+            kept=kept,
+        )
+
+    counted = {sort: one(sorts.index(sort)) for sort in dict.fromkeys(sorts)}
+    layers = [counted[sort] for sort in sorts]
+    if frozen_input:
+        layers[0] = one(0, flows=False)
+    tail = _head(facts, recipe, batch, scored(spec, seq), spec.loss, stream, kept)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
@@ -131,6 +127,21 @@ def record(spec: Spec, states: States) -> Step:
         out_of_place=trains_embedding and facts.tied and not recipe.autocast,
         notes=notes,
     )
+
+
+_HEADS: dict[tuple[object, ...], tuple[ModelFacts, Head]] = {}
+_LARGEST = 4096
+
+
+def _head(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, loss: str, stream: int, kept: float) -> Head:
+    """The head of a micro-batch, counted once for the same numbers."""
+    key = (id(facts), recipe, batch, seq, loss, stream, kept)
+    hit = _HEADS.get(key)
+    if hit is None or hit[0] is not facts:
+        if len(_HEADS) >= _LARGEST:
+            _HEADS.clear()
+        hit = _HEADS[key] = facts, head(Layer(facts, recipe, batch, seq), loss, stream=stream, kept=kept)
+    return hit[1]
 
 
 def batch_of(spec: Spec) -> int:

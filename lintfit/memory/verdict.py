@@ -16,6 +16,7 @@ from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
+from lintfit.memory.weights import parameter_count
 
 FRAGMENTATION = 0.45
 """What the caching allocator may need on top of the memory that comes and goes, as a share of it, to run at all.
@@ -74,7 +75,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
-    high = max(*(_planned(spec, moment, held) for moment in worst), _overflow_check(spec, held)) + outside
+    gathers = _gathers(spec)
+    high = max(*[_planned(spec, moment, held, gathers) for moment in worst], _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
@@ -86,14 +88,16 @@ def _remote_code(spec: Spec) -> Spec:
     return replace(spec, gradient_checkpointing=False, attention="eager")
 
 
-def _planned(spec: Spec, moment: Moment, held: States) -> int:
+def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
     """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves."""
     parts = moment.components
     lasting = _lasting(parts)
     if spec.zero_stage == 3:
         # One flat buffer that ZeRO-3 allocates when it initialises.
         lasting += min(parts.get("gradients", 0), held.backward_start.get("gradients", 0))
-    passing = moment.allocated - lasting + _unsure(spec, parts)
+    passing: float = moment.allocated - lasting + gathers
+    if "transformers" not in spec.versions:
+        passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
     return lasting + int(passing * (1 + FRAGMENTATION))
 
 
@@ -101,14 +105,11 @@ def _lasting(parts: Components) -> int:
     return sum([parts.get(name, 0) for name in LASTING])
 
 
-def _unsure(spec: Spec, parts: Components) -> float:
-    """Bytes at one moment that may come on top because the spec leaves something open."""
-    extra = 0.0
-    if "transformers" not in spec.versions:
-        extra += parts.get("logits", 0) * (OLDER_LOSS - 1)
+def _gathers(spec: Spec) -> int:
+    """Bytes that gathering sharded parameters may take on top of what is counted."""
     if spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING):
-        extra += min(GATHER_EXTRA, 4 * spec.facts.parameters)
-    return extra
+        return min(GATHER_EXTRA, 4 * parameter_count(spec.facts))
+    return 0
 
 
 def _overflow_check(spec: Spec, held: States) -> int:

@@ -117,6 +117,19 @@ class Inventory:
         return Inventory.of(tuple(weight.cast(dtype) for weight in self.weights))
 
 
+_COUNTS: dict[int, tuple[ModelFacts, int]] = {}
+
+
+def parameter_count(facts: ModelFacts) -> int:
+    """``facts.parameters``, added up once."""
+    hit = _COUNTS.get(id(facts))
+    if hit is None or hit[0] is not facts:
+        if len(_COUNTS) >= 1024:
+            _COUNTS.clear()
+        hit = _COUNTS[id(facts)] = facts, facts.parameters
+    return hit[1]
+
+
 def loaded_dtype(spec: Spec) -> Dtype:
     """dtype of the copy that a rank holds right after loading, before the engine casts it."""
     return spec.full_load_dtype or spec.weights_dtype
