@@ -1,0 +1,218 @@
+"""A CUDA device that is not there: torch's fake tensors on ``cuda:0``, autograd and autocast included, without CUDA.
+
+Python sees ``cuda:0``. What torch's C++ asks for a device is told the one that torch lets Python backends register,
+because its autograd engine insists on streams of a device that it knows. Its autocast does not take tensors of such a
+device, so that autocast's policy is carried out here (the lists of ``aten/src/ATen/autocast_mode.h``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+NAME = "nogpu"
+_REGISTERED: list[str] = []
+
+HALF = {
+    torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm, torch.bmm, torch.Tensor.bmm,
+    torch.addmm, torch.baddbmm, torch.addbmm, F.linear, torch._C._nn.linear, F.scaled_dot_product_attention,
+}  # fmt: skip
+"""Functions that autocast runs in half precision (``AT_FORALL_LOWER_PRECISION_FP``, those in use here)."""
+
+FULL = {
+    torch.pow, torch.Tensor.pow, torch.Tensor.__pow__, torch.rsqrt, torch.Tensor.rsqrt, torch.exp, torch.Tensor.exp,
+    torch.log, torch.Tensor.log, torch.reciprocal, F.layer_norm, torch.layer_norm, F.softplus, F.nll_loss,
+    F.cross_entropy,
+}  # fmt: skip
+"""Functions that autocast runs in fp32 (``AT_FORALL_FP32``)."""
+
+FULL_UNLESS_TOLD = {
+    F.softmax, torch.softmax, torch.Tensor.softmax, F.log_softmax, torch.log_softmax, torch.Tensor.log_softmax,
+    torch.sum, torch.Tensor.sum, torch.cumsum, torch.Tensor.cumsum, torch.prod,
+}  # fmt: skip
+"""Functions that run in fp32 unless a dtype is given (``AT_FORALL_FP32_SET_OPT_DTYPE``)."""
+
+
+class _Autocast(TorchFunctionMode):
+    """Autocast's casts, with its cache of trained fp32 weights, wherever ``torch.autocast("cuda")`` is on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: dict[int, tuple[Any, Any]] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if torch.is_autocast_enabled("cuda"):
+            if func in HALF:
+                args, kwargs = self._cast(args, kwargs, self._half)
+            elif func in FULL or (func in FULL_UNLESS_TOLD and kwargs.get("dtype") is None):
+                args, kwargs = self._cast(args, kwargs, self._full)
+        replaced = _KERNELS.get(func)
+        return replaced(*args, **kwargs) if replaced else func(*args, **kwargs)
+
+    def _cast(self, args: Any, kwargs: Any, how: Any) -> tuple[Any, Any]:
+        with torch._C.DisableTorchFunction():
+            return tuple(map(how, args)), {name: how(value) for name, value in kwargs.items()}
+
+    def _half(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+            return value
+        if not (value.is_leaf and value.requires_grad):
+            return value.to(torch.bfloat16)
+        if id(value) not in self.cache:
+            self.cache[id(value)] = (value, value.to(torch.bfloat16))
+        return self.cache[id(value)][1]
+
+    def _full(self, value: Any) -> Any:
+        half = isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+        return value.to(torch.float32) if half else value
+
+
+class _Silu(torch.autograd.Function):
+    """One kernel each way, as on CUDA; elsewhere the backward is a formula of several operations."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return torch.empty_like(x)
+
+
+def _attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """The kernel that CUDA would take (``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``)."""
+    aten = torch.ops.aten
+    if attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256:
+        return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]
+    if enable_gqa and query.shape[1] != key.shape[1]:
+        return aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=True
+        )[0]
+    return aten._scaled_dot_product_efficient_attention(
+        query, key, value, attn_mask, True, dropout_p, is_causal, scale=scale
+    )[0]
+
+
+_KERNELS = {F.silu: lambda x, inplace=False: _Silu.apply(x), F.scaled_dot_product_attention: _attention}
+
+
+class Counter(TorchDispatchMode):
+    """Notes every tensor that an operation makes in a log, and sums of gradients that the engine makes."""
+
+    def __init__(self, log: Any) -> None:
+        super().__init__()
+        self.log = log
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.embedding_dense_backward.default:
+            grad = args[0]
+            tokens = grad.numel() // grad.shape[-1]
+            if tokens > 3072:
+                self.log.passing(tokens * (4 * grad.shape[-1] + 6 * 8))
+        numbers = [
+            self.log.see(tensor)
+            for tensor in torch.utils._pytree.tree_leaves(out)
+            if isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda"
+        ]
+        if func is torch.ops.aten.add.Tensor and not torch.is_grad_enabled() and _whole(args[0]) and numbers:
+            term = self.log.see(args[0])
+            if term != numbers[0]:
+                self.log.heirs[numbers[0]] = term
+        return out
+
+
+def _whole(tensor: Any) -> bool:
+    """Whether a tensor fills its storage without gaps: what the engine may add into."""
+    return (
+        isinstance(tensor, torch.Tensor)
+        and torch.ops.aten.is_non_overlapping_and_dense(tensor)
+        and tensor.numel() * tensor.itemsize == tensor.untyped_storage().nbytes()
+        and tensor._base is None
+    )
+
+
+@contextlib.contextmanager
+def machine() -> Iterator[FakeTensorMode]:
+    """Fake tensors on ``cuda:0``, forward, backward and autocast."""
+    _register()
+    inside, outside = torch.device("cuda:0"), torch.device(f"{NAME}:0")
+    make, dispatch = FakeTensor.__new__, FakeTensor.__torch_dispatch__.__func__
+    device = torch.ops.prim.device.default
+    answer = fake_tensor._DISPATCH_META_HANDLERS[device]
+
+    def new(cls: Any, mode: Any, elem: Any, place: Any, *rest: Any, **more: Any) -> Any:
+        here = inside if torch.device(place).type == NAME else place
+        return make(cls, mode, elem, here, *rest, **more)
+
+    def dispatched(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is device and not args[0].fake_mode.in_kernel_invocation and args[0].fake_device.type == "cuda":
+            return outside
+        return dispatch(cls, func, types, args, kwargs or {})
+
+    def answered(args: Any) -> Any:
+        found = answer(args)
+        return outside if found.type == "cuda" else found
+
+    autocast = _Autocast()
+    clear = torch.clear_autocast_cache
+
+    def clear_both() -> None:
+        autocast.cache.clear()
+        clear()
+
+    patches = (
+        mock.patch.object(FakeTensor, "__new__", staticmethod(new)),
+        mock.patch.object(FakeTensor, "__torch_dispatch__", classmethod(dispatched)),
+        mock.patch.dict(fake_tensor._DISPATCH_META_HANDLERS, {device: answered}),
+        mock.patch("torch.cuda.amp.common.amp_definitely_not_available", lambda: False),
+        mock.patch("torch.cuda.is_bf16_supported", lambda *_, **__: True),
+        mock.patch("torch.clear_autocast_cache", clear_both),
+        torch.autograd.set_multithreading_enabled(False),
+    )
+    import transformers.masking_utils as masking
+
+    # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not.
+    patches = (*patches, mock.patch.object(masking, "find_packed_sequence_indices", lambda position_ids: None))
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with contextlib.ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        stack.enter_context(mode)
+        stack.enter_context(autocast)
+        yield mode
+
+
+def _register() -> None:
+    """Tell torch of a device for Python backends, once in a process."""
+    if _REGISTERED:
+        return
+    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+    module = types.SimpleNamespace(
+        is_available=lambda: False,
+        is_initialized=lambda: False,
+        device_count=lambda: 0,
+        current_device=lambda: 0,
+        _is_in_bad_fork=lambda: False,
+        manual_seed_all=lambda seed: None,
+        get_amp_supported_dtype=lambda: [torch.bfloat16, torch.float16],
+    )
+    _setup_privateuseone_for_python_backend(NAME, module)
+    _REGISTERED.append(NAME)

@@ -1,0 +1,427 @@
+"""Torch's own count of a real training step under fake tensors, against lintfit. No GPU is needed.
+
+    python -m bench.fake_tensors --out bench/results/fake_tensors.json        # record (needs the bench extra)
+    python -m bench.fake_tensors --compare bench/results/fake_tensors.json    # against lintfit, no torch
+
+The model is made from its config on the meta device, and every parameter becomes a fake tensor on ``cuda:0``. Then the
+real code of transformers, PEFT and torch runs two steps the way the Trainer does: forward under autocast, loss,
+backward, clipping, optimizer, ``zero_grad``. A dispatch mode notes birth and death of every storage; replaying them in
+blocks of 512 bytes gives what ``torch.cuda.max_memory_allocated`` would say.
+
+Where a torch without CUDA takes another way than one with it, the count is put right:
+
+* attention: flash for half precision without a mask, the memory-efficient kernel for fp32 or with a mask, the
+  reference path for fp32 with grouped heads (``sdp_utils.cpp``);
+* ``silu`` has one kernel forward and one backward on CUDA;
+* the engine adds gradients in place where nobody else holds the buffer; under a dispatch mode it never does;
+* the embedding's backward needs fp32 rows and sorted indices above 3072 tokens (``Embedding.cu``).
+
+Not counted: kernels' own scratch elsewhere, cuBLAS workspaces, the CUDA context, gaps between blocks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+BLOCK = 512
+GIB = 2**30
+
+MODELS: dict[str, dict[str, Any]] = {
+    "llama 1.2 B, tied": {
+        "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": True,
+    },
+    "llama 8 B": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": False,
+    },
+    "mistral 7 B": {
+        "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+        "max_position_embeddings": 32768, "sliding_window": None, "tie_word_embeddings": False,
+    },
+    "qwen2 1.5 B, tied": {
+        "model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+        "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
+    "qwen3 4 B, tied": {
+        "model_type": "qwen3", "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
+    "gemma2 2.6 B, tied": {
+        "model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 256000,
+        "max_position_embeddings": 8192, "sliding_window": 4096, "tie_word_embeddings": True,
+    },
+    "phi3 3.8 B": {
+        "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+        "max_position_embeddings": 4096, "pad_token_id": 32000, "tie_word_embeddings": False,
+    },
+    "gpt2 355 M, tied": {
+        "model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024, "vocab_size": 50257,
+    },
+    "mixtral 46.7 B": {
+        "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2, "max_position_embeddings": 32768, "sliding_window": None,
+        "tie_word_embeddings": False,
+    },
+}  # fmt: skip
+
+PRECISIONS: dict[str, dict[str, str]] = {
+    "fp32": {"weights_dtype": "fp32", "mixed_precision": "no"},
+    "fp32 + autocast": {"weights_dtype": "fp32", "mixed_precision": "bf16"},
+    "bf16": {"weights_dtype": "bf16", "mixed_precision": "no"},
+    "bf16 + autocast": {"weights_dtype": "bf16", "mixed_precision": "bf16"},
+}
+
+LORA = {
+    "method": "lora",
+    "lora_rank": 16,
+    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"],
+    "lora_dropout": 0.05,
+}
+EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
+FOREACH = {"optimizer": "adamw_torch"}
+
+CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
+    ("llama 1.2 B, tied", "bf16", 4, 2048, {}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, GC),
+    ("llama 1.2 B, tied", "bf16", 2, 1024, {"gradient_accumulation_steps": 2, **FOREACH}),
+    ("llama 8 B", "bf16", 1, 4096, GC),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**LORA, **GC}),
+    ("llama 8 B", "bf16", 1, 2048, EVERY),
+    ("llama 8 B", "fp32", 1, 512, {"attention": "eager"}),
+    ("mistral 7 B", "bf16", 2, 2048, {**REENTRANT, **FOREACH}),
+    ("mistral 7 B", "fp32 + autocast", 1, 1024, {}),
+    ("mistral 7 B", "bf16 + autocast", 4, 4096, {**EVERY, **REENTRANT}),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 4, 1024, FOREACH),
+    ("qwen2 1.5 B, tied", "bf16 + autocast", 8, 1024, GC),
+    ("qwen2 1.5 B, tied", "bf16", 2, 2048, LORA),
+    ("qwen3 4 B, tied", "bf16", 2, 2048, {}),
+    ("qwen3 4 B, tied", "fp32 + autocast", 1, 2048, GC),
+    ("gemma2 2.6 B, tied", "bf16", 2, 1024, {"attention": "eager"}),
+    ("gemma2 2.6 B, tied", "fp32 + autocast", 1, 1024, {"attention": "eager", **GC}),
+    ("phi3 3.8 B", "bf16", 2, 2048, {}),
+    ("phi3 3.8 B", "bf16 + autocast", 4, 2048, GC),
+    ("gpt2 355 M, tied", "fp32", 8, 1024, {"attention": "eager"}),
+    ("gpt2 355 M, tied", "fp32 + autocast", 8, 1024, {}),
+    ("gpt2 355 M, tied", "bf16", 16, 1024, GC),
+    ("mixtral 46.7 B", "bf16", 1, 2048, GC),
+    ("mixtral 46.7 B", "bf16", 1, 1024, {"optimizer": "sgd"}),
+)
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    """Every case: its name and lintfit's spec of it."""
+    for model, precision, batch, seq, more in CASES:
+        spec = {
+            "model_config": MODELS[model],
+            "gpu_memory_gib": 1000,
+            **PRECISIONS[precision],
+            "method": "full",
+            "optimizer": "adamw_torch_fused",
+            "micro_batch_size": batch,
+            "seq_len": seq,
+            "gradient_checkpointing": False,
+            "attention": "sdpa",
+            **more,
+        }
+        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *_words(more)]), "spec": spec}
+
+
+def _words(more: dict[str, Any]) -> list[str]:
+    words = []
+    if more.get("method") == "lora":
+        words.append("LoRA on every linear layer" if more["lora_targets"] == "all-linear" else "LoRA on attention")
+    if more.get("gradient_checkpointing"):
+        words.append("checkpointing, reentrant" if more["use_reentrant"] else "checkpointing")
+    if "gradient_accumulation_steps" in more:
+        words.append(f"accumulation {more['gradient_accumulation_steps']}")
+    return [*words, *(more[key] for key in ("attention", "optimizer") if key in more)]
+
+
+# --- counting ---------------------------------------------------------------------------------------------------
+
+
+class Log:
+    """Births and deaths of storages, in order, with the phase in which they happen."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int, str]] = []
+        """(storage, bytes: negative for a death, phase)."""
+        self.heirs: dict[int, int] = {}
+        """A sum of gradients by the storage of its first term, which torch would have added into."""
+        self.phase = "load"
+        self._alive: dict[int, tuple[int, Any]] = {}
+        self._next = 0
+
+    def see(self, tensor: Any, size: int | None = None) -> int:
+        """Note a tensor's storage if it is new; its number."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        known = self._alive.get(key)
+        if known is not None:
+            return known[0]
+        number, self._next = self._next, self._next + 1
+        nbytes = storage.nbytes() if size is None else size
+        self._alive[key] = (number, weakref.ref(storage, lambda _: self._dies(key, nbytes)))
+        self.events.append((number, nbytes, self.phase))
+        return number
+
+    def passing(self, size: int) -> None:
+        """Scratch that lives only inside a kernel."""
+        number, self._next = self._next, self._next + 1
+        self.events += [(number, size, self.phase), (number, -size, self.phase)]
+
+    def _dies(self, key: int, nbytes: int) -> None:
+        number, _ = self._alive.pop(key)
+        self.events.append((number, -nbytes, self.phase))
+
+    def replay(self) -> dict[str, int]:
+        """Peak of each phase in bytes, every storage rounded up to a block."""
+        live = 0
+        sizes: dict[int, int] = {}
+        peaks: dict[str, int] = {}
+        for index, (number, size, phase) in enumerate(self.events):
+            if size <= 0:
+                live -= sizes.pop(number, 0)
+                continue
+            term = self.heirs.get(number)
+            if term is not None and self._dies_next(index, term):
+                live -= sizes.pop(term, 0)
+            sizes[number] = rounded(size)
+            live += sizes[number]
+            peaks[phase] = max(peaks.get(phase, 0), live)
+        return peaks
+
+    def _dies_next(self, index: int, term: int) -> bool:
+        """Whether the first term of a sum dies before anything else is born: nobody else held it."""
+        for number, size, _ in self.events[index + 1 :]:
+            if size > 0:
+                return False
+            if number == term:
+                return True
+        return False
+
+
+def rounded(size: int) -> int:
+    """Bytes of a block of torch's caching allocator."""
+    return -(-size // BLOCK) * BLOCK
+
+
+# --- one case ---------------------------------------------------------------------------------------------------
+
+
+def run(case: dict[str, Any]) -> dict[str, Any]:
+    """Two steps of a case: the peak, the peaks of the phases, and the bytes of what lasts."""
+    from bench import fake_device
+
+    spec = case["spec"]
+    with fake_device.machine() as mode, fake_device.Counter(log := Log()):
+        model = _model(spec, mode)
+        for tensor in (*model.parameters(), *model.buffers()):
+            log.see(tensor)
+        optimizer = _optimizer(model, spec)
+        for step in range(2):
+            _step(model, optimizer, spec, log, last=step == 1)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        parts = {
+            "parameters": _bytes(model.parameters()),
+            "gradients": _bytes(trained),
+            "optimizer_states": _bytes(
+                value for state in optimizer.state.values() for value in state.values() if hasattr(value, "device")
+            ),
+        }
+    peaks = log.replay()
+    return {
+        "allocated_bytes": max(peaks.values()),
+        "phases": peaks,
+        "components": parts,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+
+
+def _bytes(tensors: Any) -> int:
+    seen: dict[int, int] = {}
+    for tensor in tensors:
+        if tensor.device.type == "cuda":
+            seen[tensor.untyped_storage()._cdata] = rounded(tensor.untyped_storage().nbytes())
+    return sum(seen.values())
+
+
+def _model(spec: dict[str, Any], mode: Any) -> Any:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    settings = dict(spec["model_config"])
+    config = AutoConfig.for_model(settings.pop("model_type"), **settings)
+    config.use_cache = False
+    dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
+        if spec["method"] == "lora":
+            model = _adapted(model, spec)
+    made: dict[int, Any] = {}
+    for module in model.modules():
+        for name, value in (*module._parameters.items(), *module._buffers.items()):
+            if value is None:
+                continue
+            if id(value) not in made:
+                with mode:
+                    fake = torch.empty(value.shape, dtype=value.dtype, device="cuda:0")
+                is_parameter = isinstance(value, torch.nn.Parameter)
+                made[id(value)] = torch.nn.Parameter(fake, value.requires_grad) if is_parameter else fake
+                made[-id(value)] = value  # keeps the id taken
+            (module._parameters if name in module._parameters else module._buffers)[name] = made[id(value)]
+    model.train()
+    if spec["gradient_checkpointing"]:
+        model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
+        if spec["method"] == "lora":
+            model.enable_input_require_grads()
+    return model
+
+
+def _adapted(model: Any, spec: dict[str, Any]) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=spec["lora_rank"],
+        target_modules=spec["lora_targets"],
+        lora_dropout=spec["lora_dropout"],
+    )
+    return get_peft_model(model, config, autocast_adapter_dtype=True)
+
+
+def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
+    """The optimizer over the Trainer's two groups: with weight decay, and without (norms and biases)."""
+    import torch
+
+    trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    plain = [value for name, value in trained if "norm" in name or "ln_" in name or name.endswith("bias")]
+    ids = {id(value) for value in plain}
+    groups = [{"params": [value for _, value in trained if id(value) not in ids], "weight_decay": 0.01}]
+    groups.append({"params": plain, "weight_decay": 0.0})
+    groups = [group for group in groups if group["params"]]
+    if spec["optimizer"] == "sgd":
+        return torch.optim.SGD(groups, lr=1e-3)
+    fused = spec["optimizer"] == "adamw_torch_fused"
+    return torch.optim.AdamW(groups, lr=1e-3, **({"fused": True} if fused else {"foreach": True}))
+
+
+def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, *, last: bool) -> None:
+    """One optimizer step as transformers' Trainer and Accelerate run it."""
+    import torch
+
+    prefix = "" if last else "first "
+    batch, seq = spec["micro_batch_size"], spec["seq_len"]
+    for _ in range(spec.get("gradient_accumulation_steps", 1)):
+        ids = torch.empty(batch, seq, dtype=torch.long, device="cuda:0")
+        log.phase = f"{prefix}forward"
+        loss = _forward(model, ids, spec)
+        log.phase = f"{prefix}backward"
+        # Tensor.backward would switch function modes off, and checkpointing runs forwards inside the backward.
+        torch.autograd.backward(loss)
+        del loss, ids
+    log.phase = f"{prefix}step"
+    torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=True)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def _forward(model: Any, ids: Any, spec: dict[str, Any]) -> Any:
+    import torch
+
+    half = spec["mixed_precision"] != "no"
+    context = torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
+    with context:
+        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel())
+    loss, logits = outputs.loss, outputs.logits
+    if half:
+        logits = logits.float()  # accelerate's convert_outputs_to_fp32
+    del outputs, logits
+    return loss
+
+
+# --- recording and comparing ------------------------------------------------------------------------------------
+
+
+def record(out: Path, only: str) -> int:
+    """Run the cases whose name contains ``only`` and write what torch counted."""
+    from datetime import UTC, datetime
+    from importlib.metadata import version
+
+    results = []
+    for case in cases():
+        if only not in case["name"]:
+            continue
+        start = time.perf_counter()
+        try:
+            counted = run(case)
+        except Exception as error:  # one case that this torch cannot trace must not lose the others
+            print(f"{case['name']}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+            continue
+        results.append({**case, **counted})
+        took = time.perf_counter() - start
+        print(f"{case['name']}: {counted['allocated_bytes'] / GIB:.3f} GiB, {took:.0f} s", file=sys.stderr, flush=True)
+    versions = {package: version(package) for package in ("torch", "transformers", "peft")}
+    content = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "cases": results}
+    out.write_text(json.dumps(content, indent=1) + "\n")
+    return 0 if results else 1
+
+
+def rows(recording: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Case, torch's bytes, lintfit's bytes."""
+    from lintfit.memory import estimate
+    from lintfit.memory.parse import spec_from_mapping
+
+    versions = {"transformers": recording["versions"]["transformers"]}
+    for case in recording["cases"]:
+        guess = estimate(spec_from_mapping({**case["spec"], "versions": versions}))
+        yield case["name"], case["allocated_bytes"], guess.allocated_bytes
+
+
+def table(recording: dict[str, Any]) -> str:
+    """A Markdown table of all cases with the difference in per cent."""
+    lines = ["| case | torch, GiB | lintfit, GiB | difference |", "| --- | --: | --: | --: |"]
+    for name, counted, guess in rows(recording):
+        lines.append(f"| {name} | {counted / GIB:.3f} | {guess / GIB:.3f} | {guess / counted - 1:+.3%} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="record into this file")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--compare", type=Path, help="print a recording against lintfit")
+    options = parser.parse_args()
+    if options.compare:
+        print(table(json.loads(options.compare.read_text())))
+        return 0
+    if not options.out:
+        parser.error("say --out or --compare")
+    return record(options.out, options.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
