@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from lintfit.documents.model import DataDocument, Entry, KeyPath, Node, Span
-from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
+from lintfit.documents.model import DataDocument, KeyPath, Node
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
+from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, integer, number, one_of, truth, word
-
-if TYPE_CHECKING:
-    from lintfit.findings import FileEdit
 
 ZERO = "zero_optimization"
 
@@ -69,59 +67,11 @@ _FIELD_BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DeepSpeedSource:
+class DeepSpeedSource(DataSource):
     """One DeepSpeed JSON. ``config`` is its content as plain values; ``settings`` is what it states."""
 
-    document: DataDocument
     config: Mapping[str, Any]
-    settings: Mapping[str, Setting]
     dialect: str = "deepspeed"
-
-    def node(self, *path: str | int) -> Node | None:
-        """The value at a key path, or None where the file has none."""
-        return self.document.root.get(*path) if self.document.root else None
-
-    def entry(self, *path: str) -> Entry | None:
-        """The ``key: value`` at a key path, or None."""
-        parent = self.node(*path[:-1])
-        return parent.entry(path[-1]) if parent else None
-
-    def place(self, *path: str | int) -> Place | None:
-        """The place of the value at a key path, or None."""
-        node = self.node(*path)
-        return Place(self.document, node.span) if node else None
-
-    def key_place(self, *path: str) -> Place | None:
-        """The place of the key itself, or None."""
-        entry = self.entry(*path)
-        return Place(self.document, entry.key_span) if entry else None
-
-    def entry_place(self, *path: str) -> Place | None:
-        """The place of key and value together, or None."""
-        entry = self.entry(*path)
-        return Place(self.document, entry.span) if entry else None
-
-    @property
-    def start(self) -> Place:
-        """The place to point at where nothing more exact is to blame: the first character."""
-        offset = self.document.root.span.start if self.document.root else 0
-        return Place(self.document, Span(offset, min(offset + 1, len(self.document.text))))
-
-    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """The edits that make the file say ``name = value``; None where it cannot."""
-        return self.write_all({name: value})
-
-    def write_all(self, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
-        """The edits that make the file say all of ``changes`` at once; None where it cannot say one of them."""
-        from lintfit.sources.data_writer import Assignments, edits
-
-        assignments: Assignments = {}
-        for name, value in changes.items():
-            found = self._assignments(name, value)
-            if found is None:
-                return None
-            assignments.update(found)
-        return edits(self.document, assignments)
 
     def _assignments(self, name: str, value: Any) -> dict[KeyPath, Any] | None:
         from lintfit.sources.data_writer import REMOVE
@@ -191,12 +141,12 @@ def read_deepspeed(document: DataDocument) -> DeepSpeedSource:
     """
     root = document.root
     if root is None or root.shape != "mapping":
-        return DeepSpeedSource(document, {}, {})
+        return DeepSpeedSource(document, {}, config={})
     settings: dict[str, Setting] = {}
     for setting in _settings(document, root):
         settings[setting.name] = setting
     plain = root.plain()
-    return DeepSpeedSource(document, plain if isinstance(plain, dict) else {}, settings)
+    return DeepSpeedSource(document, settings, config=plain if isinstance(plain, dict) else {})
 
 
 def _settings(document: DataDocument, root: Node) -> Iterator[Setting]:
