@@ -21,7 +21,7 @@ def estimate(spec: Spec) -> Estimate:
     held = states(spec)
     points, notes = moments(spec, held)
     peak = max(points, key=lambda moment: moment.allocated)
-    beside, assumed = framework(spec, peak.allocated, held)
+    beside, assumed = framework(spec, peak.allocated, held, peak.components.get("logits", 0))
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)

@@ -5,10 +5,13 @@ Every figure is bytes of one GPU as low / likely / high, with the measurement it
 
 from __future__ import annotations
 
+from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
+from lintfit.memory.logits import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
 from lintfit.memory.result import Range
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
+from lintfit.memory.step import batch_of, scored
 
 CONTEXT = Range(int(0.47 * GIB), int(0.5 * GIB), int(0.92 * GIB))
 """CUDA context and loaded kernels on an A100: 0.47 GiB with lazy module loading, 0.92 GiB with eager loading (torch
@@ -33,16 +36,23 @@ FRAGMENTATION = (0.0, 0.03, 0.14)
 median 1.03, 90th percentile 1.14 over 339 replayed allocation logs. The least is nothing."""
 
 CACHED_FIXED = 1.0 * GIB
-CACHED_SHARE = 0.15
-"""What the allocator keeps cached where the card has room: 1 GiB and 15 % of what comes and goes in a step, fitted to
-nvidia-smi against allocated in the 155 fms runs on A100-80GB."""
+CACHED_SHARE = 0.12
+"""What the allocator keeps cached where the card has room: 1 GiB and 12 % of what comes and goes in a step apart from
+the logits, fitted to nvidia-smi against allocated in the fms runs whose loss holds no logits."""
+
+SIDE_STREAM = 1.0 * GIB
+"""The same beside it where a second stream gathers sharded parameters, whose blocks the first cannot use: fitted to the
+fms runs with FSDP on 2 and 4 A100."""
+
+GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
 
 
-def framework(spec: Spec, allocated: int, held: States | None = None) -> tuple[Range, tuple[str, ...]]:
+def framework(spec: Spec, allocated: int, held: States | None = None, logits: int = 0) -> tuple[Range, tuple[str, ...]]:
     """Bytes beside the tensors for a peak of ``allocated`` bytes, and the assumptions behind them.
 
     ``low`` is what must be there; ``likely`` what nvidia-smi would show, with cached blocks as far as the card has
-    room for them; ``high`` what to plan for. ``held`` saves counting the states again.
+    room for them; ``high`` what to plan for. ``held`` saves counting the states again; ``logits`` of the peak's bytes
+    are logits.
     """
     hopper = bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
     context = CONTEXT_HOPPER if hopper else CONTEXT
@@ -50,12 +60,49 @@ def framework(spec: Spec, allocated: int, held: States | None = None) -> tuple[R
     nccl = NCCL if spec.gpus > 1 else Range(0, 0, 0)
     base = Range(*(getattr(context, end) + getattr(nccl, end) + workspaces for end in ("low", "likely", "high")))
     lowest, median, most = (int(share * allocated) for share in FRAGMENTATION)
-    cached = CACHED_FIXED + CACHED_SHARE * max(0, allocated - _steady(spec, held))
+    room = sum(size for _, size in cached(spec, allocated, held, logits))
     if spec.capacity_bytes is not None:
-        cached = min(cached, spec.capacity_bytes - allocated - base.likely)
-    likely = max(median, int(cached))
+        room = min(room, spec.capacity_bytes - allocated - base.likely)
+    likely = max(median, room)
     high = max(base.high + most, base.likely + likely)
     return Range(base.low + lowest, base.likely + likely, high), _assumptions(spec)
+
+
+def cached(spec: Spec, allocated: int, held: States | None = None, logits: int = 0) -> tuple[tuple[str, int], ...]:
+    """What the allocator would keep cached on a card with room, by cause (bytes)."""
+    passing = max(0, allocated - _steady(spec, held) - logits)
+    found = [("of what comes and goes", int(CACHED_FIXED + CACHED_SHARE * passing))]
+    idle = idle_logits(spec)
+    if idle:
+        found.append(("of the loss's forward, idle in its backward", idle))
+    if gathers(spec):
+        found.append(("of the stream that gathers parameters", int(SIDE_STREAM)))
+    return tuple(found)
+
+
+def gathers(spec: Spec) -> bool:
+    """Whether sharded parameters are gathered in a stream of their own."""
+    return spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING and spec.gpus > 1)
+
+
+def idle_logits(spec: Spec) -> int:
+    """Bytes of logits that the loss's forward and backward leave in blocks which the other cannot use.
+
+    The fp32 gradients of the backward do not fit the block of the half-precision logits. Up to transformers 4.48 the
+    shifted copies are one row shorter than the logits, so that the gradient of the whole logits, one copy more, fits
+    none of their blocks (a replay of the loss's allocations, block by block).
+    """
+    if spec.loss != "full":
+        return 0
+    recipe = of(spec)
+    seq = -(-spec.seq_len // spec.sequence_parallel)
+    entries = batch_of(spec) * scored(spec, seq) * -(-spec.facts.vocab // spec.tensor_parallel)
+    half = recipe.weights == 2 or recipe.autocast
+    if own_loss(spec.facts, recipe):
+        return entries * (4 if recipe.autocast else recipe.weights)
+    if recipe.transformers >= PADDED_LABELS:
+        return entries * (2 if half else 0)
+    return entries * (6 if half and recipe.transformers < UPCAST_IN_MODEL else 4)
 
 
 def _steady(spec: Spec, held: States | None) -> int:

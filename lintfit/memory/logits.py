@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma import SANDWICH
+from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import LOGITS, Live, Tape, Var, backward, rounded
 
 PADDED_LABELS = (4, 49)
@@ -21,6 +23,9 @@ UPCAST_IN_MODEL = (4, 46)
 
 MODEL_DTYPE_LOSS = frozenset({"gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm"})
 """Models whose own loss, up to 4.48, takes the logits in the dtype that they have (autocast makes it fp32)."""
+
+REMOTE_LOSS = frozenset({"qwen", "baichuan"})
+"""Models whose own code does so whatever the version (``modeling_qwen.py``, ``modeling_baichuan.py``)."""
 
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
 """TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
@@ -60,8 +65,7 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     logits = t.linear("lm_head", y, h, vocab)
     logits.storage.kind = LOGITS
     after = Tape()
-    legacy = recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
-    if legacy and not recipe.autocast:
+    if own_loss(facts, recipe) and not recipe.autocast:
         out, transient = _plain_loss(after, logits)
     else:
         out, transient = _loss(after, logits, recipe.transformers, _softcapped(t))
@@ -74,6 +78,13 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     if recipe.autocast:
         transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
     return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
+
+
+def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
+    """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
+    if facts.model_type in REMOTE_LOSS:
+        return True
+    return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
 
 
 def _softcapped(t: Layer) -> bool:

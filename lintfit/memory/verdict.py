@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.memory.activations import known
-from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL
+from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL, gathers
 from lintfit.memory.moments import moments
 from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components, Moment, Range, Verdict
@@ -38,8 +38,6 @@ GATHER_EXTRA = 3 * GIB
 """What runs that gather sharded parameters (ZeRO-3, FSDP) show beyond the sum of their parts: blocks that a side stream
 gathers into cannot be used again until that stream has passed them. 16.3 GiB where formulas give 13 for Llama-3.1-8B
 with ZeRO-3 and offload on 8 H200 (ml-engineering, DeepSpeed 0.19.2), 13 GB a card in LLaMA-Factory issue 5977."""
-
-GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
 
 OVERFLOW_CHECK = 11
 """Bytes per element of the largest gradient while ZeRO-1 and 2 look for inf and nan: an fp32 copy, and isinf and isnan
@@ -75,8 +73,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
-    gathers = _gathers(spec)
-    high = max(*[_planned(spec, moment, held, gathers) for moment in worst], _overflow_check(spec, held)) + outside
+    gathered = _gathers(spec)
+    high = max(*[_planned(spec, moment, held, gathered) for moment in worst], _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
@@ -107,7 +105,7 @@ def _lasting(parts: Components) -> int:
 
 def _gathers(spec: Spec) -> int:
     """Bytes that gathering sharded parameters may take on top of what is counted."""
-    if spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING):
+    if gathers(spec):
         return min(GATHER_EXTRA, 4 * parameter_count(spec.facts))
     return 0
 

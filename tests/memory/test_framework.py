@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, framework
+from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, SIDE_STREAM, framework, idle_logits
 from lintfit.memory.host import pinned
-from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.spec import GIB, Fsdp, Spec
 from lintfit.memory.states import states
 from tests.memory.conftest import llama
 
@@ -42,6 +42,26 @@ def test_cached_blocks_end_where_the_card_does(small: ModelFacts) -> None:
     assert full.likely < roomy.likely
     # What the allocator cannot do without stays.
     assert full.likely >= CONTEXT.likely + int(0.03 * allocated)
+
+
+def test_a_shifted_copy_of_the_logits_leaves_a_block_that_nothing_fits(small: ModelFacts) -> None:
+    """Bytes an entry: the copies that the loss makes one after the other, each into a free block that it fits."""
+    entries = 4 * 512 * small.vocab
+    run = {"micro_batch_size": 4, "seq_len": 512}
+    for version, precision, expected in (
+        ("5.0", "bf16", 2), ("4.48.1", "bf16", 4), ("4.45.2", "bf16", 6), ("4.48.1", "fp32", 4), ("5.0", "fp32", 0),
+    ):  # fmt: skip
+        spec = Spec(small, weights_dtype=precision, versions={"transformers": version}, **run)  # type: ignore[arg-type]
+        assert idle_logits(spec) == expected * entries
+    assert idle_logits(Spec(small, loss="liger", **run)) == 0
+
+
+def test_gathering_in_a_second_stream_keeps_more(small: ModelFacts) -> None:
+    sharded = Spec(small, engine="fsdp", gpus=2, fsdp=Fsdp(2, "FULL_SHARD"))
+    whole = Spec(small, engine="fsdp", gpus=2, fsdp=Fsdp(2, "NO_SHARD"))
+    held = states(whole)
+    difference = framework(sharded, 10 * GIB, held)[0].likely - framework(whole, 10 * GIB, held)[0].likely
+    assert difference == SIDE_STREAM
 
 
 @given(st.integers(0, 200 * GIB), st.sampled_from((1, 8)), st.sampled_from((None, 24 * GIB, 80 * GIB)))

@@ -87,6 +87,14 @@ def test_the_loss_by_version(small: ModelFacts) -> None:
     assert at(run(small), "loss, backward").components["logits"] == 12 * tokens * small.vocab
 
 
+def test_remote_code_computes_its_loss_in_half_precision(small: ModelFacts) -> None:
+    """``modeling_qwen.py``: logits, their shifted copy and its log-softmax, 6 bytes an entry without autocast."""
+    settings = {"engine": "deepspeed", "zero_stage": 2, "mixed_precision": "bf16", "weights_dtype": "bf16"}
+    for kind, size in (("qwen", 6), ("llama", 10)):
+        guess = run(replace(small, model_type=kind), **settings)
+        assert at(guess, "loss, forward").components["logits"] == size * 4 * 512 * small.vocab
+
+
 def test_fused_losses_hold_no_full_logits(small: ModelFacts) -> None:
     for path in ("chunked", "liger"):
         guess = run(small, loss=path, micro_batch_size=64)

@@ -32,20 +32,23 @@ def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term
         factors = ((share, "vllm_gpu_memory_utilization"), (spec.capacity_bytes or 0, "bytes of the card"))
         found.append(term("framework", "a colocated vLLM", pool, *factors))
     slack = estimate.peak_moment.components.get("framework", 0) - sum(item.size for item in found)
-    return [*found, _slack(slack, estimate, states)]
+    return [*found, _slack(spec, slack, estimate, states)]
 
 
-def _slack(size: int, estimate: Estimate, states: States) -> Term:
+def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> Term:
     allocated = estimate.allocated_bytes
-    passing = max(0, allocated - total(states.forward))
-    cached = framework.CACHED_FIXED + framework.CACHED_SHARE * passing
+    logits = max(estimate.moments, key=lambda moment: moment.allocated).components.get("logits", 0)
+    passing = max(0, allocated - total(states.forward) - logits)
+    parts = framework.cached(spec, allocated, states, logits)
+    cached = sum(part for _, part in parts)
     source = "fitted to nvidia-smi in 155 runs on A100"
     if abs(size - cached) < 2:
-        what = f"the allocator's cache: 1 GiB and 15 % of the {amount(passing)} that come and go"
+        what = f"the allocator's cache: 1 GiB and 12 % of the {amount(passing)} that come and go"
+        what += "".join(f", {amount(part)} {which}" for which, part in parts[1:])
     elif abs(size - framework.FRAGMENTATION[1] * allocated) < 2:
         what, source = "gaps: 3 % of what is allocated", "median of 339 replayed allocation logs"
     else:
-        what = f"the allocator's cache, as far as the card has room (else {amount(int(cached))})"
+        what = f"the allocator's cache, as far as the card has room (else {amount(cached)})"
     return term("framework", what, size, source=source)
 
 
