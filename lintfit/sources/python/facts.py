@@ -67,7 +67,7 @@ def find(records: list[Record]) -> Found:
     found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
     found.checkpointing = [record for record in records if record.name in _ENABLERS]
     for record in records:
-        if record.node.func is not None and _is_trained(found, record.receiver):
+        if record.node.func is not None and is_trained(found, record.receiver):
             target = cast_target(record)
             if target is not None:
                 found.casts.append((record, target))
@@ -220,7 +220,7 @@ def _name_of(node: cst.BaseExpression | None) -> str | None:
     return dotted(node) if isinstance(node, cst.Name | cst.Attribute) else None
 
 
-def _is_trained(found: Found, receiver: Value | None) -> bool:
+def is_trained(found: Found, receiver: Value | None) -> bool:
     """Whether a value is the trained model as a whole, wrapped or not."""
     if receiver is None:
         return False

@@ -1,0 +1,54 @@
+"""What rules ask of a script's calls beyond the few that its facts name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.run.model import Run
+from lintfit.sources.python.facts import is_trained
+from lintfit.sources.script import ScriptSource
+from lintfit.sources.script_model import Call
+
+
+def calls_of(source: ScriptSource, *names: str) -> Iterator[Call]:
+    """The calls of functions with these last names that this run may come by, in order of execution."""
+    for record in source.reading.records:
+        if record.name in names and record.taken is not False:
+            yield source.reading.calls.call(record)
+
+
+def trained_load(source: ScriptSource) -> Call | None:
+    """The call that loads the model that is trained; None where it is not seen."""
+    record = source.reading.found.trained_load
+    return source.reading.calls.call(record) if record is not None else None
+
+
+def on_trained_model(source: ScriptSource, call: Call) -> bool:
+    """Whether a method is called on the trained model as a whole, wrapped or not."""
+    return is_trained(source.reading.found, source.reading.calls.records[id(call)].receiver)
+
+
+def mentions(run: Run, *words: str) -> bool:
+    """Whether any file of a run has one of these words: enough to keep a rule quiet, never to make it speak."""
+    return any(word in document.text for document in run.documents for word in words)
+
+
+def knows_deepspeed(source: ScriptSource, before: Call) -> bool | None:
+    """Whether transformers knows of the DeepSpeed config when a call runs.
+
+    It does while an ``HfDeepSpeedConfig`` is alive: one that the arguments or the ``Accelerator`` keep, or one
+    made by hand. None where only the order is not known.
+    """
+    facts = source.facts
+    makers = [call for call in (facts.training_arguments, facts.parse_call, facts.accelerator) if call is not None]
+    makers += calls_of(source, "HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig")
+    if not makers:
+        return False
+    return any(call.order < before.order and call.taken is True for call in makers) or None
+
+
+def is_trl(source: ScriptSource) -> bool:
+    """Whether TRL runs the loop, which sets some of transformers' arguments itself."""
+    facts = source.facts
+    calls = [call for call in (facts.training_arguments, facts.trainer) if call is not None]
+    return any(call.function.startswith("trl.") or call.name.endswith("Config") for call in calls)
