@@ -1,0 +1,43 @@
+"""The rule zero-without-peers: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import most, place_of, stated_at
+from lintfit.checks.wording import gib
+from lintfit.findings import Severity
+from lintfit.memory.result import Verdict
+
+_WORTH_NAMING = 2**28
+"""Bytes of buffers below which a message does not name them."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    stage, gpus = run.value("zero_stage"), run.value("gpus")
+    if run.value("engine") != "deepspeed" or stage not in (1, 2, 3) or gpus != 1:
+        return
+    if any(_offloads(run.settings[name].value) for name in _OFFLOADS if name in run.settings):
+        return
+    yield Report(
+        stated_at(run, "gpus") or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
+        f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
+        f"{_buffers(context)}",
+        severity=Severity.INFO if context.verdict is Verdict.FITS else Severity.WARNING,
+        help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
+    )
+
+
+_OFFLOADS = ("offload_optimizer", "offload_param")
+
+
+def _offloads(device: object) -> bool:
+    return device not in ("none", None)
+
+
+def _buffers(context: RunContext) -> str:
+    """What ZeRO's buffers take on top, where that is worth a word."""
+    size = most(context.estimate, "communication_buffers") if context.estimate is not None else 0
+    return f", and {gib(size)} of buffers come on top" if size >= _WORTH_NAMING else ""
