@@ -1,0 +1,62 @@
+"""The rule zero3-device-map: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
+from lintfit.checks.script_calls import knows_deepspeed
+from lintfit.checks.script_edits import without_argument
+from lintfit.findings import Applicability, Fix
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Argument, Call
+
+_LOW_MEMORY_REFUSED = "4.46"
+"""transformers up to 4.45 refuse ``low_cpu_mem_usage=True`` under ZeRO-3, too (``modeling_utils.from_pretrained``)."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    if _init_is_off(run):
+        return
+    for load in run.script.facts.loads:
+        if load.taken is not True or not load.function.startswith("transformers."):
+            continue
+        argument = _refused(run, load)
+        if argument is not None and knows_deepspeed(run.script, load) is True:
+            yield Report(
+                argument.whole,
+                f"{argument.name} under ZeRO-3: {load.name} stops with ValueError ({_error(argument)})",
+                fix=Fix(
+                    "drop the argument: ZeRO-3 places the parameters",
+                    Applicability.SAFE,
+                    without_argument(run.script, load, argument),
+                ),
+                help="drop it: ZeRO-3 places the parameters",
+            )
+
+
+def _init_is_off(run: Run) -> bool:
+    """Whether accelerate was told not to tell transformers of ZeRO-3."""
+    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
+    in_script = run.script.settings.get("deepspeed") if run.script is not None else None
+    return flag is not None and flag.value is not True and in_script is None
+
+
+def _refused(run: Run, load: Call) -> Argument | None:
+    placed = load.argument("device_map")
+    if placed is not None and isinstance(placed.value, (str, dict)) and placed.value:
+        return placed
+    lean = load.argument("low_cpu_mem_usage")
+    if lean is not None and lean.value is True and older((run,), "transformers", _LOW_MEMORY_REFUSED):
+        return lean
+    return None
+
+
+def _error(argument: Argument) -> str:
+    if argument.name == "device_map":
+        return "DeepSpeed Zero-3 is not compatible with passing a `device_map`"
+    return "DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True`"
