@@ -1,0 +1,141 @@
+"""The rule zero3-save-not-gathered: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older, reader_of
+from lintfit.checks.runs import stated_at
+from lintfit.checks.script_calls import calls_of, mentions
+from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.run.model import Run
+from lintfit.settings import Place
+from lintfit.sources.script_model import Call
+
+_KEYS = (
+    "stage3_gather_16bit_weights_on_model_save",
+    "stage3_gather_fp16_weights_on_model_save",
+    "gather_16bit_weights_on_model_save",
+)
+"""The key with its deprecated and its short name (``DeepSpeedZeroConfig.gather_16bit_weights_on_model_save``)."""
+
+_ADAPTERS_APART = "4.47"
+"""Later versions of transformers gather the adapters of a PEFT model whatever the key says."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    if mentions(run, "zero_to_fp32", "get_fp32_state_dict_from_zero_checkpoint", ".save_16bit_model(") or _gathers(run):
+        return
+    place = _place(run)
+    if place is None:
+        return
+    match reader_of((run,)):
+        case "transformers":
+            yield from _trainer(run, place)
+        case "accelerate":
+            yield from _by_hand(run, place)
+
+
+def _trainer(run: Run, place: Place) -> Iterator[Report]:
+    if not _saves(run):
+        return
+    if run.value("method") != "full" and older((run,), "transformers", _ADAPTERS_APART) is not True:
+        return
+    yield Report(
+        place,
+        f"{_what(run)}: checkpoints hold ZeRO-3's shards and no model weights "
+        "(the Trainer warns and leaves them to zero_to_fp32.py)",
+        severity=Severity.WARNING,
+        fix=_fix(run),
+        help="set it to true, or run zero_to_fp32.py on the checkpoint",
+    )
+
+
+def _by_hand(run: Run, place: Place) -> Iterator[Report]:
+    """``accelerator.get_state_dict(model)`` and what calls it raise a ValueError."""
+    assert run.script is not None
+    gathered = [
+        call
+        for call in calls_of(run.script, "get_state_dict", "save_model")
+        if call.taken is True and "accelerator" in (call.receiver or "").lower()
+    ]
+    if gathered:
+        yield Report(
+            place,
+            f"{_what(run)}: {gathered[0].name}() stops with ValueError when the model is saved "
+            "(Cannot get 16bit model weights)",
+            severity=Severity.ERROR,
+            related=(Related(gathered[0].place, "the model is gathered here"),),
+            fix=_fix(run),
+            help="set it to true",
+        )
+
+
+def _gathers(run: Run) -> bool:
+    """Whether something asks for whole weights, or leaves it to what is not read here."""
+    if run.deepspeed is not None:
+        section = run.deepspeed.config.get("zero_optimization")
+        stated = [section[key] for key in _KEYS if key in section] if isinstance(section, dict) else []
+        return any(value is not False for value in stated)
+    flag = run.accelerate.settings.get("zero3_save_16bit_model") if run.accelerate is not None else None
+    launched = run.launch is not None and "zero3_save_16bit_model" in run.launch.invocation.options
+    return launched or (flag is not None and flag.value is not False) or run.accelerate is None
+
+
+def _place(run: Run) -> Place | None:
+    if run.deepspeed is not None:
+        for key in _KEYS:
+            place = run.deepspeed.place("zero_optimization", key)
+            if place is not None:
+                return place
+    elif run.accelerate is not None:
+        flag = run.accelerate.settings.get("zero3_save_16bit_model")
+        if flag is not None:
+            return flag.provenance.place
+    return stated_at(run, "zero_stage")
+
+
+def _what(run: Run) -> str:
+    if run.deepspeed is None:
+        flag = run.accelerate.settings.get("zero3_save_16bit_model") if run.accelerate is not None else None
+        return "zero3_save_16bit_model is " + ("false" if flag is not None else "not set (default false)")
+    section = run.deepspeed.config.get("zero_optimization")
+    key = next((key for key in _KEYS if isinstance(section, dict) and key in section), None)
+    return f"{key or _KEYS[0]} is " + ("false" if key is not None else "not set (default false)")
+
+
+def _saves(run: Run) -> bool:
+    """Whether the trainer writes a model: on its own, or because the script asks it to."""
+    assert run.script is not None
+    arguments = run.script.facts.training_arguments
+    if arguments is None or _never(arguments):
+        return any(True for _ in calls_of(run.script, "save_model"))
+    strategy = arguments.argument("save_strategy")
+    return strategy is None or isinstance(strategy.value, str)
+
+
+def _never(arguments: Call) -> bool:
+    strategy = arguments.argument("save_strategy")
+    return strategy is not None and strategy.value == "no"
+
+
+def _fix(run: Run) -> Fix | None:
+    edits = _edits(run)
+    if not edits:
+        return None
+    spec = run.spec
+    room = (
+        spec is not None and spec.host_memory_bytes is not None and 2 * spec.facts.parameters < spec.host_memory_bytes
+    )
+    applicability = Applicability.SAFE if room else Applicability.UNSAFE
+    return Fix("gather the 16-bit weights when the model is saved", applicability, edits)
+
+
+def _edits(run: Run) -> tuple[FileEdit, ...] | None:
+    if run.deepspeed is not None:
+        return run.deepspeed.write(_KEYS[0], True)
+    return run.accelerate.write("zero3_save_16bit_model", True) if run.accelerate is not None else None
