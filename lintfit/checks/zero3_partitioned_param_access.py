@@ -1,0 +1,129 @@
+"""The rule zero3-partitioned-param-access: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.script_calls import calls_of, knows_deepspeed, on_trained_model
+from lintfit.documents.model import Edit
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.settings import Place
+from lintfit.sources.script import ScriptSource
+from lintfit.sources.script_model import Call
+
+_EMBEDDINGS = ("get_input_embeddings", "get_output_embeddings")
+_GUARD = re.compile(r"zero|deepspeed|ds_|gather|is_main|stage", re.IGNORECASE)
+"""Words of a test or a ``with`` that show that the script has thought of ZeRO-3 here."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
+    whole = flag is not None and flag.value is not True and "deepspeed" not in run.script.settings
+    for call in calls_of(run.script, *_EMBEDDINGS):
+        if call.taken is True and on_trained_model(run.script, call) and (not whole or _prepared(run.script, call)):
+            yield from _shape(run.script, call)
+    for call in calls_of(run.script, "save"):
+        if call.function == "torch.save" and call.taken is True and _prepared(run.script, call):
+            yield from _saved(run.script, call)
+
+
+def _prepared(source: ScriptSource, call: Call) -> bool:
+    """Whether the engine has taken the model over by then."""
+    consumer = source.facts.initialize or source.facts.trainer
+    return consumer is not None and consumer.taken is True and consumer.order < call.order
+
+
+def _partitioned(source: ScriptSource, call: Call) -> bool:
+    """Whether the model's parameters are partitioned when a call runs: since its load, or since the engine has it."""
+    loads = [load for load in source.facts.loads if load.order < call.order and load.taken is True]
+    known = bool(loads) and all(
+        load.name == "from_pretrained" and knows_deepspeed(source, load) is True for load in loads
+    )
+    return known or _prepared(source, call)
+
+
+def _shape(source: ScriptSource, call: Call) -> Iterator[Report]:
+    record = source.reading.calls.records[id(call)]
+    document = source.reading.calls.document_of(record.node)
+    weight = document.parent(record.node)
+    if not (isinstance(weight, cst.Attribute) and weight.attr.value == "weight" and weight.value is record.node):
+        return
+    read = document.parent(weight)
+    if not (isinstance(read, cst.Attribute) and read.value is weight and read.attr.value in ("shape", "size")):
+        return
+    if _guarded(document, read) or not _partitioned(source, call):
+        return
+    whole = _index(document, read)
+    span = document.span(whole if whole is not None else read)
+    text = " ".join(document.slice(span).split())
+    yield Report(
+        Place(document, span),
+        f"{text} is {'0' if whole is not None else 'torch.Size([0])'} under ZeRO-3: the embedding is partitioned here, "
+        "and what is decided by its size goes wrong",
+        fix=_config_size(document, record.node, whole),
+        help="use model.config.vocab_size, or read it inside deepspeed.zero.GatheredParameters",
+    )
+
+
+def _index(document: PythonDocument, read: cst.Attribute) -> cst.CSTNode | None:
+    """``….shape[0]`` or ``….size(0)`` around the attribute, None for anything else."""
+    around = document.parent(read)
+    text = document.slice(document.span(around)) if around is not None else ""
+    return around if isinstance(around, (cst.Subscript, cst.Call)) and re.search(r"[\[(]\s*0\s*[\])]$", text) else None
+
+
+def _config_size(document: PythonDocument, embedding: cst.Call, whole: cst.CSTNode | None) -> Fix | None:
+    if whole is None or not isinstance(embedding.func, cst.Attribute):
+        return None
+    owner = document.slice(document.span(embedding.func.value))
+    edit = Edit(document.span(whole), f"{owner}.config.vocab_size")
+    return Fix(
+        "read the size from the model's config",
+        Applicability.UNSAFE,
+        (FileEdit(document.path, edit, document),),
+    )
+
+
+def _guarded(document: PythonDocument, node: cst.CSTNode) -> bool:
+    """Whether it stands under a test or a ``with`` that knows of ZeRO-3."""
+    current: cst.CSTNode | None = node
+    while current is not None:
+        match current:
+            case cst.If(test=test):
+                if _GUARD.search(document.slice(document.span(test))):
+                    return True
+            case cst.IfExp(test=test):
+                if _GUARD.search(document.slice(document.span(test))):
+                    return True
+            case cst.With(items=items):
+                if any(_GUARD.search(document.slice(document.span(item.item))) for item in items):
+                    return True
+        current = document.parent(current)
+    return False
+
+
+def _saved(source: ScriptSource, call: Call) -> Iterator[Report]:
+    """``torch.save(model.state_dict(), …)`` of the engine's own model."""
+    record = source.reading.calls.records[id(call)]
+    document = source.reading.calls.document_of(record.node)
+    first = record.node.args[0].value if record.node.args else None
+    inner = [taken for taken in calls_of(source, "state_dict") if _node(source, taken) is first]
+    if not inner or not on_trained_model(source, inner[0]) or _guarded(document, record.node):
+        return
+    yield Report(
+        call.place,
+        "torch.save of the model's state_dict under ZeRO-3 writes empty tensors: each rank holds only its shard",
+        help="use save_checkpoint, save_16bit_model or the trainer's save_model",
+    )
+
+
+def _node(source: ScriptSource, call: Call) -> cst.Call:
+    return source.reading.calls.records[id(call)].node
