@@ -1,0 +1,77 @@
+"""The rule zero3-moe-no-leaf: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.checks.runs import place_of
+from lintfit.checks.script_calls import mentions
+from lintfit.checks.trees import assigned
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.run.model import Run
+
+_BLOCKS: Mapping[str, str] = {
+    "mixtral": "MixtralSparseMoeBlock",
+    "qwen2_moe": "Qwen2MoeSparseMoeBlock",
+    "qwen3_moe": "Qwen3MoeSparseMoeBlock",
+    "olmoe": "OlmoeSparseMoeBlock",
+    "deepseek_v3": "DeepseekV3MoE",
+}
+"""The block of routed experts by model type, in transformers 4 (there each expert is a module of its own)."""
+
+_MARKED = frozenset({"mixtral", "qwen2_moe", "qwen3_moe"})
+"""What DeepSpeed marks by itself since 0.18 (``DEFAULT_LEAF_MODULE_CLASSES``)."""
+
+_WAYS = (
+    "set_z3_leaf_module",
+    "leaf_module",
+    "deepspeed_moe_layer_cls_names",
+    "transformer_moe_cls_names",
+    "module_granularity_threshold",
+    "z3_leaf",
+)
+"""Each of these marks leaves."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    block = _BLOCKS.get(run.facts.model_type) if run.facts is not None else None
+    if block is None or not run.script.facts.trains or mentions(run, *_WAYS):
+        return
+    severity = _severity(run)
+    if severity is None:
+        return
+    yield Report(
+        place_of(run, "zero_stage"),
+        f"{block} is no leaf of ZeRO-3: a rank whose tokens visit other experts does not join the gathering of their "
+        "weights, and the run hangs",
+        severity=severity,
+        fix=_fix(run, block),
+        help=f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training",
+    )
+
+
+def _severity(run: Run) -> Severity | None:
+    """transformers 5 keeps all experts of a layer in one tensor, which every rank gathers."""
+    assert run.facts is not None
+    severity = Severity.WARNING
+    separate = older((run,), "transformers", "5")
+    marked = older((run,), "deepspeed", "0.18.0") if run.facts.model_type in _MARKED else True
+    if separate is False or marked is False:
+        return None
+    return severity if separate and marked else milder(severity)
+
+
+def _fix(run: Run, block: str) -> Fix | None:
+    if run.accelerate is None or run.accelerate.node("deepspeed_config") is None:
+        return None
+    return assigned(
+        run.accelerate.document,
+        f"name {block} as a leaf",
+        Applicability.SAFE,
+        {("deepspeed_config", "deepspeed_moe_layer_cls_names"): block},
+    )
