@@ -1,0 +1,45 @@
+"""The rule offload-client-optimizer: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import stated_at
+from lintfit.findings import Related
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
+
+_ON_HOST = frozenset({"DeepSpeedCPUAdam", "DeepSpeedCPULion"})
+"""The optimizers that DeepSpeed takes for an offloaded step (``engine._configure_optimizer``)."""
+_KNOWN = re.compile(r"^(torch\.optim|bitsandbytes|transformers|apex|deepspeed\.ops)\b")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    device = run.value("offload_optimizer")
+    if run.script is None or run.value("zero_stage") not in (1, 2, 3) or device not in ("cpu", "nvme"):
+        return
+    initialize = run.script.facts.initialize
+    if initialize is None or initialize.name != "initialize" or initialize.taken is not True or _allowed(run):
+        return
+    handed = initialize.argument("optimizer")
+    if handed is None and len(initialize.positional) > 2:
+        handed = initialize.positional[2]
+    made = handed.value if handed is not None else None
+    if handed is None or not isinstance(made, Call) or not _KNOWN.match(made.function) or made.name in _ON_HOST:
+        return
+    place = stated_at(run, "offload_optimizer")
+    yield Report(
+        handed.whole,
+        f"{made.name} cannot step an offloaded optimizer: deepspeed.initialize stops with ZeRORuntimeException "
+        "(You are using ZeRO-Offload with a client provided optimizer)",
+        related=(Related(place, "the optimizer is offloaded here"),) if place is not None else (),
+        help="build deepspeed.ops.adam.DeepSpeedCPUAdam instead, or hand in no optimizer and name one in the JSON",
+    )
+
+
+def _allowed(run: Run) -> bool:
+    flag = run.deepspeed.config.get("zero_force_ds_cpu_optimizer", True) if run.deepspeed is not None else True
+    return flag is not True
