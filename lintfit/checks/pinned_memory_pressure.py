@@ -1,0 +1,58 @@
+"""The rule pinned-memory-pressure: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import place_of
+from lintfit.checks.trees import assigned
+from lintfit.checks.wording import of_gib
+from lintfit.findings import Applicability, Fix
+from lintfit.run.model import Run
+
+_SHARE = 0.6
+"""Share of the host's memory that may be page-locked before the rest of the machine suffers."""
+_ZERO = "zero_optimization"
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run, estimate = context.run, context.estimate
+    if estimate is None or estimate.host_capacity_bytes is None or run.value("engine") != "deepspeed":
+        return
+    host, capacity = estimate.host, estimate.host_capacity_bytes
+    if host.pinned <= _SHARE * capacity or host.peak > capacity:
+        return
+    stated = _stated(run)
+    yield Report(
+        place_of(run, "offload_param" if run.value("offload_param") == "cpu" else "offload_optimizer"),
+        f"pin_memory {'is true' if stated else 'is true by default'}: offloading locks "
+        f"{of_gib(host.pinned, capacity)} of host memory, which nothing else can use and the system cannot swap",
+        fix=_fix(run),
+        help='write "pin_memory": false, which makes the transfers slower',
+    )
+
+
+def _sections(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    section = run.deepspeed.config.get(_ZERO) if run.deepspeed is not None else None
+    for name in ("offload_optimizer", "offload_param"):
+        block = section.get(name) if isinstance(section, Mapping) else None
+        if isinstance(block, Mapping) and block.get("device") in ("cpu", "nvme"):
+            yield name, block
+
+
+def _stated(run: Run) -> bool:
+    return any(block.get("pin_memory") is True for _, block in _sections(run))
+
+
+def _fix(run: Run) -> Fix | None:
+    blocks = [name for name, block in _sections(run) if block.get("pin_memory") is not False]
+    if run.deepspeed is None or not blocks:
+        return None
+    return assigned(
+        run.deepspeed.document,
+        "do not pin the offloaded states",
+        Applicability.SAFE,
+        {(_ZERO, name, "pin_memory"): False for name in blocks},
+    )
