@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange
 
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
+from lintfit.documents.python_places import lines_of, spans_of
 
 _TRAINING = re.compile(
     r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|bitsandbytes|unsloth|colossalai"
@@ -29,7 +30,9 @@ def mentions_training(text: str) -> bool:
 class _Tree:
     module: cst.Module | None
     problems: tuple[Problem, ...]
-    positions: Mapping[cst.CSTNode, CodeRange] | None = None
+    spans: Mapping[cst.CSTNode, tuple[int, int]] | None = None
+    lines: Mapping[cst.CSTNode, CodeRange] | None = None
+    """Where the tree does not print the text as it is."""
     parents: dict[cst.CSTNode, cst.CSTNode] | None = None
 
 
@@ -66,11 +69,16 @@ class PythonDocument(Document):
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node of ``module`` stands, without parentheses around it, leading lines and trailing comments."""
         tree = self._parsed()
-        if tree.positions is None:
+        if tree.spans is None and tree.lines is None:
             assert tree.module is not None
-            wrapper = MetadataWrapper(tree.module, unsafe_skip_copy=True)
-            tree.positions = wrapper.resolve(PositionProvider)
-        place = tree.positions[node]
+            tree.spans = spans_of(tree.module, self.text)
+            tree.lines = lines_of(tree.module) if tree.spans is None else None
+        if tree.spans is not None:
+            start, end = tree.spans[node]
+            # The line break behind the last statement is printed and taken back.
+            return Span(start, min(end, len(self.text)))
+        assert tree.lines is not None
+        place = tree.lines[node]
         return Span(
             self.offset(place.start.line, place.start.column + 1), self.offset(place.end.line, place.end.column + 1)
         )

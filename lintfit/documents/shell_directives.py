@@ -25,6 +25,27 @@ class Directive:
     value_span: Span
 
 
+_COUNTS = {
+    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "-N": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "-n": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
+    "--cpus-per-task": ("SLURM_CPUS_PER_TASK",),
+}
+"""The variables that sbatch sets from an option (sbatch, "output environment variables")."""
+
+
+def slurm_counts(found: Iterable[Directive]) -> dict[str, str]:
+    """The numbers that a job's options give its environment."""
+    counts: dict[str, str] = {}
+    for directive in found:
+        if directive.value.isdigit():
+            counts.update(dict.fromkeys(_COUNTS.get(directive.key, ()), directive.value))
+    return counts
+
+
 def directives(text: str) -> Iterable[Directive]:
     """Every option of every ``#SBATCH`` line, in order."""
     for line in _DIRECTIVE.finditer(text):

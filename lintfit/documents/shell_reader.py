@@ -16,7 +16,7 @@ import tree_sitter_bash
 
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
-from lintfit.documents.shell_directives import Directive, directives
+from lintfit.documents.shell_directives import Directive, directives, slurm_counts
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
@@ -32,6 +32,8 @@ _BRANCHES = frozenset(
         "case_item",
     )
 )
+_ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
+"""A reference to the script's own arguments."""
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
@@ -99,7 +101,7 @@ def read_shell(file: FileText) -> ShellDocument:
         Kind.SHELL,
         tuple(reader.problems),
         commands=tuple(reader.commands),
-        directives=tuple(directives(file.text)),
+        directives=reader.directives,
         variables=reader.scope.variables,
     )
 
@@ -129,7 +131,10 @@ class _Reader:
                 self.characters.extend([index] * len(character.encode("utf-8", "surrogatepass")))
             self.characters.append(len(self.text))
         self.tree = _parser().parse(data)
-        self.scope = Scope(folder=file.path.parent.as_posix(), assign=self.assign_default)
+        self.directives = tuple(directives(file.text))
+        self.scope = Scope(
+            folder=file.path.parent.as_posix(), assign=self.assign_default, batch=slurm_counts(self.directives)
+        )
         self.problems: list[Problem] = []
         self.commands: list[Command] = []
         self.functions: dict[str, tree_sitter.Node] = {}
@@ -219,10 +224,29 @@ class _Reader:
                 }
                 self.scope.variables = dict(before)
             self.walk(child, inside)
+        if node.type == "while_statement" and self.reads_arguments(node):
+            self.scope.variables = before
+            return
         self.scope.variables = {**changed, **self.scope.variables} | {
             name: value for name, value in changed.items() if self.scope.variables.get(name) is before.get(name)
         }
         self.forget_changes(before)
+
+    def reads_arguments(self, node: tree_sitter.Node) -> bool:
+        """Whether a loop goes through the script's own arguments.
+
+        Without arguments it does nothing, so that what stands above it holds, as it does for ``${1:-default}``.
+        """
+        return self.scope.positional is None and _ARGUMENTS.search(self.text[slice(*self.bounds(node))]) is not None
+
+    def bounds(self, node: tree_sitter.Node) -> tuple[int, int]:
+        """Where a loop's condition stands, with the ``case`` that it may begin with."""
+        span, body = self.span(node), node.child_by_field_name("body")
+        first = body.named_children[0] if body is not None and body.named_children else None
+        value = first.child_by_field_name("value") if first is not None and first.type == "case_statement" else None
+        if value is not None:
+            return span.start, self.span(value).end
+        return span.start, self.span(body).start if body is not None else span.end
 
     def forget_changes(self, before: Mapping[str, Variable]) -> None:
         """What a branch that may not run has set is not known after it."""

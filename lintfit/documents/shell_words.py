@@ -107,6 +107,8 @@ class Scope:
     """The script's own folder."""
     assign: Callable[[str, tuple[Fragment, ...], Span], None] | None = None
     """Called for ``${name:=default}``."""
+    batch: Mapping[str, str] = field(default_factory=dict)
+    """Numbers that Slurm sets from the job's own options; arithmetic may use them."""
 
     def exported(self) -> Mapping[str, Variable]:
         return {name: variable for name, variable in self.variables.items() if variable.exported}
@@ -371,11 +373,13 @@ def _with_default(
 
 
 def _arithmetic(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
-    inner = text[span.start + 3 : max(span.start + 3, span.end - 2)]
-    expression = _NAME.sub(
-        lambda match: _integer(scope.variables.get(match.group())), re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", inner)
-    )
-    value = calculate(expression)
+    inner = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", text[span.start + 3 : max(span.start + 3, span.end - 2)])
+
+    def number(match: re.Match[str]) -> str:
+        name = match.group()
+        return scope.batch[name] if name in scope.batch else _integer(scope.variables.get(name))
+
+    value = calculate(_NAME.sub(number, inner))
     return _unknown(text, span, quoted) if value is None else [[Fragment(str(value), None, quoted, (span,))]]
 
 

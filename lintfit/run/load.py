@@ -194,9 +194,10 @@ class _Builder:
         path = self.origin.path.as_posix()
         return f"{path}:{self.sources.launch.line}" if self.sources.launch is not None else path
 
-    def _read(self, path: Path) -> Document | None:
+    def _read(self, path: Path, kind: Kind | None = None) -> Document | None:
+        """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``)."""
         try:
-            document = self.workspace.read(path)
+            document = self.workspace.read(path, kind)
         except ReadError:
             return None
         if document not in self.documents:
@@ -266,7 +267,7 @@ class _Builder:
 
         named = self.sources.said("launch", "accelerate_config")
         for path in self._config_paths("accelerate", named):
-            document = self._read(path)
+            document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_accelerate(document)
         return None
@@ -282,7 +283,7 @@ class _Builder:
             self.sources.said("accelerate", "deepspeed_config_file"),
         )
         for path in self._config_paths("deepspeed", named):
-            document = self._read(path)
+            document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_deepspeed(document)
         return None

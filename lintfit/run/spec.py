@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu, ModelFacts
@@ -16,6 +16,9 @@ from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
 from lintfit.run.versions import concrete
 from lintfit.settings import AUTO, Setting
+
+if TYPE_CHECKING:
+    from lintfit.sources.launcher import Launch
 
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
@@ -204,10 +207,20 @@ def assemble(
 def _unread(sources: Sources) -> str | None:
     """What a launch trains from where lintfit has not read it: nothing can be said of its memory then."""
     launch = sources.launch
-    if launch is None or launch.action is None or sources.recipe is not None:
+    if launch is None or sources.recipe is not None:
         return None
+    if launch.action is None:
+        return _unread_script(sources, launch)
     words = launch.invocation.program.text.rpartition("/")[2]
     return f"the settings that `{words} {launch.action}` reads itself, which lintfit does not follow yet"
+
+
+def _unread_script(sources: Sources, launch: Launch) -> str | None:
+    if sources.script is None:
+        return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
+    if not sources.script.facts.trains:
+        return f"the training itself: {sources.script.document.path.name} has no trainer, engine or backward pass"
+    return None
 
 
 def _missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:

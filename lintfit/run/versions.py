@@ -23,6 +23,7 @@ _LEVELS = 4
 _NAMES = "|".join(LIBRARIES)
 _PIN = re.compile(
     rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?"""
+    r"""(?:(?:>=?|!=)\s*v?\d+(?:\.\d+)*\S*?\s*,\s*)*"""
     r"""(?P<op>===|==|~=|<=|<)\s*v?(?P<version>\d+(?:\.\d+)*)""",
     re.ASCII,
 )

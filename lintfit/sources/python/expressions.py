@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ BUILTINS = frozenset({
     "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
     "exit", "quit",
 })  # fmt: skip
+_INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
 """Elements of a comprehension that are evaluated one by one."""
 _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -131,8 +133,8 @@ class Expressions:
         if isinstance(holder, Ref):
             if holder.name == "sys" and name == "argv":
                 return self._argv(node)
-            if name == "is_floating_point" and dtype(holder) is not None:
-                return Const(node, True)
+            if name == "is_floating_point" and (dtype(holder) is not None or _INTEGER_DTYPE.fullmatch(holder.name)):
+                return Const(node, dtype(holder) is not None)
             return self.imported(Ref(node, f"{holder.name}.{name}"))
         if isinstance(holder, Choice):
             return choice([self.attribute(option, name, node) for option in holder.options], node)

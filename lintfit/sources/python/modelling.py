@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import libcst as cst
+
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.python import models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
@@ -80,12 +82,25 @@ def _of_config(value: Value | None) -> Value | None:
 def _dtype(reading: Reading, load: Record) -> None:
     value = load.keyword("dtype") or load.keyword("torch_dtype")
     known = dtype_name(value) if value is not None else None
+    if not load.taken and len({_stated_dtype(other) for other in _same_role(reading, load)}) > 1:
+        reading.state("weights_dtype", UNKNOWN, load.node, "each of several branches loads in a dtype of its own")
+        return
     if value is not None and known is not None:
         reading.put("weights_dtype", value, load, to=AUTO if known == "auto" else known)
         return
     if load.spreads:
         return
     _default_dtype(reading)
+    remote = load.keyword("trust_remote_code")
+    if remote is not None and operators.truth(remote) is not False:
+        setting = reading.settings["weights_dtype"]
+        why = f"{setting.provenance.detail}; the model's own code may choose another"
+        reading.settings["weights_dtype"] = replace(setting, provenance=Provenance("assumed", why))
+
+
+def _stated_dtype(load: Record) -> Any:
+    value = load.keyword("dtype") or load.keyword("torch_dtype")
+    return dtype_name(value) if value is not None else None
 
 
 def _default_dtype(reading: Reading) -> None:
@@ -218,6 +233,7 @@ def _method(reading: Reading, load: Record | None) -> None:
             reading.state("method", "lora" if wrapped is True else UNKNOWN, _wrapping(reading).node)
         elif load is not None or reading.found.trained is not None:
             reading.derive("method", "full", "no adapter is applied")
+            _frozen(reading)
         return
     record, made = config
     sure = record.taken is True or wrapped is True
@@ -233,6 +249,35 @@ def _method(reading: Reading, load: Record | None) -> None:
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
     _adapter_dtype(reading)
+
+
+def _frozen(reading: Reading) -> None:
+    """``model.requires_grad_(False)`` or the same on a part of the language model: then not all of it is trained."""
+    names = {record.assigned_to for record in reading.found.loads if record.taken is not False}
+    for record in reading.records:
+        if record.name != "requires_grad_" or record.taken is False or operators.truth(_first(record)) is not False:
+            continue
+        function = record.node.func
+        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        if chain and chain[0] in names and not any(_BESIDE.search(part) for part in chain[1:]):
+            reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
+
+
+_BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
+"""Parts of a model beside its language model."""
+
+
+def _first(record: Record) -> Value:
+    return record.value(0, "requires_grad") or Const(None, True)
+
+
+def _dotted(node: cst.CSTNode) -> list[str]:
+    """The names of ``a.b.c``; none for anything else."""
+    if isinstance(node, cst.Name):
+        return [node.value]
+    if isinstance(node, cst.Attribute) and (holder := _dotted(node.value)):
+        return [*holder, node.attr.value]
+    return []
 
 
 def _all_linear(reading: Reading, config: Record) -> None:

@@ -200,6 +200,7 @@ def dataclass_objects(
     taken = {id(flag) for flag, _ in filled.values()}
     rest = {name: flag for name, flag in flags.items() if id(flag) not in taken}
     made: list[Object] = []
+    of_library: list[Object] = []
     for cls in parser.classes:
         attributes: dict[str, Value] = {}
         library = cls.name if isinstance(cls, Ref) else (cls.library if isinstance(cls, Class) else None)
@@ -213,7 +214,19 @@ def dataclass_objects(
         made.append(
             Object(parser.origin, kind, cls=owner, attributes=attributes, parsed=True, open=open_ or not assume)
         )
+        if library is not None:
+            of_library.append(made[-1])
+    _unclaimed(rest, of_library)
     return made
+
+
+def _unclaimed(flags: Mapping[str, Flag], made: list[Object]) -> None:
+    """A flag that no known field takes is one of a library's class all the same: the parser refuses any other."""
+    claimed = {id(value.origin) for each in made for value in each.attributes.values()}
+    for name, flag in flags.items():
+        if id(flag) not in claimed:
+            for each in made:
+                each.attributes.setdefault(name, convert(flag, None))
 
 
 def _library_flags(flags: Mapping[str, Flag], accepted: frozenset[str]) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import operators
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
@@ -38,7 +38,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
-           "sequence_length", "seq_len", "max_source_length", "max_len", "context_length")  # fmt: skip
+           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
+PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
+"""Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
 _OPTIMIZERS: dict[str, str] = {
     "AdamW": "adamw_torch",
     "Adam": "adamw_torch",
@@ -216,6 +218,9 @@ def _loop(reading: Reading) -> None:
             value = accelerator.keyword(keyword)
             if value is not None and not sure_none(value):
                 reading.put(name, value, accelerator)
+        for plugin in objects(accelerator.keyword("gradient_accumulation_plugin")):
+            if plugin.call is not None and (steps := plugin.call.value(0, "num_steps")) is not None:
+                reading.put("gradient_accumulation_steps", steps, plugin.call)
     elif (fabric := _last(reading.records, "Fabric")) is not None and (
         value := fabric.keyword("precision")
     ) is not None:
@@ -371,10 +376,25 @@ def _length(reading: Reading) -> None:
         if value is not None and not (made.open and plain(value) is UNKNOWN):
             reading.put("seq_len", value, made.call if not made.parsed else None)
             return
+    if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
+        return
     for value, where in (*_tokenized(reading), *_declared(reading)):
         if isinstance(known := plain(value), int) and not isinstance(known, bool) and 1 < known < 10_000_000:
             reading.put("seq_len", value, where)
             return
+    _in_parts(reading)
+
+
+def _in_parts(reading: Reading) -> None:
+    """Prompt and answer with a limit of their own: taken to be put together."""
+    for first, second in PARTS:
+        for made in reading.parsed:
+            lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
+            if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
+                why = f"{first} and {second} are taken to make up one sequence"
+                place = reading.place_of(made.attributes[second].origin)
+                reading.settings["seq_len"] = Setting("seq_len", sum(lengths), Provenance("assumed", why, place))
+                return
 
 
 def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:

