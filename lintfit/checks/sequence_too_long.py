@@ -1,0 +1,51 @@
+"""The rule sequence-too-long: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import fits, most, stated_at
+from lintfit.checks.wording import gib
+from lintfit.findings import Severity
+from lintfit.memory.result import Verdict
+
+_SHORTEST = 256
+"""Tokens below which a shorter sequence is no answer any more."""
+_STEP = 128
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    place = stated_at(run, "seq_len")
+    if spec is None or estimate is None or place is None or context.verdict is not Verdict.DOES_NOT_FIT:
+        return
+    if spec.micro_batch_size > 1 and fits(context.what_if(micro_batch_size=1)):
+        return
+    length = _longest(context, spec.seq_len)
+    if length is None:
+        return
+    shorter = context.what_if(seq_len=length)
+    assert shorter is not None
+    yield Report(
+        place,
+        f"{spec.seq_len:,} tokens take {gib(most(estimate, 'activations', 'logits'))} of activations and logits; "
+        f"{length:,} fit ({gib(most(shorter, 'activations', 'logits'))})",
+        severity=Severity.INFO if context.plan is not None else Severity.ERROR,
+        help=f"cut or split samples at {length:,} tokens; that changes what the model sees",
+    )
+
+
+def _longest(context: RunContext, length: int) -> int | None:
+    """The longest sequence that fits, in whole steps; None where no useful one does."""
+    low, high = _SHORTEST // _STEP, (length - 1) // _STEP
+    if high < low or not fits(context.what_if(seq_len=low * _STEP)):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(context.what_if(seq_len=middle * _STEP)):
+            low = middle
+        else:
+            high = middle - 1
+    return low * _STEP
