@@ -1,0 +1,44 @@
+"""The rule modules-to-save-embeddings: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.wording import billions, gib, listed
+from lintfit.findings import Severity
+from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
+
+_TABLES = frozenset(
+    {"embed_tokens", "lm_head", "wte", "word_embeddings", "embed_in", "embed_out", "output_layer", "tok_embeddings"}
+)
+"""Names of the modules with a row for every token of the vocabulary."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    spec, estimate = run.spec, context.estimate
+    if spec is None or estimate is None or spec.method != "lora" or breaks_or_strains(context) is None:
+        return
+    tables = [name for name in spec.lora_modules_to_save if name.rpartition(".")[2] in _TABLES]
+    others = tuple(name for name in spec.lora_modules_to_save if name not in tables)
+    without = context.what_if(lora_modules_to_save=others) if tables else None
+    if without is None:
+        return
+    trained = len(tables) * spec.facts.vocab * spec.facts.hidden
+    extended = _extends(run)
+    breaks = context.verdict is Verdict.DOES_NOT_FIT and fits(without) and not extended
+    yield Report(
+        place_of(run, "lora_modules_to_save"),
+        f"modules_to_save trains {listed(tables)} whole: {billions(trained)} parameters and a second copy of them, "
+        f"peak {gib(estimate.peak.likely)}, without {gib(without.peak.likely)}",
+        severity=Severity.ERROR if breaks else Severity.INFO if extended else Severity.WARNING,
+        help="trainable_token_indices trains the new tokens' rows only (peft 0.15 and up)",
+    )
+
+
+def _extends(run: Run) -> bool:
+    """Whether the script adds tokens, whose rows must be trained."""
+    return run.script is not None and bool(run.script.calls("resize_token_embeddings"))
