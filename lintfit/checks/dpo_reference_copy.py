@@ -1,0 +1,87 @@
+"""The rule dpo-reference-copy: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.sources.script_model import Argument, Call
+
+_KINDS = ("dpo", "kto")
+_ROOM = 0.15
+"""Share of the card that must be left for a waste to be information only."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("trainer") not in _KINDS or run.script.facts.trainer is None:
+        return
+    trainer = run.script.facts.trainer
+    handed = trainer.argument("ref_model")
+    adapters = run.value("method") == "lora"
+    if adapters and handed is not None and isinstance(handed.value, Call) and trainer.taken is True:
+        yield _beside_adapters(context, handed)
+    elif not adapters and run.value("method") == "full" and run.value("reference_model") is True:
+        yield from _beside_full(context)
+
+
+def _beside_adapters(context: RunContext, handed: Argument) -> Report:
+    size = _size(context.run.spec)
+    return Report(
+        handed.whole,
+        f"a reference model{f' of {gib(size)}' if size is not None else ''} is loaded beside the adapters: "
+        "the same model with its adapter switched off is one",
+        severity=_severity(context, size),
+        help="ref_model=None, and do not load it",
+    )
+
+
+def _size(spec: Spec | None) -> int | None:
+    """Bytes of a second copy of the base on one rank; None where the model is not known."""
+    if spec is None:
+        return None
+    whole = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
+    sharded = spec.engine == "fsdp" or (spec.engine == "deepspeed" and spec.zero_stage == 3)
+    return whole // spec.data_parallel if sharded else whole
+
+
+def _severity(context: RunContext, size: int | None) -> Severity:
+    """An error where the copy is what breaks the fit; the estimate has none beside adapters."""
+    estimate = context.estimate
+    if estimate is None or estimate.capacity_bytes is None or size is None or context.verdict is Verdict.UNKNOWN:
+        return Severity.WARNING
+    if context.verdict is not Verdict.DOES_NOT_FIT and estimate.peak.likely + size > estimate.capacity_bytes:
+        return Severity.ERROR
+    room = estimate.capacity_bytes - estimate.peak.likely - size
+    return Severity.INFO if room >= _ROOM * estimate.capacity_bytes else Severity.WARNING
+
+
+def _beside_full(context: RunContext) -> Iterator[Report]:
+    from lintfit.memory.rollout import reference_bytes
+
+    run = context.run
+    assert run.script is not None
+    precomputed = run.script.argument("precompute_ref_log_probs")
+    severity = breaks_or_strains(context)
+    without = context.what_if(reference_model=False)
+    if severity is None or without is None or run.spec is None or precomputed is None or precomputed.value is not False:
+        return
+    enough = context.verdict is Verdict.DOES_NOT_FIT and fits(without)
+    yield Report(
+        place_of(run, "reference_model"),
+        f"the reference model takes {gib(reference_bytes(run.spec))} on each GPU through all of the training",
+        severity=severity if enough else Severity.WARNING,
+        fix=_precompute(context) if enough else None,
+        help="precompute_ref_log_probs=True computes its log probabilities before training and lets go of it",
+    )
+
+
+def _precompute(context: RunContext) -> Fix | None:
+    assert context.run.script is not None
+    edits = context.run.script.write_argument("precompute_ref_log_probs", True)
+    return Fix("compute its log probabilities first", Applicability.SAFE, edits) if edits else None
