@@ -1,0 +1,64 @@
+"""The rule kbit-prepare-on-unquantized: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.wording import billions, gib
+from lintfit.findings import Severity
+from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
+
+_PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+_QUANTIZED_NAME = re.compile(r"gptq|awq|aqlm|eetq|hqq|bnb|int[48]|[48]-?bit|nf4|fp8|exl2|quant", re.IGNORECASE)
+_ARGUMENTS = ("quantization_config", "load_in_4bit", "load_in_8bit")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or not run.script.facts.trains or not _unquantized(run):
+        return
+    for call in run.script.facts.checkpointing:
+        if call.name not in _PREPARES or call.taken is not True:
+            continue
+        breaks = context.verdict is Verdict.DOES_NOT_FIT
+        yield Report(
+            call.place,
+            f"{call.name} on a model that is not quantized {_cost(run)}, and leaves gradient checkpointing off",
+            severity=Severity.ERROR if breaks else Severity.WARNING,
+            help="delete it: get_peft_model freezes the base itself; turn checkpointing on in the trainer's arguments",
+        )
+
+
+def _unquantized(run: Run) -> bool:
+    """Whether the one model that the script loads is certainly not quantized."""
+    assert run.script is not None
+    facts = run.script.facts
+    loads = [load for load in facts.loads if load.taken is not False]
+    if len(loads) != 1 or facts.quantization_config is not None or not _plain(loads[0]):
+        return False
+    quantization, model = run.settings.get("quantization"), run.settings.get("model")
+    if quantization is not None and quantization.value is not None:
+        return False
+    if model is None or not isinstance(model.value, str) or _QUANTIZED_NAME.search(model.value):
+        return False
+    return run.facts is None or "quantization_config" not in run.facts.config
+
+
+def _plain(load: Call) -> bool:
+    return (
+        load.taken is True
+        and not load.spreads
+        and load.function.startswith("transformers.")
+        and not any(name in load.arguments and load.arguments[name].value not in (None, False) for name in _ARGUMENTS)
+    )
+
+
+def _cost(run: Run) -> str:
+    if run.facts is None:
+        return "makes every parameter fp32"
+    parameters = run.facts.parameters
+    return f"makes all {billions(parameters)} parameters fp32 ({gib(4 * parameters)})"
