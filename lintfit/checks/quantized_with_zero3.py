@@ -1,0 +1,50 @@
+"""The rule quantized-with-zero3: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
+from lintfit.checks.runs import place_of, stated_at
+from lintfit.findings import Related, Severity
+from lintfit.run.model import Run
+
+_NEEDED = (
+    ("bitsandbytes", "0.43.3"),
+    ("accelerate", "1.0.1"),
+    ("transformers", "4.44.3"),
+    ("trl", "0.11.5"),
+    ("peft", "0.13.1"),
+)
+"""The oldest versions that shard a 4-bit model (peft's DeepSpeed guide)."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    if run.value("quantization") not in ("nf4", "nf4-double"):
+        return
+    old = [f"{library} before {bound}" for library, bound in _NEEDED if older((run,), library, bound)]
+    if not old and _stored_as_floats(run):
+        return
+    stage = stated_at(run, "zero_stage")
+    why = ", ".join(old) if old else "packed weights stored as uint8 (no bnb_4bit_quant_storage)"
+    yield Report(
+        place_of(run, "quantization"),
+        f"{why}: ZeRO-3 leaves the whole 4-bit model on every rank",
+        severity=Severity.WARNING if old else Severity.INFO,
+        related=(Related(stage, "ZeRO-3 is asked for here"),) if stage is not None else (),
+        help="upgrade and set bnb_4bit_quant_storage to the compute dtype, or use ZeRO-2 or DDP",
+    )
+
+
+def _stored_as_floats(run: Run) -> bool:
+    """Whether the packed weights are held as a floating-point tensor, or nobody can tell."""
+    assert run.script is not None
+    config = run.script.facts.quantization_config
+    if config is None or config.spreads:
+        return True
+    storage = config.argument("bnb_4bit_quant_storage")
+    return storage is not None and storage.value not in ("uint8", "torch.uint8", None)
