@@ -115,8 +115,8 @@ def _elsewhere(document: Document, findings: Sequence[Finding], options: Options
     shown = os.path.relpath(document.path).replace(os.sep, "/")
     pattern = json.dumps(name if "/" in name else f"/{name}")
     return (
-        f"{shown}: {why}: {_plural(len(findings), 'finding')} stay; "
-        f"to silence them write into {os.path.relpath(config)}: [{table}] {pattern} = {rules}"
+        f"{shown}: {why}: {_plural(len(findings), 'finding')} left; "
+        f"to silence that write into {os.path.relpath(config)}: [{table}] {pattern} = {rules}"
     )
 
 

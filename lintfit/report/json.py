@@ -44,6 +44,8 @@ def to_json(result: CheckResult) -> dict[str, Any]:
             "warnings": count[Severity.WARNING],
             "infos": count[Severity.INFO],
             "fixed": len(result.fixed),
+            "ignored": len(result.ignored),
+            "baselined": len(result.baselined),
         },
     }
 

@@ -9,15 +9,18 @@ from lintfit.findings import Applicability, Finding, Severity
 from lintfit.report import View, fixable, shown_path
 from lintfit.results import CheckResult
 
+_NAMED = 3
+"""Rules that the line on what is not shown names."""
+
 
 def summary_lines(result: CheckResult, view: View) -> list[str]:
-    """``Found 3 errors, 1 warning (2 info).`` and how many a flag would mend, or ``All checks passed.``
+    """``Found 3 errors, 1 warning (2 info).``, what is not shown, and how many a flag would mend.
 
     None at all where no file could be read: the errors say it.
     """
     if result.errors and not (result.files_checked or result.findings or result.fixed):
         return []
-    lines = [_found(result, view)]
+    lines = [_found(result, view), *_hidden(result)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)
     more = 0 if view.unsafe_fixes else sum(fixable(finding, True) for finding in result.findings) - ready
     flags = "--fix --unsafe-fixes" if view.unsafe_fixes else "--fix"
@@ -41,7 +44,32 @@ def _found(result: CheckResult, view: View) -> str:
     if parts:
         return f"{fixed}Found {', '.join(parts)}{f' ({infos})' if infos else ''}."
     where = " in the files that could be read" if result.errors else ""
-    return f"{fixed}All checks passed{where}{f' ({infos})' if infos else ''}."
+    other = "other " if result.ignored or result.baselined else ""
+    return f"{fixed}All {other}checks passed{where}{f' ({infos})' if infos else ''}."
+
+
+def _hidden(result: CheckResult) -> list[str]:
+    """What comments and the baseline keep out of the report: nothing is silenced in silence."""
+    parts = [
+        f"{_by_severity(findings)} {how} ({_rules(findings)})"
+        for findings, how in ((result.ignored, "ignored by a comment"), (result.baselined, "in the baseline"))
+        if findings
+    ]
+    return [f"Not shown: {'; '.join(parts)}."] if parts else []
+
+
+def _by_severity(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    infos = [f"{counts[Severity.INFO]} info"] if counts[Severity.INFO] else []
+    worse = [
+        plural(counts[severity], str(severity)) for severity in (Severity.ERROR, Severity.WARNING) if counts[severity]
+    ]
+    return ", ".join([*worse, *infos])
+
+
+def _rules(findings: Sequence[Finding]) -> str:
+    names = list(dict.fromkeys(finding.rule for finding in sorted(findings, key=lambda finding: -finding.severity)))
+    return ", ".join([*names[:_NAMED], *([f"and {len(names) - _NAMED} more rules"] if len(names) > _NAMED else [])])
 
 
 def plural(count: int, noun: str) -> str:
