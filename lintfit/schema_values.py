@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lintfit.documents.model import KeyPath, Node
-from lintfit.schemas import Key, Older, Schema, keys, newest, resolved
+from lintfit.schemas import Key, Older, Schema, keys, newest, resolved, superseded
 
 KEYWORDS = frozenset(
     {"type", "enum", "const", "anyOf", "allOf", "not", "if", "then", "else", "$ref"}
@@ -60,6 +60,8 @@ def mistakes(root: Node, whole: Schema, older: Older = newest) -> Iterator[Mista
     """
     for key in keys(root, whole, older):
         if key.schema is None or "x-removed-in" in key.schema or _too_new(key.schema, older):
+            continue
+        if superseded(root.get(*key.path[:-1]) or root, key.schema):
             continue
         schema = resolved(key.schema, whole, key.entry.value)
         node = key.entry.value

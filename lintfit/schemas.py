@@ -215,9 +215,15 @@ def _walk(node: Node, section: Schema, whole: Schema, path: KeyPath, older: Olde
         if found is None:
             found = next((child for pattern, child in patterns.items() if re.search(pattern, entry.key)), None)
         yield Key(here, entry, section, found)
-        if found is None or "x-removed-in" in found or _newer(found, older) is not None:
+        if found is None or "x-removed-in" in found or _newer(found, older) is not None or superseded(node, found):
             continue
         yield from _walk(entry.value, resolved(found, whole, entry.value), whole, here, older)
+
+
+def superseded(mapping: Node, schema: Schema) -> bool:
+    """Whether the key that took an old one's place stands beside it, so that nobody reads the old one's value."""
+    new = schema.get("x-renamed-to")
+    return bool(schema.get("deprecated")) and new is not None and mapping.entry(new) is not None
 
 
 def _newer(schema: Schema, older: Older) -> str | None:

@@ -123,6 +123,7 @@ def test_versions_decide_what_is_refused() -> None:
         '{"zero_optimization": {"reduce_bucket_size": 5e8, "contiguous_gradients": 1}}',
         '{"amp": 7, "zero_optimisation": {"stage": 9}, "optimizer": {"params": {"anything": []}}}',
         '{"_train_batch_size": "x", "bf16": null}',
+        '{"bf16": {"enabled": true}, "bfloat16": {"enabled": "maybe"}}',
     ],
 )
 def test_quiet(text: str) -> None:

@@ -44,9 +44,7 @@ def _deepspeed(document: DataDocument, root: Node, outdated: OutdatedKey, older:
         yield _removed(document, outdated)
     elif outdated.path == ("bfloat16",):
         yield _alias(document, root, outdated.entry)
-    elif outdated.path[-1] == "max_grad_norm":
-        yield _clipping(document, root, outdated)
-    else:
+    elif outdated.path[-1] != "max_grad_norm":  # that one has a rule of its own
         section = root.get(*outdated.path[:-1]) or root
         yield _deprecated(document, section, outdated)
 
@@ -137,20 +135,6 @@ def _successor(document: DataDocument, outdated: OutdatedKey, new: str) -> Fix |
         changes: dict[KeyPath, Any] = {old: REMOVE, (*old[:-1], new): {"device": "cpu"}}
         return assigned(document, f'write it as "{new}": {{"device": "cpu"}}', Applicability.SAFE, changes)
     return None
-
-
-def _clipping(document: DataDocument, root: Node, outdated: OutdatedKey) -> Report:
-    from lintfit.sources.data_writer import REMOVE
-
-    changes: dict[KeyPath, Any] = {outdated.path: REMOVE}
-    if root.entry("gradient_clipping") is None:
-        changes["gradient_clipping",] = outdated.entry.value.plain()
-    return Report(
-        Place(document, outdated.entry.key_span),
-        f'"{dotted(outdated.path)}" is no parameter of an optimizer: DeepSpeed stops with a ValueError when it makes '
-        'the optimizer; "gradient_clipping" at the top level replaced it',
-        fix=assigned(document, 'say it as "gradient_clipping"', Applicability.SAFE, changes),
-    )
 
 
 def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
