@@ -5,6 +5,13 @@ from __future__ import annotations
 from lintfit.report import View
 from lintfit.rules_catalog import find, load_rules
 
+_SILENCING = """\
+## Silencing it
+
+A comment `# lintfit: ignore[{name}] reason` behind the line or above it; `per-file-ignores`, `ignore`, `severity` and
+`baseline` in lintfit.toml or below `[tool.lintfit]`.
+"""
+
 
 def listing() -> str:
     """One line per rule in the order of the codes: code, severity, ``[*]`` where it has a fix, name, summary."""
@@ -22,7 +29,7 @@ def page(name: str, view: View) -> str:
     rule = find(name)
     fix = {"none": "no fix", "display": "the fix is shown, not applied"}.get(rule.fix, f"fix: {rule.fix}")
     head = f"# {rule.name} ({rule.code})\n\n{rule.summary}\n\n{rule.severity} · {fix} · since {rule.since}\n\n"
-    text = head + rule.explanation()
+    text = f"{head}{rule.explanation()}\n{_SILENCING.format(name=rule.name)}"
     if not view.color:
         return text
     import io
