@@ -25,7 +25,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     yield Report(
         place_of(run, "quantization"),
-        f"{'an 8' if run.value('quantization') == 'int8' else 'a 4'}-bit model without adapters cannot be trained: the Trainer stops with ValueError "
+        f"{'an 8' if run.value('quantization') == 'int8' else 'a 4'}-bit model without adapters cannot be trained: "
+        "the Trainer stops with ValueError "
         "(You cannot perform fine-tuning on purely quantized models)",
         related=(Related(trainer.place, "it is trained here"),),
         help="add LoRA adapters (peft_config, get_peft_model), or load the model unquantized",
