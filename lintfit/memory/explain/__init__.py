@@ -29,7 +29,8 @@ _STATES = {
     "generation": "evaluate",
     "checkpoint saved": "save",
 }
-"""Which of the states' moments stands behind each moment of a step; a layer's backward is ``first_gradient``."""
+"""Which of the states' moments stands behind each moment of a step; inside a layer's backward it is
+``first_gradient``, at the end of one ``layer_end``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,9 @@ def host(spec: Spec, estimate: Estimate) -> tuple[Term, ...]:
 
 def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
     state = _STATES.get(moment.name, "first_gradient")
-    sizes: Components = getattr(held, state)
+    if moment.name.endswith(", end of its backward"):
+        state = "layer_end"
+    sizes: Components = getattr(held, state) or {}
     return nearest(_ways(spec, state), dict(sizes))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
-from lintfit.memory.components import total
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.host import load_peak, pinned, ranks_per_node
 from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype
@@ -32,24 +31,22 @@ def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term
         factors = ((share, "vllm_gpu_memory_utilization"), (spec.capacity_bytes or 0, "bytes of the card"))
         found.append(term("framework", "a colocated vLLM", pool, *factors))
     slack = estimate.peak_moment.components.get("framework", 0) - sum(item.size for item in found)
-    return [*found, _slack(spec, slack, estimate, states)]
+    return [*found, *_slack(spec, slack, estimate, states)]
 
 
-def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> Term:
-    allocated = estimate.allocated_bytes
-    logits = max(estimate.moments, key=lambda moment: moment.allocated).components.get("logits", 0)
-    passing = max(0, allocated - total(states.forward) - logits)
-    parts = framework.cached(spec, allocated, states, logits)
-    cached = sum(part for _, part in parts)
-    source = "fitted to nvidia-smi in 155 runs on A100"
-    if abs(size - cached) < 2:
-        what = f"the allocator's cache: 1 GiB and 12 % of the {amount(passing)} that come and go"
-        what += "".join(f", {amount(part)} {which}" for which, part in parts[1:])
-    elif abs(size - framework.FRAGMENTATION[1] * allocated) < 2:
-        what, source = "gaps: 3 % of what is allocated", "median of 339 replayed allocation logs"
-    else:
-        what = f"the allocator's cache, as far as the card has room (else {amount(cached)})"
-    return term("framework", what, size, source=source)
+def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> list[Term]:
+    """What the caching allocator holds beside the tensors: its cache, or the gaps that it cannot do without."""
+    peak = max(estimate.moments, key=lambda moment: moment.allocated)
+    fitted = "fitted to nvidia-smi in the fms runs on A100"
+    cached = framework.cached(spec, peak.allocated, states, peak.components.get("logits", 0))
+    room = sum(part for _, part in cached)
+    if abs(size - room) < 2:
+        return [term("framework", f"the allocator's cache {what}", part, source=fitted) for what, part in cached]
+    if abs(size - framework.FRAGMENTATION[1] * peak.allocated) < 2:
+        what = "gaps: 3 % of what is allocated"
+        return [term("framework", what, size, source="median of 339 replayed allocation logs")]
+    what = f"the allocator's cache, as far as the card has room (else {amount(room)})"
+    return [term("framework", what, size, source=fitted)]
 
 
 def reference_terms(spec: Spec) -> list[Term]:

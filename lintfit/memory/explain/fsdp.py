@@ -47,8 +47,9 @@ def terms(spec: Spec, state: str) -> list[Term]:
         return [*steady, *_kept(case), *_at_turn(case)]
     if state == "evaluate":
         return [*steady, *_at_turn(case)]
-    if state == "first_gradient":
-        return [*steady, *_kept(case), *_in_layer(case), *_pieces(case, case.layer.gradient, "a layer's")]
+    if state in ("first_gradient", "layer_end"):
+        inside = _in_layer(case, ended=state == "layer_end")
+        return [*steady, *_kept(case), *inside, *_pieces(case, case.layer.gradient, "a layer's")]
     if state == "backward_end":
         root = _gathered(case, case.root.gathered, "the root unit (embeddings, head, last norm)")
         late = [*_pieces(case, case.root.gradient, "the root unit's"), *tied(spec, case.shard)]
@@ -116,11 +117,13 @@ def _at_turn(case: _Case) -> list[Term]:
     return _gathered(case, case.root.gathered, "the root unit (embeddings, head, last norm)")
 
 
-def _in_layer(case: _Case) -> list[Term]:
+def _in_layer(case: _Case, ended: bool) -> list[Term]:
     everything = _everything(case)
     if everything is not None:
         return everything
     root = _gathered(case, case.root.gathered, "the root unit (embeddings, head, last norm)")
+    if fsdp.wraps_adapters(case.spec) and not ended:
+        return [*root, *_gathered(case, case.layer.gathered, "a layer; the unit ahead is one adapter matrix")]
     return [*root, *_gathered(case, case.layer.gathered, "a layer and the next, fetched ahead", 2)]
 
 

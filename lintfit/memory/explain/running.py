@@ -14,7 +14,7 @@ from lintfit.memory.parameters import model_dtype
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, batch_of, local, record, scored
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, batch_of, local, record, scored
 
 TAPE = "docs/memory.md, Activations"
 
@@ -55,6 +55,7 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
             return [
                 *_kept(run, len(step.layers)),
                 *_fixed(run, masks=True),
+                term("activations", "keys and values that the model returns (use_cache)", step.cached),
                 *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
                 *_casts(run),
             ]
@@ -68,6 +69,8 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
             return _evaluation(run)
         case "generation":
             return _generation(run)
+    if moment.name.endswith(", end of its backward"):
+        return _layer_end(run)
     return _layer(run) if moment.name.startswith("layer ") else []
 
 
@@ -86,7 +89,9 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
     found = []
     for (live, checkpointed), number in groups.items():
         number *= copies
-        what = "layer inputs, kept by gradient checkpointing" if checkpointed else ""
+        marked = run.step.layers[first[(live, checkpointed)]].marked
+        also = " and what selective checkpointing keeps" if marked else ""
+        what = f"layer inputs{also}, kept by gradient checkpointing" if checkpointed else ""
         what = what or f"saved for the backward: {ingredients(run, first[(live, checkpointed)])}"
         factors: tuple[Factor, ...] = ((number, "layers"), *_per_token(run, live.activations))
         found.append(term("activations", what, number * live.activations, *factors, source=TAPE))
@@ -155,9 +160,11 @@ def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     step = run.step
     dropout = _embedding_dropout(run.facts, step.recipe, run.tokens)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
+    leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, step.recipe.weights)
     found = [
         *_inputs(run),
-        term("activations", "cos and sin of the rotary embedding", step.front - dropout),
+        term("activations", "cos and sin of the rotary embedding", step.front - dropout - leaf),
+        term("activations", "the embeddings' output, made a leaf (enable_input_require_grads)", leaf),
         term("activations", "mask of the dropout behind the embeddings", dropout, *factors),
     ]
     if masks:
@@ -223,6 +230,7 @@ def _layer(run: Pass) -> list[Term]:
         factors = ((copies, "inputs"), *_per_token(run, layer.input))
         what = f"the input of {number}" + (" and of the next, fetched ahead" if copies > 1 else "")
         found.append(term("activations", what, copies * layer.input, *factors))
+        found.append(term("activations", f"what selective checkpointing keeps of {number}", layer.marked))
     how = "recomputed and saved" if step.checkpointed[index] else "saved"
     what = f"{how} tensors of {number} at the worst point of its backward: {ingredients(run, index)}"
     peak = layer.peak
@@ -237,12 +245,35 @@ def _layer(run: Pass) -> list[Term]:
         what += f" ({step.kept_share:.2f} of each stays on the rank)"
     found.append(term("gradients", what, share))
     found.append(term("gradients", f"gradients of {number}", peak.gradients))
+    if step.retained and done:
+        found += _retained(sum(part.input for part in done), layer.output)
+    return found
+
+
+def _retained(size: int, shared: int = 0) -> list[Term]:
+    """Inputs and gradients of the layers above that FSDP 1 holds on to; one gradient is the one that comes in."""
+    what = "inputs of the layers above that FSDP 1's hooks hold (frozen layers, reentrant checkpointing)"
+    source = "torch/distributed/fsdp/_runtime_utils.py _register_post_backward_reshard_only_hook"
+    gradients = "gradients of those inputs" + (", but the one that comes in" if shared else "")
+    return [
+        term("activations", what, size, source=source),
+        term("temporaries", gradients, size - shared, source=source),
+    ]
+
+
+def _layer_end(run: Pass) -> list[Term]:
+    """The first norm of a layer's backward under FSDP 1 with adapters, when the layer below has been fetched."""
+    step = run.step
+    index = 1 if step.retained else len(step.layers) - 1
+    layer = step.layers[index]
+    found = [*_kept(run, index), *_below(run)]
+    if step.checkpointed[index]:
+        found.append(term("activations", f"the input of layer {index}", layer.input))
+    found.append(term("activations", "the norm's input in fp32", 2 * layer.input, (2, "times"), (layer.input, "bytes")))
+    what = "gradients of the norm's input and of the stream"
+    found.append(term("temporaries", what, 2 * layer.input, (2, "gradients"), (layer.input, "bytes")))
     if step.retained:
-        held = sum(part.input for part in done)
-        what = "inputs and their gradients that FSDP 1's hooks hold (frozen layers, reentrant checkpointing)"
-        source = "torch/distributed/fsdp/_runtime_utils.py _register_post_backward_reshard_only_hook"
-        for component in ("activations", "temporaries"):
-            found.append(term(component, what, held, source=source))
+        found += _retained(sum(part.input for part in step.layers[index + 1 :]))
     return found
 
 
