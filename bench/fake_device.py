@@ -177,12 +177,20 @@ def machine() -> Iterator[FakeTensorMode]:
         autocast.cache.clear()
         clear()
 
+    engine = torch.autograd._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        with autocast:  # a mode is off inside its own calls, and checkpointing runs forwards inside this one
+            return engine(*args, **kwargs)
+
     patches = (
+        mock.patch("torch.autograd._engine_run_backward", run_backward),
         mock.patch.object(FakeTensor, "__new__", staticmethod(new)),
         mock.patch.object(FakeTensor, "__torch_dispatch__", classmethod(dispatched)),
         mock.patch.dict(fake_tensor._DISPATCH_META_HANDLERS, {device: answered}),
         mock.patch("torch.cuda.amp.common.amp_definitely_not_available", lambda: False),
         mock.patch("torch.cuda.is_bf16_supported", lambda *_, **__: True),
+        mock.patch("torch.cuda.get_device_capability", lambda *_: (8, 0)),
         mock.patch("torch.clear_autocast_cache", clear_both),
         torch.autograd.set_multithreading_enabled(False),
     )

@@ -340,8 +340,7 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, *, last: b
         log.phase = f"{prefix}forward"
         loss = _forward(model, ids, spec)
         log.phase = f"{prefix}backward"
-        # Tensor.backward would switch function modes off, and checkpointing runs forwards inside the backward.
-        torch.autograd.backward(loss)
+        loss.backward()
         del loss, ids
     log.phase = f"{prefix}step"
     torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=True)
@@ -371,7 +370,9 @@ def record(out: Path, only: str) -> int:
     from datetime import UTC, datetime
     from importlib.metadata import version
 
-    results = []
+    versions = {package: version(package) for package in ("torch", "transformers", "peft")}
+    results: list[dict[str, Any]] = []
+    content = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "cases": results}
     for case in cases():
         if only not in case["name"]:
             continue
@@ -382,11 +383,9 @@ def record(out: Path, only: str) -> int:
             print(f"{case['name']}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         results.append({**case, **counted})
+        out.write_text(json.dumps(content, indent=1) + "\n")
         took = time.perf_counter() - start
         print(f"{case['name']}: {counted['allocated_bytes'] / GIB:.3f} GiB, {took:.0f} s", file=sys.stderr, flush=True)
-    versions = {package: version(package) for package in ("torch", "transformers", "peft")}
-    content = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "cases": results}
-    out.write_text(json.dumps(content, indent=1) + "\n")
     return 0 if results else 1
 
 
