@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import Edit
+from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import FileEdit
 from lintfit.sources.python import writing
@@ -49,7 +50,32 @@ def moved_above(source: ScriptSource, call: Call, target: Call) -> Edits | None:
     if code is None:
         return None
     inserted = python_edits.insert_statement_before(document, above, code)
-    return _in_file(source, (*inserted, *python_edits.remove_statement(document, statement)))
+    removed = python_edits.remove_statement(document, statement)
+    return _in_file(source, _with_blank_lines(document.text, document.file.newline, inserted, removed))
+
+
+_BLANK_LINES_ABOVE = re.compile(r"(?<=\n)(?:[ \t]*\r?\n)+\Z")
+_BLANK_LINES_BELOW = re.compile(r"(?:[ \t]*\r?\n)+")
+
+
+def _with_blank_lines(
+    text: str, newline: str, inserted: tuple[Edit, ...], removed: tuple[Edit, ...]
+) -> tuple[Edit, ...]:
+    """A statement that stood apart stands apart where it goes, and leaves as many blank lines as there were at most."""
+    if len(inserted) != 1 or len(removed) != 1:
+        return (*inserted, *removed)
+    (here,), (there,) = inserted, removed
+    above = _BLANK_LINES_ABOVE.search(text, 0, there.span.start)
+    below = _BLANK_LINES_BELOW.match(text, there.span.end)
+    if above is None:
+        return (*inserted, *removed)
+    span = Span(above.start(), there.span.end)
+    if below is not None:
+        fewer = above.group().count("\n") < below.group().count("\n")
+        span = span if fewer else Span(there.span.start, below.end())
+    indent = here.text.rpartition("\n")[2]
+    apart = here.text.removesuffix(indent) + newline + indent
+    return Edit(here.span, apart), Edit(span, there.text)
 
 
 def _record(source: ScriptSource, call: Call) -> Record:
