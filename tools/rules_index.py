@@ -50,9 +50,9 @@ One page per rule: what it reports, why that is bad, what to do, when it stays q
 `lintfit rule` lists them, `lintfit rule NAME` prints a page.
 
 The severity is the rule's own; a rule about memory weighs it by the run: an **error** where it breaks the fit, a
-**warning** where it costs an amount that matters, **information** where there is room. A fix that is *safe* keeps the
-effective batch and the mathematics of training; an *unsafe* one may change them and waits for `--unsafe-fixes`; one that
-is *display* is shown and never applied. [docs/silencing.md](../docs/silencing.md) says how to silence a finding, a rule,
+**warning** where it costs an amount that matters, **information** where there is room. A *safe* fix keeps the effective
+batch and the mathematics of training; an *unsafe* one may change them and waits for `--unsafe-fixes`; one that is only
+*display* is shown and never applied. [docs/silencing.md](../docs/silencing.md) says how to silence a finding, a rule,
 or all that is there today.
 """
 

@@ -20,6 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             anchor(context.run),
             f"not enough by itself (the peak is {now} now): {'; '.join(_line(one) for one in rejected)}",
+            help="take the plan, which goes further" if context.plan is not None else "nothing in reach suffices",
         )
 
 
