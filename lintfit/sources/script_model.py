@@ -86,6 +86,8 @@ class ScriptFacts:
     """The name of the variable that is handed to the trainer or engine."""
     upcasts: tuple[Statement, ...] = ()
     """``model.float()``, ``.to(torch.float32)``, ``.double()`` on the trained model as a whole."""
+    downcasts: tuple[Statement, ...] = ()
+    """``model.half()``, ``.bfloat16()``, ``.to(torch.float16)`` on the trained model as a whole."""
     moves: tuple[Statement, ...] = ()
     """``.cuda()``, ``.to(device)`` of the trained model."""
     training_arguments: Call | None = None

@@ -83,6 +83,7 @@ def facts(found: Found, calls: Calls) -> ScriptFacts:
         loads=tuple(calls.call(record) for record in found.loads),
         trained_model=found.trained_name,
         upcasts=tuple(_statements((r for r, target in found.casts if target in ("fp32", "fp64")), calls)),
+        downcasts=tuple(_statements((r for r, target in found.casts if target in ("fp16", "bf16")), calls)),
         moves=tuple(_statements(found.moves, calls)),
         training_arguments=_arguments_call(found.arguments, calls),
         trainer=_call(found.trainer, calls),
