@@ -1,0 +1,61 @@
+"""The rule fp16-weights-with-amp: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
+from lintfit.checks.runs import place_of, stated_at
+from lintfit.checks.script_calls import calls_of, mentions
+from lintfit.findings import Related
+from lintfit.run.model import Run
+
+_ADAPTERS_UPCAST = "0.12"
+"""peft keeps adapters in fp32 from this version on (``autocast_adapter_dtype``)."""
+_UPCAST = re.compile(r"\bparam\w*|\bp\b")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") not in ("single", "ddp") or not _scales(run):
+        return
+    if run.value("mixed_precision") != "fp16" or run.value("weights_dtype") != "fp16":
+        return
+    if run.settings.get("quantization") is not None or not _trained_in_fp16(run) or _upcasts(run):
+        return
+    flag = stated_at(run, "mixed_precision")
+    yield Report(
+        place_of(run, "weights_dtype"),
+        "the trained weights are fp16, and fp16 mixed precision scales their gradients: the first step stops with "
+        "ValueError (Attempting to unscale FP16 gradients)",
+        related=(Related(flag, "fp16 mixed precision is on here"),) if flag is not None else (),
+        help="load the model in fp32, or cast what is trained: "
+        "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()",
+    )
+
+
+def _scales(run: Run) -> bool:
+    """Whether something runs torch's GradScaler: the Trainer, or accelerate's loop with clipping or a scheduler."""
+    assert run.script is not None
+    facts = run.script.facts
+    return (facts.trainer is not None and facts.trainer.taken is True) or facts.accelerator is not None
+
+
+def _trained_in_fp16(run: Run) -> bool:
+    match run.value("method"):
+        case "full":
+            return True
+        case "lora":
+            return run.value("lora_dtype") == "fp16" or older((run,), "peft", _ADAPTERS_UPCAST) is True
+    return False
+
+
+def _upcasts(run: Run) -> bool:
+    """Whether the script casts parameters one by one, or prepares them in a way that does."""
+    assert run.script is not None
+    if mentions(run, "cast_mixed_precision_params", "prepare_model_for_kbit", "prepare_model_for_int8", "_upcast"):
+        return True
+    casts = calls_of(run.script, "float", "to", "type")
+    return any(call.receiver is not None and _UPCAST.match(call.receiver) for call in casts)
