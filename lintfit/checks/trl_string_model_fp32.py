@@ -1,0 +1,50 @@
+"""The rule trl-string-model-fp32: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.wording import billions, gib
+from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
+
+_SMALL = 500_000_000
+"""Parameters below which an fp32 copy is nobody's problem."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    weights = run.settings.get("weights_dtype")
+    trainer = run.script.facts.trainer if run.script is not None else None
+    if trainer is None or weights is None or weights.value != "fp32" or weights.provenance.kind != "default":
+        return
+    if not weights.provenance.detail.startswith("TRL") or run.value("method") != "lora" or run.facts is None:
+        return
+    parameters = run.facts.parameters
+    if parameters < _SMALL or run.facts.checkpoint_dtype not in ("bf16", "fp16"):
+        return
+    yield Report(
+        trainer.place,
+        f"{trainer.name} loads a model that it is given by name in float32: the frozen base takes "
+        f"{gib(4 * parameters)} for {billions(parameters)} parameters instead of {gib(2 * parameters)}",
+        severity=_severity(context),
+        fix=_fix(run),
+        help='pass model_init_kwargs={"dtype": "bfloat16"} in the trainer\'s config',
+    )
+
+
+def _severity(context: RunContext) -> Severity:
+    return Severity.WARNING if context.verdict in (Verdict.TIGHT, Verdict.DOES_NOT_FIT) else Severity.INFO
+
+
+def _fix(run: Run) -> Fix | None:
+    assert run.script is not None
+    arguments = run.script.facts.training_arguments
+    if arguments is None or run.script.facts.parse_call is not None or "model_init_kwargs" in arguments.arguments:
+        return None
+    gpu = run.hardware.gpu
+    dtype = "float16" if gpu is not None and gpu.native_bf16 is False else "bfloat16"
+    edits = run.script.set_argument(arguments, "model_init_kwargs", f'{{"dtype": "{dtype}"}}')
+    return Fix(f"load the base in {dtype}", Applicability.SAFE, edits) if edits else None
