@@ -1,0 +1,66 @@
+"""The rule cast-after-move: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Related, Severity
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or not run.script.facts.trains or not _loaded_in_fp32(run):
+        return
+    facts = run.script.facts
+    moves = [move.call for move in facts.moves if move.call.taken is True and not move.call.device_guarded]
+    for downcast in facts.downcasts:
+        cast = downcast.call
+        before = [move for move in moves if move.order < cast.order]
+        if cast.taken is not True or cast.device_guarded or not before:
+            continue
+        yield _report(context, cast, before[0])
+        return
+
+
+def _report(context: RunContext, cast: Call, move: Call) -> Report:
+    run = context.run
+    size = f"{gib(4 * run.facts.parameters)}" if run.facts is not None else "4 bytes per parameter"
+    return Report(
+        move.place,
+        f"the model goes to the GPU in fp32 and is cast to 16 bits there: loading takes {size} of the card, "
+        "twice what the cast leaves",
+        severity=_severity(context),
+        related=(Related(cast.place, "the cast"),),
+        fix=change(
+            run, "load the model in that dtype", Applicability.SAFE, {"weights_dtype": run.value("weights_dtype")}
+        )
+        if run.settings["weights_dtype"].value in ("bf16", "fp16")
+        else None,
+        help="cast before the move, or pass the dtype to from_pretrained",
+    )
+
+
+def _loaded_in_fp32(run: Run) -> bool:
+    """Whether the weights are certainly fp32 before the cast."""
+    weights = run.settings.get("weights_dtype")
+    return (
+        weights is not None
+        and weights.value in ("bf16", "fp16")
+        and any(beaten.value == "fp32" for beaten in weights.overrode)
+    )
+
+
+def _severity(context: RunContext) -> Severity:
+    """It breaks the run where the card cannot hold the copy, and is harmless where training needs more anyway."""
+    estimate, facts = context.estimate, context.run.facts
+    if estimate is None or facts is None or estimate.capacity_bytes is None:
+        return Severity.WARNING
+    copy = 4 * facts.parameters
+    if copy > estimate.capacity_bytes:
+        return Severity.ERROR
+    return Severity.WARNING if copy > estimate.peak.likely else Severity.INFO
