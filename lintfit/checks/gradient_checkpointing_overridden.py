@@ -1,0 +1,68 @@
+"""The rule gradient-checkpointing-overridden: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.checkpointing import KEYWORDS, keywords_of, reentrant_of
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.checks.script_calls import calls_of, is_trl, on_trained_model
+from lintfit.findings import Applicability, Fix, Related, Severity
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Argument, Call
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.script.facts.trainer is None or is_trl(run.script):
+        return
+    arguments = run.script.facts.training_arguments
+    if arguments is None or arguments.spreads or any(_given(arguments, name) for name in KEYWORDS):
+        return
+    flag = arguments.argument("activation_checkpointing", "gradient_checkpointing")
+    if flag is None or flag.value is not True:
+        return
+    for call in calls_of(run.script, "gradient_checkpointing_enable", "activation_checkpointing_enable"):
+        stated = keywords_of(call)
+        wanted = reentrant_of(stated)
+        if call.taken is True and stated is not None and wanted is not None and on_trained_model(run.script, call):
+            severity = _severity(run, wanted)
+            if severity is not None:
+                yield _report(run, call, stated, flag, wanted, severity)
+
+
+def _given(arguments: Call, name: str) -> bool:
+    return name in arguments.arguments and arguments.arguments[name].value is not None
+
+
+def _severity(run: Run, wanted: bool) -> Severity | None:
+    """The Trainer enables it again with its own default: reentrant before transformers 5, not reentrant since."""
+    old = older((run,), "transformers", "5")
+    if old is None:
+        return milder(Severity.WARNING)
+    return Severity.WARNING if wanted is not old else None
+
+
+def _report(run: Run, call: Call, stated: Argument, flag: Argument, wanted: bool, severity: Severity) -> Report:
+    assert run.script is not None
+    return Report(
+        stated.whole,
+        f"use_reentrant={wanted} is lost: gradient_checkpointing=True makes the Trainer enable checkpointing again "
+        f"when training starts, with its own default (use_reentrant={'True before' if not wanted else 'False since'} "
+        "transformers 5)",
+        severity=severity,
+        related=(Related(flag.place, "the Trainer is told so here"),),
+        fix=_fix(run, wanted),
+        help=f'pass gradient_checkpointing_kwargs={{"use_reentrant": {wanted}}} to the arguments',
+    )
+
+
+def _fix(run: Run, wanted: bool) -> Fix | None:
+    assert run.script is not None
+    facts = run.script.facts
+    if facts.parse_call is not None or facts.training_arguments is None:
+        return None
+    code = f'{{"use_reentrant": {wanted}}}'
+    edits = run.script.set_argument(facts.training_arguments, KEYWORDS[0], code)
+    return Fix("hand the keywords to the Trainer", Applicability.SAFE, edits) if edits else None
