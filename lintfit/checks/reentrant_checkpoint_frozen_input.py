@@ -1,0 +1,58 @@
+"""The rule reentrant-checkpoint-frozen-input: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.checkpointing import how_known
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.script_calls import calls_of, mentions, on_trained_model
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
+
+_OPENS = (
+    "enable_input_require_grads",
+    "make_inputs_require_grad",
+    "prepare_model_for_",
+    "requires_grad_(True)",
+    "inputs_embeds",
+    "prepare_model_for_gradient_checkpointing",
+)
+"""Each of these makes the first layer's input carry a gradient."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.script.facts.trainer is not None or not run.script.facts.trains:
+        return
+    if run.value("method") != "lora" or run.value("use_reentrant") is not True or mentions(run, *_OPENS):
+        return
+    known = how_known(run, "transformers" in run.versions)
+    if known not in ("stated", "default") or _embedding_trains(run):
+        return
+    wraps = [call for call in calls_of(run.script, "get_peft_model") if call.taken is True]
+    for call in calls_of(run.script, "gradient_checkpointing_enable"):
+        if call.taken is True and on_trained_model(run.script, call) and _after(call, wraps):
+            yield Report(
+                call.place,
+                "reentrant checkpointing on a frozen base: no input of a checkpointed layer requires a gradient, and "
+                "backward stops with RuntimeError (element 0 of tensors does not require grad)",
+                help="call model.enable_input_require_grads() before training, or pass "
+                'gradient_checkpointing_kwargs={"use_reentrant": False}',
+            )
+            return
+
+
+def _after(call: Call, wraps: list[Call]) -> bool:
+    """peft opens the input itself where checkpointing is on before the model is wrapped."""
+    return bool(wraps) and all(wrap.order < call.order for wrap in wraps)
+
+
+def _embedding_trains(run: Run) -> bool:
+    for name in ("lora_modules_to_save", "lora_targets"):
+        value = run.value(name)
+        if name in run.settings and value is None:
+            return True
+        if isinstance(value, (list, tuple)) and any("embed" in str(part) or "wte" in str(part) for part in value):
+            return True
+    return False
