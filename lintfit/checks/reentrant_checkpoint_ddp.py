@@ -1,0 +1,54 @@
+"""The rule reentrant-checkpoint-ddp: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor
+from lintfit.checks.script_calls import calls_of, is_trl
+from lintfit.findings import Related
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "ddp" or run.value("gradient_checkpointing") is not True:
+        return
+    if run.value("use_reentrant") is not True or (run.value("gpus") or 0) < 2:
+        return
+    known = how_known(run, "transformers" in run.versions)
+    if known not in ("stated", "default") or (known == "default" and is_trl(run.script)):
+        return
+    cause = _searches(run)
+    if cause is None:
+        return
+    why, place = cause
+    yield Report(
+        stated_place(run, run.script) or anchor(run),
+        f"reentrant checkpointing under DDP, and {why}: backward stops with RuntimeError "
+        "(Expected to mark a variable ready only once)",
+        related=(Related(place, "DDP is told so here"),) if place is not None else (),
+        fix=with_reentrant(run.script, False),
+        help='pass gradient_checkpointing_kwargs={"use_reentrant": False}, or ddp_find_unused_parameters=False',
+    )
+
+
+def _searches(run: Run) -> tuple[str, Place | None] | None:
+    """Why DDP looks for unused parameters, which it does before the recomputed layers have run."""
+    assert run.script is not None
+    facts = run.script.facts
+    for call in calls_of(run.script, "DistributedDataParallelKwargs", "DistributedDataParallel", "DDP"):
+        flag = call.argument("find_unused_parameters")
+        if call.taken is True and flag is not None and flag.value is True and call.argument("static_graph") is None:
+            return "find_unused_parameters=True", flag.whole
+    if facts.trainer is None or facts.training_arguments is None or facts.training_arguments.spreads:
+        return None
+    flag = facts.training_arguments.argument("ddp_find_unused_parameters")
+    if flag is not None and flag.value is not None:
+        return ("ddp_find_unused_parameters=True", flag.place) if flag.value is True else None
+    if any(call.taken is True for call in calls_of(run.script, "get_peft_model")):
+        return "the Trainer has DDP look for unused parameters of a PeftModel", None
+    return None
