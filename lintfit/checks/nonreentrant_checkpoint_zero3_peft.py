@@ -1,0 +1,47 @@
+"""The rule nonreentrant-checkpoint-zero3-peft: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.checks.runs import anchor
+from lintfit.checks.script_calls import is_trl
+from lintfit.findings import Severity
+from lintfit.run.model import Run
+
+_MENDED = "0.19.4"
+"""The first release of DeepSpeed with #8148: frozen parameters stay whole while a layer is recomputed."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
+        return
+    if run.value("method") != "lora" or run.value("gradient_checkpointing") is not True:
+        return
+    if run.value("use_reentrant") is not False or is_trl(run.script):
+        return
+    severity = _severity(run)
+    if severity is None:
+        return
+    yield Report(
+        stated_place(run, run.script) or anchor(run),
+        "non-reentrant checkpointing of frozen parameters under ZeRO-3: DeepSpeed before 0.19.4 frees them while a "
+        "layer is recomputed, and backward stops with CheckpointError (recomputed shape [0])",
+        severity=severity,
+        fix=with_reentrant(run.script, True) if severity is Severity.ERROR else None,
+        help='use DeepSpeed 0.19.4, or gradient_checkpointing_kwargs={"use_reentrant": True} with '
+        "model.enable_input_require_grads()",
+    )
+
+
+def _severity(run: Run) -> Severity | None:
+    """One step milder for each version that would settle it and is not known."""
+    old = older((run,), "deepspeed", _MENDED)
+    if old is False:
+        return None
+    severity = Severity.ERROR if old else milder(Severity.ERROR)
+    return milder(severity) if how_known(run, "transformers" in run.versions) == "guess" else severity
