@@ -1,0 +1,49 @@
+"""The rule ds-activation-checkpointing-noop: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.script_calls import mentions
+from lintfit.checks.trees import without
+from lintfit.findings import Applicability, Severity
+from lintfit.run.model import Run
+from lintfit.settings import Place
+
+_BLOCK = "activation_checkpointing"
+_USERS = ("checkpointing.configure", "deepspeed.checkpointing", "checkpointing.checkpoint", "mpu", "megatron")
+"""Words of code that calls DeepSpeed's own checkpointing."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.deepspeed is None or not run.script.facts.trains:
+        return
+    entry = run.deepspeed.entry(_BLOCK)
+    if entry is None or entry.value.shape != "mapping" or mentions_code(run):
+        return
+    loads = run.script.facts.loads
+    if not loads or not all(load.function.startswith("transformers.") for load in loads):
+        return
+    asked = any(value not in (False, None) for value in _values(run))
+    off = run.value("gradient_checkpointing") is False
+    yield Report(
+        Place(run.deepspeed.document, entry.key_span),
+        f'"{_BLOCK}" does nothing for a model of transformers, which never calls DeepSpeed\'s checkpointing'
+        + ("; gradient checkpointing is off in this run" if off else ""),
+        severity=Severity.WARNING if asked and off else Severity.INFO,
+        fix=without(run.deepspeed.document, "delete the block", Applicability.SAFE, (_BLOCK,)),
+        help="pass gradient_checkpointing=True to the trainer's arguments" if off else "delete it",
+    )
+
+
+def mentions_code(run: Run) -> bool:
+    """Whether the script calls DeepSpeed's checkpointing; the config's own key does not count."""
+    return mentions(run, *_USERS)
+
+
+def _values(run: Run) -> list[object]:
+    assert run.deepspeed is not None
+    block = run.deepspeed.config.get(_BLOCK)
+    return list(block.values()) if isinstance(block, dict) else []
