@@ -1,0 +1,51 @@
+"""The rule eager-attention-long-sequence: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change, fits, most
+from lintfit.checks.script_calls import mentions
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability, Severity
+from lintfit.memory.result import Verdict
+
+_LONG = 2048
+"""Tokens from which the scores are worth a word."""
+_WORTH_IT = 2**30
+"""Bytes that another implementation must save."""
+_EAGER = frozenset({"gemma2", "gemma3", "gemma3_text", "t5", "mt5", "umt5", "bloom", "mpt", "codegen", "gpt_neo"})
+"""Models for which eager is advised (soft-capped scores) or all that some versions have."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run, spec, estimate = context.run, context.run.spec, context.estimate
+    attention, length = run.settings.get("attention"), run.settings.get("seq_len")
+    if attention is None or attention.value != "eager" or attention.provenance.place is None:
+        return
+    if spec is None or estimate is None or length is None or not isinstance(length.value, int) or length.value < _LONG:
+        return
+    gpu = run.hardware.gpu
+    if spec.facts.model_type in _EAGER or (gpu is not None and gpu.flash_attention_2 is False):
+        return
+    if mentions(run, "output_attentions"):
+        return
+    other = context.what_if(attention="sdpa")
+    if other is None:
+        return
+    now, then = most(estimate, "activations", "temporaries"), most(other, "activations", "temporaries")
+    if now - then < _WORTH_IT:
+        return
+    severity = context.severity()
+    mends = severity is Severity.ERROR and fits(other)
+    yield Report(
+        attention.provenance.place,
+        f"eager attention stores the scores of {spec.facts.heads} heads × {length.value:,}² tokens: activations take "
+        f"{gib(now)}, with sdpa {gib(then)}",
+        severity=Severity.ERROR if mends else min(severity, Severity.WARNING),
+        fix=change(run, "use sdpa", Applicability.UNSAFE, {"attention": "sdpa"})
+        if context.verdict is not Verdict.FITS
+        else None,
+        help='pass attn_implementation="sdpa"',
+    )
