@@ -63,7 +63,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     if "host_memory_gib" in values:
         values["host_memory_bytes"] = int(values.pop("host_memory_gib") * GIB)
     _complete(values, facts)
-    _consistent(values)
+    _consistent(values, facts.layers)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
 
 
@@ -73,6 +73,8 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     modern = _major(versions.get("transformers", "5")) >= 5
     section = values.get("deepspeed_config", {}).get("zero_optimization")
     zero = section if isinstance(section, Mapping) else {}
+    if "method" not in values and any(key.startswith("lora_") for key in values):
+        values["method"] = "lora"
     if "engine" not in values:
         sharded = bool(values.get("zero_stage")) or "deepspeed_config" in values
         plain = "ddp" if values.get("gpus", 1) > 1 else "single"
@@ -97,12 +99,14 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     values.setdefault("use_reentrant", not modern)
 
 
-def _consistent(values: Mapping[str, Any]) -> None:
+def _consistent(values: Mapping[str, Any], layers: int) -> None:
     ranks = values.get("gpus", 1)
     nodes = values.get("nodes", 1)
     engine = values["engine"]
     if nodes > ranks:
         raise SpecError(f"nodes: {nodes} is more than gpus ({ranks}), which counts the GPUs of all nodes")
+    if values.get("pipeline_parallel", 1) > layers:
+        raise SpecError(f"pipeline_parallel: {values['pipeline_parallel']} is more than the model's {layers} layers")
     product = 1
     for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
         product *= values.get(key, 1)
@@ -114,12 +118,27 @@ def _consistent(values: Mapping[str, Any]) -> None:
         raise SpecError(f"zero_stage: {values['zero_stage']} needs engine 'deepspeed', the spec says '{engine}'")
     if values.get("fsdp") is not None and engine != "fsdp":
         raise SpecError(f"fsdp: needs engine 'fsdp', the spec says '{engine}'")
+    for key in ("offload_optimizer", "offload_param"):
+        if values.get(key, "none") != "none" and engine != "deepspeed":
+            raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")
+    _no_negative_sizes(values)
+    if ranks % values.get("expert_parallel", 1):
+        raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
     if engine == "single" and ranks > 1:
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
     if values.get("quantization") and values.get("method", "full") == "full":
         raise SpecError(
             f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
         )
+
+
+def _no_negative_sizes(values: Mapping[str, Any]) -> None:
+    zero = values.get("deepspeed_config", {}).get("zero_optimization")
+    if not isinstance(zero, Mapping):
+        return
+    for key, value in zero.items():
+        if isinstance(value, int | float) and value < 0:
+            raise SpecError(f"deepspeed_config.zero_optimization.{key}: {_shown(value)} must not be negative")
 
 
 def _facts(obj: Mapping[str, Any]) -> ModelFacts:

@@ -88,6 +88,4 @@ def _not_modelled(spec: Spec) -> tuple[str, ...]:
         from lintfit.memory.zero_config import not_modelled
 
         found = not_modelled(spec)
-    if spec.method == "lora" and spec.use_dora:
-        found = (*found, "DoRA's weight-norm temporaries")
     return found

@@ -132,3 +132,29 @@ def test_the_model() -> None:
         spec_from_mapping({"model_config": 3})
     with pytest.raises(SpecError, match=r"spec: must be a JSON object"):
         spec_from_mapping([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"offload_optimizer": "cpu"}, "offload_optimizer: 'cpu' needs engine 'deepspeed', the spec says 'single'"),
+        ({"expert_parallel": 4}, "gpus: 1 is no multiple of expert_parallel (4)"),
+        (
+            {"pipeline_parallel": 64, "gpus": 64},
+            "pipeline_parallel: 64 is more than the model's 12 layers",
+        ),
+        (
+            {"deepspeed_config": {"zero_optimization": {"stage": 2, "reduce_bucket_size": -5}}},
+            "deepspeed_config.zero_optimization.reduce_bucket_size: -5 must not be negative",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_together(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        spec_from_mapping({"model": "gpt2", **more})
+    assert str(caught.value) == message
+
+
+def test_a_lora_key_says_the_method() -> None:
+    assert spec_from_mapping({"model": "gpt2", "lora_rank": 4}).method == "lora"
+    assert spec_from_mapping({"model": "gpt2", "lora_rank": 4, "method": "full"}).method == "full"

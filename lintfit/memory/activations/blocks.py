@@ -71,11 +71,36 @@ class Layer(Tape):
         self.held = (*self.held, y)
         if lora.dropout:
             y = self.dropout(y)
+        dropped = y
         y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True)
         y = self.matmul(y, lora.rank, columns, item=lora.item, trains=True)
-        y = self.map(y)
+        y = self._dora(out, dropped, y, rows, columns) if lora.dora else self.map(y)
         self.held = held
         return self.cast(self.add(out, y), out.item)
+
+    def _dora(self, out: Var, x: Var, y: Var, rows: int, columns: int) -> Var:
+        """``(m - 1) * base + m * lora`` with m the magnitude over the norm of ``W + BA`` (peft ``DoraLinearLayer``).
+
+        Both products keep their factors. With dropout the base result is made again from what was dropped, with a
+        weight cast to its dtype, which that product keeps. For the norm an identity matrix goes through the adapter
+        (rows x rows), and ``BA``, its scaled copy and the sum stand beside it; none of these stays.
+        """
+        lora = self.recipe.lora
+        assert lora is not None
+        item = 2 if self.recipe.autocast else x.item
+        self.held = (*self.held, self.new(rows * rows + 3 * rows * columns, item, False))
+        base = out
+        if lora.dropout:
+            base = self.new(out.numel, item, True)
+            cast = item != self.recipe.weights or self.recipe.quantized
+            weight = (self.new(rows * columns, item, False, CAST),) if cast and x.grad else ()
+            self.op(base, (x,), weight)
+        magnitude = tuple(self.new(columns, lora.item, False) for _ in range(3))
+        scaled = self.new(out.numel, max(base.item, lora.item), True)
+        self.op(scaled, (base,), (base, *magnitude), temp=out.numel * scaled.item, weights=(columns * lora.item,))
+        other = self.new(out.numel, max(y.item, lora.item), True)
+        other = self.map(self.op(other, (y,), (y,), temp=out.numel * other.item))
+        return self.add(scaled, other)
 
     def _quantized(self, x: Var, rows: int, columns: int) -> Var:
         """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""

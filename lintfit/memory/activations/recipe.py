@@ -105,7 +105,7 @@ def of(spec: Spec) -> Recipe:
         quantized=spec.quantization is not None,
         lora=lora,
         trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
-        liger="liger_kernel" in spec.versions,
+        liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
     )

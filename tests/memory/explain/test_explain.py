@@ -138,7 +138,7 @@ def test_what_is_nothing_at_the_peak_is_shown_where_it_is_largest() -> None:
 
 
 def test_a_layer_is_taken_apart() -> None:
-    part = _explained("activations", weights_dtype="bf16")
+    part = _explained("activations", weights_dtype="bf16", micro_batch_size=8, seq_len=2048)
     saved = part.terms[0]
     assert saved.factors[0] == (32, "layers")
     # 16h + 8 + 4A + 4K + 4a + 8i bytes a token, docs/memory.md
