@@ -41,7 +41,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _trainer(run: Run, place: Place) -> Iterator[Report]:
-    if not _saves(run):
+    if not _runs_the_loop(run) or not _saves(run):
         return
     if run.value("method") != "full" and older((run,), "transformers", _ADAPTERS_APART) is not True:
         return
@@ -53,6 +53,14 @@ def _trainer(run: Run, place: Place) -> Iterator[Report]:
         fix=_fix(run),
         help="set it to true, or run zero_to_fp32.py on the checkpoint",
     )
+
+
+def _runs_the_loop(run: Run) -> bool:
+    """Whether the trainer trains and saves by itself; the PPO trainers of older TRL are stepped by the script."""
+    assert run.script is not None
+    trainer = run.script.facts.trainer
+    calls = calls_of(run.script, "train")
+    return trainer is not None and any(call.receiver == trainer.assigned_to for call in calls if call.receiver)
 
 
 def _by_hand(run: Run, place: Place) -> Iterator[Report]:
