@@ -208,8 +208,16 @@ class _Builder:
         from lintfit.sources.launcher import read_launches
 
         document = self._read(self.origin.path)
-        launches = read_launches(document) if document is not None else ()
+        launches = read_launches(document, self._text) if document is not None else ()
         return launches[self.origin.index] if self.origin.index < len(launches) else None
+
+    def _text(self, name: str) -> str | None:
+        """The text of a file that is none of the kinds that lintfit reads."""
+        path = self._find(name)
+        try:
+            return self.workspace.file(path).text if path is not None else None
+        except ReadError:
+            return None
 
     def _recipe(self, launch: Launch) -> Recipe | None:
         from lintfit.sources.recipe import read_recipe

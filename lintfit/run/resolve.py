@@ -72,6 +72,11 @@ class Sources:
         return Setting(name, getattr(options, name), options.provenance(name))
 
     @property
+    def training_is_read(self) -> bool:
+        """Whether the training is in sight: a recipe, or a script with a trainer, an engine or a backward pass."""
+        return self.recipe is not None or (self.script is not None and self.script.facts.trains)
+
+    @property
     def uses_trainer(self) -> bool:
         """Whether an HF Trainer (or a subclass such as TRL's) runs the loop and reads the DeepSpeed JSON."""
         if self.recipe is not None:
@@ -180,6 +185,8 @@ def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     if sources.accelerate is None and launched_with is not None and stated is None:
         return Setting("engine", UNKNOWN, launched_with.provenance)
     gpus = settings.get("gpus")
+    if sources.launch is not None and not sources.training_is_read:
+        return derived("engine", UNKNOWN, "the script that is launched decides it")
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         return derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
     return derived("engine", "single", "one process")

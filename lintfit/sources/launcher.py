@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation, Option, take_apart
 from lintfit.sources.flags import Flag
+from lintfit.sources.hostfile import read_hosts
 from lintfit.sources.processes import Surroundings, process_settings, read_slurm, visible_devices
 
 Writer = Callable[[str], tuple[FileEdit, ...] | None]
@@ -131,19 +132,33 @@ class Launch:
         return self.set_option(option, str(per_node))
 
 
-def read_launches(document: Document) -> tuple[Launch, ...]:
-    """The commands of a shell script that start a training, in order; none for a document of another kind."""
+ReadText = Callable[[str], str | None]
+"""The text of a file that a command names; None where there is none."""
+
+
+def read_launches(document: Document, read_text: ReadText | None = None) -> tuple[Launch, ...]:
+    """The commands of a shell script that start a training, in order; none for a document of another kind.
+
+    ``read_text`` opens the hostfiles that they name.
+    """
     if not isinstance(document, ShellDocument):
         return ()
     batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
-    return tuple(launch for command in document.commands if (launch := _launch(document, command, batch)) is not None)
+    found = (_launch(document, command, batch, read_text) for command in document.commands)
+    return tuple(launch for launch in found if launch is not None)
 
 
-def _launch(document: ShellDocument, command: Command, batch: Mapping[str, tuple[str, Span]]) -> Launch | None:
+def _launch(
+    document: ShellDocument, command: Command, batch: Mapping[str, tuple[str, Span]], read_text: ReadText | None
+) -> Launch | None:
     invocation = take_apart(command.words)
     if invocation is None or not _trains(invocation):
         return None
     around = _surroundings(document, command, invocation, batch)
+    hostfile = invocation.options.get("hostfile")
+    if hostfile is not None and hostfile.value is not None and read_text is not None:
+        text = read_text(hostfile.value)
+        around = replace(around, hosts=read_hosts(text) if text is not None else None)
     script = invocation.script
     return Launch(
         document=document,

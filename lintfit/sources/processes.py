@@ -62,6 +62,8 @@ class Surroundings:
     environment_places: Mapping[str, Span] = field(default_factory=dict)
     slurm: Slurm = field(default_factory=Slurm)
     by_srun: bool = False
+    hosts: Mapping[str, int] | None = None
+    """GPUs by host, from the hostfile that the command names; None where it names none or it cannot be read."""
 
     def at(self, span: Span, detail: str = "") -> Provenance:
         return Provenance.at(self.document, span, detail)
@@ -168,6 +170,9 @@ def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting
     if include is not None:
         yield from _included(include, around)
         return
+    if around.hosts is not None and exclude is None:
+        yield from _listed(around.hosts, options, around)
+        return
     per_node = _integer(options.get("num_gpus") or options.get("num_accelerators"), around)
     nodes = _integer(options.get("num_nodes"), around)
     hosts = options.get("hostfile")
@@ -183,6 +188,20 @@ def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting
     yield from _product(per_node, nodes)
 
 
+def _listed(hosts: Mapping[str, int], options: Mapping[str, Option], around: Surroundings) -> Iterator[Setting]:
+    """The machines of a hostfile: the first ``--num_nodes`` of them, with ``--num_gpus`` on each."""
+    nodes = _integer(options.get("num_nodes"), around)
+    per_node = _integer(options.get("num_gpus") or options.get("num_accelerators"), around)
+    hostfile = options["hostfile"]
+    shown = around.of(hostfile, f"the hostfile lists {len(hosts)} hosts with {sum(hosts.values())} GPUs")
+    slots = list(hosts.values())[: nodes.value if nodes is not None and isinstance(nodes.value, int) else None]
+    if per_node is not None:
+        slots = [per_node.value if isinstance(per_node.value, int) else 0 for _ in slots]
+    unsure = any(one is not None and not isinstance(one.value, int) for one in (nodes, per_node))
+    yield Setting("gpus", UNKNOWN if unsure else sum(slots), shown)
+    yield Setting("nodes", UNKNOWN if unsure else len(slots), shown)
+
+
 def _without_visible(around: Surroundings) -> Surroundings:
     return Surroundings(around.document, around.command, slurm=around.slurm)
 
@@ -191,7 +210,11 @@ def _included(option: Option, around: Surroundings) -> Iterator[Setting]:
     """``--include host:0,1@other:2``: named GPUs of named hosts; a host without GPUs stands for all of its own."""
     provenance = around.of(option)
     hosts = (option.value or "").split("@")
-    counts = [len([gpu for gpu in host.partition(":")[2].split(",") if gpu.strip()]) for host in hosts]
+    slots = around.hosts or {}
+    counts = [
+        len([gpu for gpu in host.partition(":")[2].split(",") if gpu.strip()]) or slots.get(host.partition(":")[0], 0)
+        for host in hosts
+    ]
     known = option.value is not None and all(counts)
     yield Setting("gpus", sum(counts) if known else UNKNOWN, provenance)
     if option.value is not None and len(hosts) > 1:

@@ -255,6 +255,9 @@ def _frozen(reading: Reading) -> None:
     """``model.requires_grad_(False)`` or the same on a part of the language model: then not all of it is trained."""
     names = {record.assigned_to for record in reading.found.loads if record.taken is not False}
     for record in reading.records:
+        if record.taken is not False and _ADAPTS.search(record.name):
+            reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
+            return
         if record.name != "requires_grad_" or record.taken is False or operators.truth(_first(record)) is not False:
             continue
         function = record.node.func
@@ -262,6 +265,9 @@ def _frozen(reading: Reading) -> None:
         if chain and chain[0] in names and not any(_BESIDE.search(part) for part in chain[1:]):
             reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
 
+
+_ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora", re.IGNORECASE)
+"""Names of helpers that put adapters of their own into a model."""
 
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
 """Parts of a model beside its language model."""
