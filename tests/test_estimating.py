@@ -106,3 +106,118 @@ def test_a_model_config_that_is_none(folder: Path) -> None:
 def test_a_folder_without_runs(tmp_path: Path) -> None:
     outcome = lintfit("estimate", cwd=tmp_path)
     assert (outcome.status, outcome.out) == (0, "No runs found.\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "start"),
+    [
+        (("--model", "meta-llama/Lama-2-7b-hf"), "model: 'meta-llama/Lama-2-7b-hf' is not known (did you mean 'meta-"),
+        (
+            ("--model", "gpt2", "--gpu", "RTX 309O"),
+            "gpu: 'RTX 309O' is not known (did you mean 'NVIDIA GeForce RTX 3090",
+        ),
+        (("--model", "gpt2", "--zero-stage", "3", "--gpus", "0"), "--gpus 0: expected a whole number of 1 or more"),
+        (("--model", "gpt2", "--micro-batch-size", "-1"), "micro_batch_size: -1 must be a whole number from 1"),
+        (("--model", "gpt2", "--lora-rank", "0"), "lora_rank: 0 must be a whole number from 1"),
+        (("--model", "gpt2", "--zero-stage", "3", "--engine", "ddp"), "zero_stage: 3 needs engine 'deepspeed'"),
+        (("--model", "gpt2", "--versions", "4.48"), "--versions 4.48: expected name=version pairs"),
+        (("--model", "gpt2", "--fsdp", '{"version":'), '--fsdp {"version":: not JSON'),
+        (("--model", "gpt2", "--fsdp", "SHARDED"), "fsdp.strategy: 'SHARDED' must be one of 'FULL_SHARD'"),
+        (("--model", "gpt2", "--deepspeed-config", "no.json"), "no.json: cannot be read"),
+        (("--model", "gpt2", "--deepspeed-config", "spec.json", "run.sh"), "--deepspeed-config describes a run"),
+    ],
+)
+def test_bad_flags_get_one_line(folder: Path, flags: tuple[str, ...], start: str) -> None:
+    outcome = lintfit("estimate", *flags, cwd=folder)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"lintfit: {start}")
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": None}, "hidden_size is missing"),
+        ({"hidden_size": -1}, "hidden_size is -1, must be a whole number from 1"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, must be a whole number from 1 to"),
+        ({"vocab_size": "many"}, "vocab_size is 'many', must be a whole number"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads is 3, must divide num_attention_heads (4)"),
+    ],
+)
+def test_a_model_config_with_missing_or_absurd_numbers(folder: Path, change: dict[str, Any], message: str) -> None:
+    config = {key: value for key, value in {**CONFIG, **change}.items() if value is not None}
+    (folder / "model" / "config.json").write_text(json.dumps(config))
+    outcome = lintfit("estimate", "--model", "model", cwd=folder)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_flags_may_be_written_like_the_keys_of_a_spec(folder: Path) -> None:
+    dashes = lintfit("estimate", "--model", "model", "--zero-stage", "3", "--output-format", "json", cwd=folder)
+    scores = lintfit("estimate", "--model", "model", "--zero_stage", "3", "--output-format", "json", cwd=folder)
+    assert dashes.status == 0
+    assert dashes.json == scores.json
+
+
+def test_flags_that_are_more_than_a_word(folder: Path) -> None:
+    (folder / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 2, "reduce_bucket_size": 1000}}))
+    flags = ("--lora-targets", "q_proj,v_proj", "--versions", "transformers=4.48.1", "--deepspeed-config", "ds.json")
+    by_flags = lintfit("estimate", "--model", "model", *flags, "--output-format", "json", cwd=folder)
+    spec = {
+        "model_config": CONFIG,
+        "method": "lora",
+        "lora_targets": ["q_proj", "v_proj"],
+        "versions": {"transformers": "4.48.1"},
+        "deepspeed_config": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 1000}},
+    }
+    by_spec = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode())
+    assert by_flags.json == by_spec.json
+
+
+def test_the_config_of_the_project_names_the_card(folder: Path) -> None:
+    (folder / "lintfit.toml").write_text('gpu = "RTX 3090"\n')
+    own = lintfit("estimate", "--model", "model", "--output-format", "json", cwd=folder)
+    isolated = lintfit("estimate", "--model", "model", "--output-format", "json", "--isolated", cwd=folder)
+    assert 23 * 2**30 < own.json["capacity_bytes"] < 24 * 2**30
+    assert isolated.json["capacity_bytes"] is None
+
+
+def test_explain_prints_formulas(folder: Path) -> None:
+    text = lintfit("estimate", "--spec", "spec.json", "--explain", cwd=folder).out
+    assert "where the bytes come from, at the peak" in text
+    assert "2 bytes × " in text and " parameters = " in text
+    assert "larger at another moment" in text
+
+
+def test_explain_in_json_adds_up(folder: Path) -> None:
+    estimate = lintfit("estimate", "--spec", "spec.json", "--explain", "--output-format", "json", cwd=folder).json
+    terms = {
+        part["component"]: sum(term["bytes"] for term in part["terms"]) for part in estimate["explanation"]["peak"]
+    }
+    assert terms == {name: size for name, size in estimate["components"].items() if size}
+    assert sum(term["bytes"] for term in estimate["explanation"]["host"]) == estimate["host_bytes"]
+
+
+def test_an_unknown_model_of_files_is_said_and_the_rest_is_checked(tmp_path: Path) -> None:
+    config = {
+        "train_micro_batch_size_per_gpu": 1,
+        "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}},
+    }
+    (tmp_path / "ds.json").write_text(json.dumps(config, indent=2))
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("nobody/knows-this-one")\n'
+        'Trainer(model, TrainingArguments("out", deepspeed="ds.json", per_device_train_batch_size=1)).train()\n'
+    )
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 4 train.py\n")
+    flags = ("--gpu", "RTX 3090", "--isolated", "--output-format", "json")
+    outcome = lintfit("check", *flags, "run.sh", cwd=tmp_path)
+    assert outcome.status == 1
+    (run,) = outcome.json["runs"]
+    assert (run["verdict"], run["estimate"], run["plan"]) == ("unknown", None, None)
+    rules = {finding["rule"] for finding in outcome.json["findings"]}
+    assert "key-inactive-at-stage" in rules
+    text = lintfit("estimate", "--gpu", "RTX 3090", "--isolated", "run.sh", cwd=tmp_path)
+    assert text.status == 0
+    assert "memory unknown: add the shape of" in text.out and "--model-config FILE" in text.out
