@@ -109,6 +109,8 @@ def record(spec: Spec, states: States) -> Step:
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
+    if facts.vision is not None:
+        notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
     return Step(
         layers=tuple(layers),
         head=tail,
