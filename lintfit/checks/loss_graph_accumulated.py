@@ -1,0 +1,114 @@
+"""The rule loss-graph-accumulated: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.checks import loops
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.loops import Loop
+from lintfit.documents.model import Edit, Span
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+
+_EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\)(\.\w+\(.*\))*)\s*", re.DOTALL)
+"""What an accumulator starts from."""
+_DATA = re.compile(r"load|batch|data|enumerate|tqdm|iter|step|epoch|prefetch", re.IGNORECASE)
+_FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    document = context.document
+    if not isinstance(document, PythonDocument) or not any(_trains(run) for run in context.runs):
+        return
+    for loop in loops.loops(document):
+        for kept, target in _kept(loop):
+            report = _report(document, loop, kept, target)
+            if report is not None:
+                yield report
+
+
+def _trains(run: object) -> bool:
+    script = getattr(run, "script", None)
+    return script is not None and bool(script.facts.trains)
+
+
+def _kept(loop: Loop) -> Iterator[tuple[cst.Name, str]]:
+    """Names that are added to, or put into, something else in a loop: ``total += loss``, ``losses.append(loss)``."""
+    for node in loops.inside(loop.node.body, nested_loops=False):
+        match node:
+            case cst.AugAssign(target=cst.Name(value=target), operator=cst.AddAssign(), value=value):
+                name = loops.summed(value)
+                if name is not None and name.value != target:
+                    yield name, target
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=target), attr=cst.Name(value="append")), args=[only]):
+                if isinstance(only.value, cst.Name):
+                    yield only.value, target
+
+
+def _report(document: PythonDocument, loop: Loop, kept: cst.Name, target: str) -> Report | None:
+    function = loop.function or document.module
+    assert function is not None
+    steps = [call for call, name in loops.backwards(loop.node.body) if name == kept.value]
+    if not steps or loops.without_gradients(document, kept) or _few(document, loop):
+        return None
+    if any(name == target for _, name in loops.backwards(function)) or _reaches_backward(function, target):
+        return None
+    backward = document.span(steps[0]).start
+    own = list(loops.assignments(loop.node.body))
+    if any(name == kept.value and document.span(where).start > backward for name, _, where in own):
+        return None
+    if any(name == target for name, _, _ in own) or _cleared(loop, target):
+        return None
+    starts = [value for name, value, _ in loops.assignments(function) if name == target]
+    if not starts or not all(v is not None and _EMPTY.fullmatch(loops.text(document, v)) for v in starts):
+        return None
+    anew = any(name == target for around in loop.around for name, _, _ in loops.assignments(around.body))
+    return Report(
+        loops.place(document, kept),
+        f"{target} keeps {kept.value} with its graph: the nodes of every step stay in host memory"
+        f"{' until it starts anew' if anew else ''}",
+        severity=Severity.INFO if anew else Severity.WARNING,
+        related=(Related(loops.place(document, steps[0]), "the graph's tensors are freed here, its nodes are not"),),
+        fix=_fix(document, kept),
+        help=f"keep {kept.value}.detach()",
+    )
+
+
+def _few(document: PythonDocument, loop: Loop) -> bool:
+    """Whether a loop makes a handful of steps, or none that can be told to be many."""
+    if not isinstance(loop.node, cst.For):
+        return False
+    over = loops.text(document, loop.node.iter)
+    return bool(_FEW.fullmatch(over)) or not _DATA.search(over + loops.text(document, loop.node.target))
+
+
+def _reaches_backward(function: cst.CSTNode, target: str) -> bool:
+    """Whether something that is made of the accumulator is what ``backward`` starts from."""
+    roots = {name for _, name in loops.backwards(function)}
+    for name, value, _ in loops.assignments(function):
+        if name in roots and value is not None:
+            parts = (value, *loops.inside(value))
+            if any(isinstance(part, cst.Name) and part.value == target for part in parts):
+                return True
+    return False
+
+
+def _cleared(loop: Loop, target: str) -> bool:
+    for node in loops.inside(loop.node.body):
+        if isinstance(node, cst.Call) and loops.name_of(node.func) in (f"{target}.clear", f"{target}.pop"):
+            return True
+        if isinstance(node, cst.Del) and target in {n.value for n in loops.inside(node) if isinstance(n, cst.Name)}:
+            return True
+    return False
+
+
+def _fix(document: PythonDocument, kept: cst.Name) -> Fix | None:
+    if not document.editable:
+        return None
+    end = document.span(kept).end
+    edit = FileEdit(document.path, Edit(Span(end, end), ".detach()"), document)
+    return Fix(f"keep {kept.value}.detach()", Applicability.SAFE, (edit,))
