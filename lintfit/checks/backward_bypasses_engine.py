@@ -1,0 +1,72 @@
+"""The rule backward-bypasses-engine: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
+from lintfit.documents.model import Edit
+from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
+
+_TORCH_STYLE = "0.18.3"
+"""The first DeepSpeed whose engine hears of ``loss.backward()`` (DeepSpeed#7665)."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.script.facts.trainer is not None:
+        return
+    engine = run.script.facts.initialize
+    if engine is None or engine.taken is not True:
+        return
+    owner = _owner(run, engine)
+    calls = run.script.calls("backward")
+    if owner is None or any(call.positional or call.arguments for call in calls):
+        return
+    for call in calls:
+        judged = _consequence(run, engine)
+        if judged is not None and call.taken is True and call.receiver is not None and "(" not in call.receiver:
+            severity, what = judged
+            yield Report(
+                call.place,
+                f"{call.receiver}.backward() goes past {owner}: {what}",
+                severity=severity,
+                related=(Related(engine.place, "the engine is made here"),),
+                fix=_fix(call, owner),
+                help=f"{owner}.backward({call.receiver})",
+            )
+
+
+def _owner(run: Run, engine: Call) -> str | None:
+    """The name whose ``backward`` is meant to be called."""
+    assert run.script is not None
+    if engine.name == "initialize":
+        return engine.assigned_to
+    accelerator = run.script.facts.accelerator
+    return accelerator.assigned_to if accelerator is not None else None
+
+
+def _consequence(run: Run, engine: Call) -> tuple[Severity, str] | None:
+    if engine.name == "initialize":
+        modern = older((run,), "deepspeed", _TORCH_STYLE)
+        if modern is False:
+            return None
+        what = f"before DeepSpeed {_TORCH_STYLE} the loss is not scaled and ZeRO does not reduce the gradients"
+        return (Severity.ERROR if modern else Severity.INFO), what
+    if run.value("engine") == "deepspeed":
+        return (
+            Severity.ERROR,
+            "under DeepSpeed the optimizer steps only in accelerate's backward, so nothing is trained",
+        )
+    if run.value("mixed_precision") == "fp16" and run.value("engine") in ("single", "ddp"):
+        return Severity.ERROR, "in fp16 the loss is not scaled, and step() stops with AssertionError (No inf checks)"
+    return None
+
+
+def _fix(call: Call, owner: str) -> Fix:
+    document = call.place.document
+    edit = Edit(call.place.span, f"{owner}.backward({call.receiver})")
+    return Fix(f"call {owner}.backward", Applicability.SAFE, (FileEdit(document.path, edit, document),))
