@@ -1,0 +1,77 @@
+"""The rule manual-accumulation-engine-gas1: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.checks import loops
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.loops import Loop
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.findings import Related
+from lintfit.run.model import Run
+
+_OWN_WAYS = ("set_gradient_accumulation_boundary", "no_sync")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    engine = run.script.facts.initialize if run.script is not None else None
+    if run.script is None or engine is None or engine.name != "initialize" or engine.assigned_to is None:
+        return
+    if not _steps_every_time(run) or any(way in run.script.document.text for way in _OWN_WAYS):
+        return
+    document = run.script.document
+    for loop in loops.loops(document):
+        guard = _guard(document, loop, engine.assigned_to)
+        if guard is None:
+            continue
+        test, step, backward = guard
+        setting = run.settings["gradient_accumulation_steps"].provenance.place
+        yield Report(
+            loops.place(document, step),
+            f"{engine.assigned_to}.step() waits for {loops.text(document, test)}, but DeepSpeed accumulates one step: "
+            f"with ZeRO-{run.value('zero_stage')} only the last micro-batch's gradients are left",
+            related=(
+                Related(loops.place(document, backward), "each of these is a boundary to DeepSpeed"),
+                *((Related(setting, "one step is accumulated"),) if setting is not None else ()),
+            ),
+            help="write the number into gradient_accumulation_steps and call step() after every backward",
+        )
+
+
+def _steps_every_time(run: Run) -> bool:
+    steps = run.settings.get("gradient_accumulation_steps")
+    if run.deepspeed is None or run.value("zero_stage") not in (2, 3) or steps is None or steps.value != 1:
+        return False
+    managed = run.deepspeed.node("managed_gradient_accumulation")
+    return steps.provenance.kind != "assumed" and (managed is None or managed.value is not False)
+
+
+def _guard(document: PythonDocument, loop: Loop, engine: str) -> tuple[cst.CSTNode, cst.Call, cst.Call] | None:
+    """An ``if … % steps`` around the engine's step, beside a backward that happens every time."""
+    guarded: dict[int, tuple[cst.CSTNode, cst.Call]] = {}
+    backward: cst.Call | None = None
+    for node in loops.inside(loop.node.body, nested_loops=False):
+        if isinstance(node, cst.If) and _counts(node.test):
+            for call in loops.inside(node.body):
+                if isinstance(call, cst.Call) and loops.name_of(call.func) == f"{engine}.step":
+                    guarded[id(call)] = (node.test, call)
+        if isinstance(node, cst.Call) and loops.name_of(node.func) == f"{engine}.backward":
+            backward = node
+    calls = [
+        node
+        for node in loops.inside(loop.node.body, nested_loops=False)
+        if isinstance(node, cst.Call) and loops.name_of(node.func) == f"{engine}.step"
+    ]
+    if backward is None or len(guarded) != 1 or len(calls) != 1:
+        return None
+    (test, step) = next(iter(guarded.values()))
+    return test, step, backward
+
+
+def _counts(test: cst.BaseExpression) -> bool:
+    parts = (test, *loops.inside(test))
+    return any(isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo) for part in parts)
