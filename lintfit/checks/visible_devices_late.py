@@ -1,0 +1,74 @@
+"""The rule visible-devices-late: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.checks import loops
+from lintfit.checks.context import FileContext, Report
+from lintfit.documents.model import Edit
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.findings import Applicability, FileEdit, Fix, Related
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_MISSPELT = ("CUDA_AVAILABLE_DEVICES", "CUDA_VISIBLE_DEVICE", "CUDA_VISBLE_DEVICES", "CUDA_VISIBLE_GPUS")
+_STARTS = re.compile(
+    r"torch\.cuda\.(is_available|device_count|set_device|current_device|init|synchronize|get_device_\w+|mem_get_info"
+    r"|empty_cache|manual_seed)|.*\.cuda"
+)
+"""Calls that start CUDA, or ask the driver how many devices there are."""
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    document = context.document
+    if not isinstance(document, PythonDocument) or document.module is None or not context.runs:
+        return
+    started: cst.Call | None = None
+    for statement in document.module.body:
+        if isinstance(statement, cst.FunctionDef | cst.ClassDef):
+            continue
+        for node in (statement, *loops.inside(statement)):
+            if isinstance(node, cst.Call) and _STARTS.fullmatch(loops.name_of(node.func) or ""):
+                started = started or node
+            elif isinstance(node, cst.Assign):
+                written = _variable(node)
+                if written in _MISSPELT:
+                    yield _misspelt(document, node, str(written))
+                elif written == _VARIABLE and started is not None:
+                    yield _late(document, node, started)
+
+
+def _variable(node: cst.Assign) -> str | None:
+    """The environment variable that an assignment sets."""
+    match node.targets[0].target:
+        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            found = key.evaluated_value
+            return found if loops.name_of(value) == "os.environ" and isinstance(found, str) else None
+    return None
+
+
+def _late(document: PythonDocument, node: cst.Assign, started: cst.Call) -> Report:
+    return Report(
+        loops.place(document, node),
+        f"{_VARIABLE} is set when {loops.text(document, started)} has started CUDA: it has no effect any more",
+        related=(Related(loops.place(document, started), "CUDA starts here"),),
+        help="set it on the command line, or at the top of the file",
+    )
+
+
+def _misspelt(document: PythonDocument, node: cst.Assign, name: str) -> Report:
+    span = document.span(node.targets[0].target)
+    text = document.slice(span)
+    fix = None
+    if document.editable:
+        edit = FileEdit(document.path, Edit(span, text.replace(name, _VARIABLE)), document)
+        fix = Fix(f"rename it to {_VARIABLE}", Applicability.UNSAFE, (edit,))
+    return Report(
+        loops.place(document, node),
+        f"nothing reads {name}: every process sees all GPUs",
+        fix=fix,
+        help=f"the variable's name is {_VARIABLE}",
+    )
