@@ -1,0 +1,66 @@
+"""The rule data-parallel: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.run.model import Run
+
+_WRAPPERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+_WHY = "it copies the model in every step and gathers all logits on the first GPU"
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or not run.script.facts.trains:
+        return
+    yield from _wrapped(run)
+    yield from _by_the_trainer(run)
+
+
+def _wrapped(run: Run) -> Iterator[Report]:
+    """``nn.DataParallel(model)`` in the script, where there is no other way to use several GPUs in it."""
+    assert run.script is not None
+    if run.script.calls("DistributedDataParallel", "DDP", "initialize", "prepare", "init_process_group"):
+        return
+    if run.launch is not None and run.launch.launcher != "python":
+        return
+    for call in run.script.calls("DataParallel"):
+        if call.function in _WRAPPERS:
+            yield Report(
+                call.place,
+                f"nn.DataParallel: {_WHY}",
+                help="DistributedDataParallel, one process for each GPU (torchrun)",
+            )
+
+
+def _by_the_trainer(run: Run) -> Iterator[Report]:
+    """A Trainer in one plain process that sees several GPUs."""
+    launch = run.launch
+    if launch is None or launch.launcher != "python" or run.script is None or run.script.facts.trainer is None:
+        return
+    visible = launch.settings.get("visible_devices")
+    if visible is None or not isinstance(visible.value, str) or run.value("engine") != "single":
+        return
+    cards = [part for part in visible.value.split(",") if part.strip()]
+    if len(cards) < 2 or not all(part.strip().isdecimal() for part in cards) or not _one_device(run):
+        return
+    yield Report(
+        visible.provenance.place or launch.place,
+        f"one process that sees {len(cards)} GPUs makes the Trainer use nn.DataParallel: {_WHY}",
+        help=f"torchrun --nproc_per_node {len(cards)}",
+    )
+
+
+def _one_device(run: Run) -> bool:
+    """Whether the model is certainly not spread over the cards, and the Trainer is transformers' own or TRL's."""
+    assert run.script is not None and run.script.facts.trainer is not None
+    facts = run.script.facts
+    if not run.script.facts.trainer.function.startswith(("transformers.", "trl.")):
+        return False
+    loads = [load for load in facts.loads if load.taken is not False]
+    if len(loads) != 1 or loads[0].spreads or not loads[0].function.startswith("transformers."):
+        return False
+    spread = loads[0].argument("device_map")
+    return (spread is None or spread.value is None) and "parallel" not in run.script.document.text
