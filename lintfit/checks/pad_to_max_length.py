@@ -1,0 +1,39 @@
+"""The rule pad-to-max-length: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.findings import Severity
+from lintfit.sources.script_model import Argument
+
+_LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration)\.from_pretrained$")
+_STATIC = re.compile(r"\b(xla|tpu|neuron|habana|hpu|torch\.compile|torch_compile|packing|group_texts|optimum)\b", re.I)
+_LONG = 1024
+"""Tokens from which on padding costs more than it saves in shapes."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    if run.script is None or run.script.facts.trainer is None or _STATIC.search(run.script.document.text):
+        return
+    loads = [load for load in run.script.facts.loads if load.taken is not False]
+    if len(loads) != 1 or not _LANGUAGE_MODEL.search(loads[0].function):
+        return
+    for call in run.script.calls("tokenizer"):
+        padding, length = call.argument("padding"), call.argument("max_length")
+        if _padded(padding) and length is not None and isinstance(length.value, int) and length.value >= _LONG:
+            assert padding is not None
+            yield Report(
+                padding.whole,
+                f'padding="max_length" makes every sample {length.value:,} tokens: activations, logits and time of the '
+                "longest possible one in every batch",
+                severity=Severity.WARNING if call.taken is True else Severity.INFO,
+                help="pad each batch to its longest sample (padding=True in a DataCollatorWithPadding)",
+            )
+
+
+def _padded(padding: Argument | None) -> bool:
+    return padding is not None and padding.value == "max_length"
