@@ -1,0 +1,84 @@
+"""The rule checkpoint-loaded-on-gpu: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from lintfit.checks import loops
+from lintfit.checks.context import FileContext, Report
+from lintfit.checks.wording import gib
+from lintfit.documents import python_edits
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.findings import Applicability, FileEdit, Fix, Severity
+from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.sources.script import ScriptSource
+
+_MODEL = re.compile(r"(^|[._])(model|net|module|unet|policy|actor|llm)\w*\.load_state_dict$", re.IGNORECASE)
+_LARGE = 500_000_000
+"""Parameters from which on a second copy is worth a warning."""
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    source = context.source
+    if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
+        return
+    document = source.document
+    if "set_default_device" in document.text:
+        return
+    assert document.module is not None
+    for node in _calls(document.module):
+        if _MODEL.search(loops.name_of(node.func) or "") and node.args:
+            load = _loaded(document, node.args[0].value, node)
+            if load is not None:
+                yield _report(context, document, load)
+
+
+def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
+    for child in node.children:
+        if isinstance(child, cst.Call):
+            yield child
+        yield from _calls(child)
+
+
+def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call) -> cst.Call | None:
+    """The ``torch.load`` without a place that a state dict comes from: handed over, or by the name bound just above."""
+    if isinstance(handed, cst.Name):
+        for statement in reversed(loops.sibling_before(document, user)):
+            for name, value, _ in loops.assignments(statement):
+                if name == handed.value:
+                    return _unplaced(value)
+        return None
+    return _unplaced(handed)
+
+
+def _unplaced(value: cst.BaseExpression | None) -> cst.Call | None:
+    if not isinstance(value, cst.Call) or loops.name_of(value.func) != "torch.load" or len(value.args) != 1:
+        return None
+    only = value.args[0]
+    return value if only.keyword is None and not only.star else None
+
+
+def _report(context: FileContext, document: PythonDocument, load: cst.Call) -> Report:
+    spec = next((run.spec for run in context.runs if run.spec is not None), None)
+    size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype] if spec is not None else None
+    large = spec is not None and spec.facts.parameters >= _LARGE
+    cost = f"a second copy ({gib(size)})" if size is not None else "a second copy"
+    return Report(
+        loops.place(document, load),
+        f"torch.load without map_location puts {cost} on the GPU that the checkpoint was saved from, "
+        "and that of every process on the same one",
+        severity=Severity.WARNING if large else Severity.INFO,
+        fix=_fix(document, load),
+        help='map_location="cpu"',
+    )
+
+
+def _fix(document: PythonDocument, load: cst.Call) -> Fix | None:
+    if not document.editable:
+        return None
+    edits = python_edits.set_keyword(document, load, "map_location", '"cpu"')
+    files = tuple(FileEdit(document.path, edit, document) for edit in edits)
+    return Fix('load it on the host (map_location="cpu")', Applicability.SAFE, files)
