@@ -177,7 +177,7 @@ def _judged(run: Run) -> RunResult:
             verdict = Verdict.UNKNOWN
     if run.hardware.gpus is None and run.spec.engine != "single" and verdict is not Verdict.FITS:
         verdict = Verdict.UNKNOWN
-    if verdict is Verdict.DOES_NOT_FIT and _fits_when_short(run.spec):
+    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict):
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
     if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
@@ -191,13 +191,13 @@ def _host_short(run: Run, result: Estimate) -> bool:
     return not guessed and result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes
 
 
-def _fits_when_short(spec: Spec) -> bool:
-    """Whether nobody states how long the sequences are, and short ones would do: then only they decide."""
+def _decided_by_length(spec: Spec, verdict: Verdict) -> bool:
+    """Whether nobody states how long the sequences are, and short ones would do better: then only they decide."""
     if "seq_len" in spec.stated or spec.seq_len <= SHORT:
         return False
     from lintfit.memory import estimate
 
-    return estimate(replace(spec, seq_len=SHORT)).verdict is not Verdict.DOES_NOT_FIT
+    return estimate(replace(spec, seq_len=SHORT)).verdict is not verdict
 
 
 def _at_best(run: Run, result: Estimate) -> Estimate:

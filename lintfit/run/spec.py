@@ -49,6 +49,9 @@ FAVOURABLE: Mapping[str, Any] = {
 A run that does not fit even so does not fit; any better verdict is not known.
 """
 
+ASSUMED_LENGTH = 2048
+"""Tokens of a sequence where nobody states them (the default of ``Spec``), if the model has so many positions."""
+
 _CHOICES: Mapping[str, frozenset[Any]] = {
     "engine": frozenset({"single", "ddp", "deepspeed", "fsdp"}),
     "zero_stage": frozenset({0, 1, 2, 3}),
@@ -183,6 +186,8 @@ def assemble(
             values[name] = FAVOURABLE[name]
             doubtful.append(name)
     _tidy(values, settings, sources, facts)
+    if facts.max_positions is not None:
+        values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
     known = {field.name for field in fields(Spec)}
     spec = Spec(
         facts=facts,

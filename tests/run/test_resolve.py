@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,13 @@ import pytest
 from lintfit.config import Options
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
+from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.memory.spec import Spec
+from lintfit.run.load import build
+from lintfit.run.model import Origin
 from lintfit.run.resolve import Sources, first, resolve
+from lintfit.run.spec import ASSUMED_LENGTH
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed
@@ -141,3 +147,17 @@ def test_auto_says_nothing_and_unknown_wins() -> None:
     assert first("x", auto, stated).value == 1  # type: ignore[union-attr]
     assert first("x", unknown, stated).value is UNKNOWN  # type: ignore[union-attr]
     assert first("x", auto, None) is None
+
+
+def test_assumed_length_is_the_specs_and_no_more_than_the_model_has_positions(tmp_path: Path) -> None:
+    assert {field.name: field.default for field in fields(Spec)}["seq_len"] == ASSUMED_LENGTH
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments\n"
+        'model = AutoModelForSequenceClassification.from_pretrained("bert-base-cased")\n'
+        'Trainer(model=model, args=TrainingArguments("out")).train()\n'
+    )
+    run = build(Origin("script", script), Workspace(), Options())
+    assert run.spec is not None
+    assert run.spec.seq_len == 512
+    assert "seq_len" not in run.spec.stated

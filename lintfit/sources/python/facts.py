@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -66,14 +67,26 @@ def find(records: list[Record]) -> Found:
     found.peft = _peft(records)
     found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
     found.checkpointing = [record for record in records if record.name in _ENABLERS]
+    end = _end_of_training(records, found)
     for record in records:
         if record.node.func is not None and is_trained(found, record.receiver):
             target = cast_target(record)
-            if target is not None:
+            if target is not None and record.order < end:
                 found.casts.append((record, target))
             if record.name in _MOVES and _moves(record):
                 found.moves.append(record)
     return found
+
+
+def _end_of_training(records: list[Record], found: Found) -> float:
+    """The order of the last call that trains: what is cast after it is what gets saved."""
+    trains = [record.order for record in (found.trainer, found.initialize) if record is not None]
+    trains += [
+        record.order
+        for record in records
+        if record.name == "backward" or (record.name == "train" and "trainer" in (record.receiver_name or "").lower())
+    ]
+    return max(trains, default=math.inf)
 
 
 def facts(found: Found, calls: Calls) -> ScriptFacts:

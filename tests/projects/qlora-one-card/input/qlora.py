@@ -12,7 +12,10 @@ quantization = BitsAndBytesConfig(
 )
 model = AutoModelForCausalLM.from_pretrained(name, quantization_config=quantization, device_map={"": 0})
 model = prepare_model_for_kbit_training(model)
-model = get_peft_model(model, LoraConfig(r=64, lora_alpha=16, lora_dropout=0.05, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"))
+model = get_peft_model(
+    model,
+    LoraConfig(r=64, lora_alpha=16, lora_dropout=0.05, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
+)
 tokenizer = AutoTokenizer.from_pretrained(name, model_max_length=1024)
 args = TrainingArguments(
     output_dir="out",

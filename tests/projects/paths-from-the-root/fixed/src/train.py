@@ -1,5 +1,11 @@
 from datasets import load_dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForLanguageModeling, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DataCollatorForLanguageModeling,
+    Trainer,
+    TrainingArguments,
+)
 import torch
 
 MODEL = "Qwen/Qwen2.5-7B"
@@ -17,7 +23,9 @@ def main():
     tokenizer = AutoTokenizer.from_pretrained(MODEL)
     model = AutoModelForCausalLM.from_pretrained(MODEL, torch_dtype=torch.bfloat16)
     data = load_dataset("json", data_files="data.jsonl")["train"]
-    data = data.map(lambda row: tokenizer(row["text"], truncation=True, max_length=2048), remove_columns=data.column_names)
+    data = data.map(
+        lambda row: tokenizer(row["text"], truncation=True, max_length=2048), remove_columns=data.column_names
+    )
     trainer = Trainer(
         model=model,
         args=args,
