@@ -23,7 +23,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if stage not in (1, 2, 3) or run.value("mixed_precision") != "no" or "mixed_precision" in run.doubtful:
         return
-    if _on_purpose(run) or mentions(run, "autocast", "Float8", "fp8", "amp."):
+    if _on_purpose(run) or mentions(run, "autocast", "Float8", "fp8", "cuda.amp", "apex"):
         return
     place = _place(run)
     severity = _severity(context)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
-from lintfit.checks.runs import place_of, stated_at
-from lintfit.checks.script_calls import calls_of, mentions
-from lintfit.findings import Related
+from lintfit.checks.readers import milder, older
+from lintfit.checks.runs import anchor, stated_at
+from lintfit.checks.script_calls import calls_of, mentions, trained_load
+from lintfit.findings import Related, Severity
 from lintfit.run.model import Run
 
 _ADAPTERS_UPCAST = "0.12"
@@ -26,14 +26,22 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.settings.get("quantization") is not None or not _trained_in_fp16(run) or _upcasts(run):
         return
     flag = stated_at(run, "mixed_precision")
+    load = trained_load(run.script)
     yield Report(
-        place_of(run, "weights_dtype"),
+        stated_at(run, "weights_dtype") or (load.place if load is not None else anchor(run)),
         "the trained weights are fp16, and fp16 mixed precision scales their gradients: the first step stops with "
         "ValueError (Attempting to unscale FP16 gradients)",
+        severity=_severity(run),
         related=(Related(flag, "fp16 mixed precision is on here"),) if flag is not None else (),
         help="load the model in fp32, or cast what is trained: "
         "for p in model.parameters(): if p.requires_grad: p.data = p.data.float()",
     )
+
+
+def _severity(run: Run) -> Severity:
+    """A load without a dtype is fp16 in transformers 5 only, where the checkpoint is."""
+    defaulted = run.settings["weights_dtype"].provenance.kind == "default" and "transformers" not in run.versions
+    return milder(Severity.ERROR) if defaulted else Severity.ERROR
 
 
 def _scales(run: Run) -> bool:
