@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import arguments_of, breaks_or_strains, cards, enough, most, stated_at
-from lintfit.checks.wording import gib
+from lintfit.checks.wording import gib, spot
 from lintfit.findings import Applicability, Severity
+from lintfit.run.model import Run
+from lintfit.settings import AUTO
 
 _SMALL = 500_000_000
 """Parameters below which training in fp32 is nobody's problem."""
@@ -34,8 +36,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
     then = f", with {half} {gib(most(other, 'activations', 'logits'))}" if other is not None else ""
     yield Report(
         stated_at(run, "mixed_precision") or arguments_of(run),
-        f"neither bf16 nor fp16 is on: {cards(run)} compute in fp32, activations and logits take {gib(now)}{then}",
+        f"neither bf16 nor fp16 is on{_left_open(run)}: {cards(run)} compute in fp32, "
+        f"activations and logits take {gib(now)}{then}",
         severity=min(severity, Severity.ERROR),
         fix=enough(context, f"train in {half}", Applicability.UNSAFE, {"mixed_precision": half}),
         help=f"pass {half}=True: weights, gradients and optimizer states keep their size without DeepSpeed",
     )
+
+
+def _left_open(run: Run) -> str:
+    """Which config waits for an argument that nobody passes."""
+    setting = run.settings.get("mixed_precision")
+    waiting = [beaten for beaten in setting.overrode if beaten.value is AUTO] if setting is not None else []
+    if not waiting:
+        return ""
+    names = " and ".join(block.name for block in waiting)
+    passer = run.launch.place if run.launch is not None else arguments_of(run)
+    flags = " or ".join(f"--{block.name}" if run.launch is not None else f"{block.name}=True" for block in waiting)
+    home = waiting[0].provenance.place
+    if home is None:
+        return ""
+    return f" ({spot(home)} leaves {names} to the arguments, {spot(passer)} does not pass {flags})"

@@ -9,6 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.runs import change
 from lintfit.checks.trees import assigned
+from lintfit.checks.wording import spot
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings import AUTO, Setting
@@ -45,12 +46,18 @@ def _config_against_arguments(run: Run) -> Iterator[Report]:
         yield Report(
             block.provenance.place,
             f"{name}.enabled is {_lower(block.value)} here, and the trainer's {name} is {_lower(value)}"
-            f"{'' if stated else ' (not given)'}: the Trainer stops with ValueError "
+            f"{'' if stated else _not_given(run, name)}: the Trainer stops with ValueError "
             "(DeepSpeed config values that mismatch TrainingArguments values)",
             related=_here(argument, f"{name} is set here"),
             fix=_follow(run, name, stated or value),
             help=f'write "auto" here and {name}=True in the arguments to train in {name}',
         )
+
+
+def _not_given(run: Run, name: str) -> str:
+    return (
+        f" (not given: {spot(run.launch.place)} does not pass --{name})" if run.launch is not None else " (not given)"
+    )
 
 
 def _follow(run: Run, name: str, arguments_decide: bool) -> Fix | None:

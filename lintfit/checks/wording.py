@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB
+from lintfit.settings import Place
 
 
 def gib(size: int | float) -> str:
@@ -48,3 +49,9 @@ def peak(estimate: Estimate) -> str:
     """A peak against its card: ``27.9 of 23.7 GiB``, or the bare size where the card is unknown."""
     likely = estimate.peak.likely
     return of_gib(likely, estimate.capacity_bytes) if estimate.capacity_bytes is not None else gib(likely)
+
+
+def spot(place: Place) -> str:
+    """A second place in a message: file name and line (``run.sh:12``)."""
+    line = place.document.position(place.span.start).line
+    return f"{place.document.path.name}:{line}"

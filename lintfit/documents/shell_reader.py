@@ -34,6 +34,8 @@ _BRANCHES = frozenset(
 )
 _ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
 """A reference to the script's own arguments."""
+_READ_ALL = re.compile(r"read(?:\s+-[a-z]+)*\s+-(?:r?d)\s*(?:''|\"\")(?:\s+-[a-z]+)*\s+(?P<name>[A-Za-z_]\w*)")
+"""A ``read`` that takes everything up to the end of its input."""
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
@@ -284,6 +286,22 @@ class _Reader:
             for child in redirect.children_by_field_name("destination")[1:]
         ]
         self.command(body, stray, where)
+        self.here_document(node, body)
+
+    def here_document(self, node: tree_sitter.Node, command: tree_sitter.Node) -> None:
+        """``read -r -d '' NAME <<EOF``: the variable holds the text, in which quotes are letters like all others."""
+        redirect = next((child for child in node.named_children if child.type == "heredoc_redirect"), None)
+        text = next((child for child in node.named_children if child.type == "heredoc_body"), None)
+        if redirect is not None:
+            text = text or next((child for child in redirect.named_children if child.type == "heredoc_body"), None)
+        span = self.span(command)
+        read = _READ_ALL.fullmatch(self.text[span.start : span.end].strip())
+        if text is None or read is None:
+            return
+        body, name = self.span(text), read["name"]
+        known = not re.search(r"[$`]", self.text[body.start : body.end])
+        fragment = Fragment(self.text[body.start : body.end], body if known else None, known=known)
+        self.scope.variables[name] = Variable(name, ((fragment,),), span, body)
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

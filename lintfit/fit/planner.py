@@ -57,7 +57,7 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
             break
     if shown is not None:
         return Outcome(shown, shown.rejected)
-    return Outcome(None, _ladder_rejected(run.spec, {}), shortfall(run, run.spec))
+    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, run.spec))
 
 
 def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
@@ -94,7 +94,7 @@ def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) ->
     steps = tuple(_steps(run, found, carried))
     message = "; ".join(_describe(step) for step in steps)
     fix = Fix(message, applicability, carried.edits, dict(found.candidate.changes))
-    rejected = _ladder_rejected(run.spec, found.candidate.changes)
+    rejected = _ladder_rejected(run, found.candidate.changes)
     beyond = _beyond(run.spec, found.candidate.changes)
     step_time = relative_step_time(run.spec, carried.run.spec)
     return Plan(applicability, steps, result, step_time, fix, rejected, beyond)
@@ -106,7 +106,7 @@ def _displayed(run: Run, found: _Fitting) -> Plan:
     steps = tuple(_steps(run, found, None))
     message = "; ".join(_describe(step) for step in steps)
     fix = Fix(message, Applicability.DISPLAY, (), dict(found.candidate.changes))
-    rejected = _ladder_rejected(run.spec, found.candidate.changes)
+    rejected = _ladder_rejected(run, found.candidate.changes)
     return Plan(Applicability.DISPLAY, steps, found.estimate, found.step_time, fix, rejected)
 
 
@@ -143,9 +143,11 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _ladder_rejected(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
+def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
     """The rungs of ZeRO below the plan's own that do not fit, with everything else as in the plan."""
-    if spec.data_parallel < 2:
+    spec = run.spec
+    assert spec is not None
+    if spec.data_parallel < 2 or (run.recipe is not None and "zero_stage" not in run.recipe.adjustable):
         return ()
     goal = _rung(spec, changes)
     here = (spec.zero_stage, spec.offload_optimizer, spec.offload_param) if spec.engine == "deepspeed" else None

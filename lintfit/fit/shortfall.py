@@ -27,7 +27,9 @@ def shortfall(run: Run, spec: Spec) -> str:
     """A sentence on what is missing when nothing fits."""
     tried = ((changed, estimate(changed)) for changed in (changed_spec(spec, c.changes) for c in candidates(run)))
     smallest, least = min(tried, key=lambda pair: pair[1].peak.high)
-    parts = [_missing(least), _cards(replace(smallest, host_memory_bytes=None))]
+    # A recipe's front end shards in its own way, which more cards with ZeRO say nothing of.
+    cards = _cards(replace(smallest, host_memory_bytes=None)) if run.recipe is None else ""
+    parts = [_missing(least), cards]
     return "; ".join(part for part in parts if part)
 
 

@@ -16,6 +16,7 @@ from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
 from lintfit.run.versions import concrete
 from lintfit.settings import AUTO, Setting
+from lintfit.sources.front_ends import command_of
 
 if TYPE_CHECKING:
     from lintfit.sources.launcher import Launch
@@ -216,8 +217,8 @@ def _unread(sources: Sources) -> str | None:
         return None
     if launch.action is None:
         return _unread_script(sources, launch)
-    words = launch.invocation.program.text.rpartition("/")[2]
-    return f"the settings that `{words} {launch.action}` reads itself, which lintfit does not follow yet"
+    command = f"{command_of(launch.launcher)} {launch.action}"
+    return f"the settings that `{command}` reads itself, which lintfit does not follow yet"
 
 
 def _unread_script(sources: Sources, launch: Launch) -> str | None:

@@ -62,6 +62,11 @@ def of_command(name: str) -> FrontEnd | None:
     return _COMMANDS.get(name)
 
 
+def command_of(front_end: str) -> str:
+    """What people type to start a front end."""
+    return next((command for command, name in _COMMANDS.items() if name == front_end), front_end)
+
+
 def of_module(module: str) -> FrontEnd | None:
     """The front end that ``python -m module`` starts."""
     return _MODULES.get(module)

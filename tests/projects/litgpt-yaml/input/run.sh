@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+litgpt finetune_lora --config lora.yaml
