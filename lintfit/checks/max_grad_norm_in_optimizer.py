@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.checks.client import handed_over, severity
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument, KeyPath, Node
@@ -20,12 +21,13 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document, root = found
     params = root.get("optimizer", "params")
     entry = params.entry("max_grad_norm") if params is not None and params.shape == "mapping" else None
-    if entry is None:
+    if entry is None or handed_over(context.runs, "optimizer"):
         return
     yield Report(
         at(document, entry.key_span),
         "optimizer.params.max_grad_norm stops DeepSpeed with ValueError "
         "('max_grad_norm' is not supported as an optimizer parameter)",
+        severity=severity(context.runs),
         fix=_fix(document, root, entry.value),
         help=f'delete it and write "{_CLIPPING}" at the top level',
     )

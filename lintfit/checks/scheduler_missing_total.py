@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lintfit.checks.client import handed_over, severity
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import assigned, at, data_of
 from lintfit.documents.model import DataDocument
 from lintfit.findings import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.sources.script_model import Call
 
 _NEED_A_TOTAL = ("WarmupDecayLR", "WarmupCosineLR")
 _PATH = ("scheduler", "params", "total_num_steps")
@@ -22,23 +22,17 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document, root = found
     kind, total = root.get("scheduler", "type"), root.get(*_PATH)
-    if kind is None or kind.value not in _NEED_A_TOTAL or any(_replaced(run) for run in context.runs):
+    if kind is None or kind.value not in _NEED_A_TOTAL or handed_over(context.runs, "lr_scheduler"):
         return
     if total is not None and not (total.shape == "scalar" and total.value is None):
         return
     yield Report(
         at(document, total.span if total is not None else kind.span),
         f"{kind.value} needs total_num_steps: DeepSpeed stops with TypeError when it builds the scheduler",
+        severity=severity(context.runs),
         fix=_fix(document, context.runs),
         help="write how many optimizer steps the run makes",
     )
-
-
-def _replaced(run: Run) -> bool:
-    """Whether the script hands a scheduler of its own to ``deepspeed.initialize``, which then ignores the JSON's."""
-    facts = run.script.facts if run.script is not None else None
-    call: Call | None = facts.initialize if facts is not None else None
-    return call is not None and call.name == "initialize" and (call.spreads or "lr_scheduler" in call.arguments)
 
 
 def _fix(document: DataDocument, runs: Sequence[Run]) -> Fix | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.checks.client import handed_over, severity
 from lintfit.checks.context import FileContext, Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.checks.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
-from lintfit.findings import Applicability, Fix, Related
+from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.settings import Place
 from lintfit.sources.script_model import Call
 
@@ -27,14 +28,17 @@ def check_file(context: FileContext) -> Iterator[Report]:
     kind = root.get("optimizer", "type")
     if kind is None or not isinstance(kind.value, str) or not zero_stage(root):
         return
+    if handed_over(context.runs, "optimizer"):
+        return
     if kind.value.lower() in map(str.lower, _ONE_BIT):
         yield Report(
             at(document, kind.span),
             f"{kind.value} cannot run with ZeRO: DeepSpeed stops with an AssertionError (not compatible with ZeRO)",
+            severity=severity(context.runs),
             help="take AdamW, or stage 0",
         )
     elif (kind.value in _UNTESTED or kind.value.lower() == "lamb") and not _allowed(root):
-        yield _untested(document, root, kind.value, at(document, kind.span))
+        yield _untested(document, root, kind.value, at(document, kind.span), severity(context.runs))
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -57,13 +61,16 @@ def _allowed(root: Node) -> bool:
     return allowed is not None and allowed.value is not False
 
 
-def _untested(document: DataDocument, root: Node, name: str, place: Place) -> Report:
+def _untested(
+    document: DataDocument, root: Node, name: str, place: Place, severity: Severity = Severity.ERROR
+) -> Report:
     stage = root.get("zero_optimization", "stage")
     related = (Related(Place(document, stage.span), "ZeRO is switched on here"),) if stage is not None else ()
     return Report(
         place,
         f'{name} with ZeRO needs "{_ALLOW}": true, '
         "else DeepSpeed stops with an AssertionError (untested ZeRO Optimizer)",
+        severity=severity,
         related=related,
         fix=_fix(document),
         help=f'write "{_ALLOW}": true',
