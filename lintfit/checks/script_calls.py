@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from lintfit.run.model import Run
-from lintfit.sources.python.facts import is_trained
-from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Call
+
+if TYPE_CHECKING:
+    from lintfit.sources.script import ScriptSource
 
 
 def calls_of(source: ScriptSource, *names: str) -> Iterator[Call]:
@@ -25,6 +27,8 @@ def trained_load(source: ScriptSource) -> Call | None:
 
 def on_trained_model(source: ScriptSource, call: Call) -> bool:
     """Whether a method is called on the trained model as a whole, wrapped or not."""
+    from lintfit.sources.python.facts import is_trained
+
     return is_trained(source.reading.found, source.reading.calls.records[id(call)].receiver)
 
 
