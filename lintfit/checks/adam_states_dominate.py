@@ -31,10 +31,11 @@ def check_run(context: RunContext) -> Iterator[Report]:
     now, then = most(estimate, "optimizer_states"), most(smaller, "optimizer_states")
     if now - then < _WORTH_IT * estimate.capacity_bytes:
         return
+    fix = enough(context, "keep the states in 8 bits", Applicability.UNSAFE, {"optimizer": _EIGHT_BIT})
     yield Report(
         stated_at(run, "optimizer") or arguments_of(run),
         f"AdamW's two states take {of_gib(now, estimate.capacity_bytes)}, in 8 bits {gib(then)}",
-        severity=Severity.WARNING,
-        fix=enough(context, "keep the states in 8 bits", Applicability.UNSAFE, {"optimizer": _EIGHT_BIT}),
+        severity=Severity.WARNING if fix is not None else Severity.INFO,
+        fix=fix,
         help='optim="adamw_8bit" quantizes the states in blocks; sharding or offloading them leaves the numbers alone',
     )
