@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import stated_at
-from lintfit.findings import Severity
+from lintfit.documents.model import Edit, Span
+from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
+from lintfit.settings import AUTO, Setting
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -20,13 +23,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if place is None or _adapters_in_fp32(run):
         return
     severity = _severity(run)
+    without = severity is Severity.INFO and run.hardware.gpu is not None
     yield Report(
         place,
         f"{run.facts.name} was trained in bf16, and fp16 is on: activations beyond 65,504 overflow, and the loss scale "
         "falls until the run stops (DeepSpeed: Current loss scale already at minimum)",
         severity=severity,
+        fix=_fix(run) if severity is Severity.WARNING else None,
         help="this card has no bf16: watch the loss scale, or train adapters in fp32"
-        if severity is Severity.INFO and run.hardware.gpu is not None
+        if without
         else "train in bf16 (cards of compute capability 8.0 and up)",
     )
 
@@ -39,3 +44,54 @@ def _severity(run: Run) -> Severity:
 
 def _adapters_in_fp32(run: Run) -> bool:
     return bool(run.value("method") == "lora" and run.value("lora_dtype", "fp32") == "fp32")
+
+
+def _fix(run: Run) -> Fix | None:
+    """bf16 in the place of fp16 in every file that says so; None where one of them cannot be changed."""
+    edits: list[FileEdit] = []
+    for made in (_argument(run), _launcher(run), _config(run)):
+        if made is None:
+            return None
+        edits.extend(made)
+    return Fix("train in bf16", Applicability.UNSAFE, tuple(edits), {"mixed_precision": "bf16"}) if edits else None
+
+
+def _argument(run: Run) -> tuple[FileEdit, ...] | None:
+    """``fp16=True`` or ``--fp16 True`` under the other name; ``Accelerator(mixed_precision="fp16")`` as such."""
+    if run.script is None:
+        return ()
+    if _says(run.script.settings.get("mixed_precision"), "fp16"):
+        return run.script.write("mixed_precision", "bf16")
+    if not _says(run.script.settings.get("fp16"), True):
+        return ()
+    arguments = run.script.facts.training_arguments
+    argument = arguments.argument("fp16") if arguments is not None else None
+    other = run.script.settings.get("bf16")
+    if argument is None or (other is not None and other.provenance.place is not None):
+        return None
+    start = argument.whole.span.start + (2 if argument.whole.text.startswith("--") else 0)
+    document = argument.whole.document
+    if document.text[start : start + 4] != "fp16":
+        return None
+    return (FileEdit(document.path, Edit(Span(start, start + 4), "bf16"), document),)
+
+
+def _launcher(run: Run) -> tuple[FileEdit, ...] | None:
+    for source in (run.launch, run.accelerate):
+        if source is not None and _says(source.settings.get("mixed_precision"), "fp16"):
+            return source.write("mixed_precision", "bf16")
+    return ()
+
+
+def _config(run: Run) -> tuple[FileEdit, ...] | None:
+    block = run.deepspeed.settings.get("fp16") if run.deepspeed is not None else None
+    if run.deepspeed is None or block is None or block.value is False:
+        return ()
+    if block.value is AUTO:
+        other = run.deepspeed.settings.get("bf16")
+        return run.deepspeed.write("bf16", AUTO) if other is None else ()
+    return run.deepspeed.write_all({"fp16": False, "bf16": True})
+
+
+def _says(setting: Setting | None, value: Any) -> bool:
+    return setting is not None and setting.value == value
