@@ -17,6 +17,7 @@ from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.script import ScriptSource
 
 _MODEL = re.compile(r"(^|[._])(model|net|module|unet|policy|actor|llm)\w*\.load_state_dict$", re.IGNORECASE)
+_WORTH_IT = re.compile(r"torch\.load\((?s:.*)load_state_dict\(|load_state_dict\((?s:.*)torch\.load\(")
 _LARGE = 500_000_000
 """Parameters from which on a second copy is worth a warning."""
 
@@ -26,7 +27,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
         return
     document = source.document
-    if "set_default_device" in document.text:
+    if "set_default_device" in document.text or not _WORTH_IT.search(document.text):
         return
     assert document.module is not None
     for node in _calls(document.module):

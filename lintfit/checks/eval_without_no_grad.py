@@ -27,7 +27,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document = source.document
     assert document.module is not None
-    if _ELSEWHERE.search(document.text):
+    if _ELSEWHERE.search(document.text) or ".eval(" not in document.text:
         return
     for function in document.module.body:
         if isinstance(function, cst.FunctionDef) and not function.decorators and function.asynchronous is None:

@@ -16,6 +16,7 @@ from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
 
 _EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\)(\.\w+\(.*\))*)\s*", re.DOTALL)
 """What an accumulator starts from."""
+_WORTH_IT = re.compile(r"\+=|\.append\(")
 _DATA = re.compile(r"load|batch|data|enumerate|tqdm|iter|step|epoch|prefetch", re.IGNORECASE)
 _FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
 
@@ -23,6 +24,8 @@ _FEW = re.compile(r"range\((\d{1,2}|.*accum.*|.*micro.*)\)")
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     if not isinstance(document, PythonDocument) or not any(_trains(run) for run in context.runs):
+        return
+    if not _WORTH_IT.search(document.text) or ".backward(" not in document.text:
         return
     for loop in loops.loops(document):
         for kept, target in _kept(loop):

@@ -24,6 +24,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if not _steps_every_time(run) or any(way in run.script.document.text for way in _OWN_WAYS):
         return
     document = run.script.document
+    if "%" not in document.text:
+        return
     for loop in loops.loops(document):
         guard = _guard(document, loop, engine.assigned_to)
         if guard is None:

@@ -15,6 +15,7 @@ from lintfit.findings import Applicability, FileEdit, Fix, Related
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _MISSPELT = ("CUDA_AVAILABLE_DEVICES", "CUDA_VISIBLE_DEVICE", "CUDA_VISBLE_DEVICES", "CUDA_VISIBLE_GPUS")
+_NAMED = re.compile("|".join((_VARIABLE, *_MISSPELT)))
 _STARTS = re.compile(
     r"torch\.cuda\.(is_available|device_count|set_device|current_device|init|synchronize|get_device_\w+|mem_get_info"
     r"|empty_cache|manual_seed)|.*\.cuda"
@@ -24,7 +25,9 @@ _STARTS = re.compile(
 
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
-    if not isinstance(document, PythonDocument) or document.module is None or not context.runs:
+    if not isinstance(document, PythonDocument) or not context.runs or "os.environ[" not in document.text:
+        return
+    if not _NAMED.search(document.text) or document.module is None:
         return
     started: cst.Call | None = None
     for statement in document.module.body:
