@@ -121,16 +121,16 @@ class Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is torch.ops.aten.embedding_dense_backward.default:
-            grad = args[0]
-            tokens = grad.numel() // grad.shape[-1]
-            if tokens > 3072:
-                self.log.passing(tokens * (4 * grad.shape[-1] + 6 * 8))
         numbers = [
             self.log.see(tensor)
             for tensor in torch.utils._pytree.tree_leaves(out)
             if isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda"
         ]
+        if func is torch.ops.aten.embedding_dense_backward.default:
+            grad = args[0]
+            tokens = grad.numel() // grad.shape[-1]
+            if tokens > 3072:
+                self.log.passing(tokens * (4 * grad.shape[-1] + 6 * 8))
         if func is torch.ops.aten.add.Tensor and not torch.is_grad_enabled() and _whole(args[0]) and numbers:
             term = self.log.see(args[0])
             if term != numbers[0]:

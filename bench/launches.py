@@ -75,7 +75,8 @@ def run_of(root: Path, launcher: str, line: int) -> Run | None:
 def answer(run: Run, name: str) -> Answer:
     """What a run's settings say. FSDP and plain runs have no ZeRO stage and no offload."""
     setting = run.settings.get(name)
-    if setting is None and not (run.recipe is not None or (run.script is not None and run.script.facts.trains)):
+    read = run.recipe is not None or (run.script is not None and not any("train" in what for what in run.unknown))
+    if setting is None and not read:
         return Answer(None, False, where="the training is not read")
     if setting is None:
         engine = run.settings.get("engine")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,10 +40,23 @@ class Done:
 def of_specs(source: str, shown: Shown) -> Done:
     """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place."""
     mappings, many = read_specs(source)
-    results = [estimate_mapping(mapping) for mapping in mappings]
+    with _without_collections():
+        results = [estimate_mapping(mapping) for mapping in mappings]
     bad = [(number, result) for number, result in enumerate(results, 1) if result.estimate is None]
     errors = tuple(f"spec {number}: {result.error}" if many else result.error for number, result in bad)
     return Done(_rendered(results, many, shown), errors, 2 if bad else 0)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Estimates make many small objects and no cycles worth collecting; looking for those takes a tenth of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
@@ -76,7 +91,7 @@ def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
 def _rendered(results: Sequence[Estimated], many: bool, shown: Shown) -> str:
     if shown.output_format == "json":
         contents = [_content(result, shown.explain) for result in results]
-        return dumps(contents if many else contents[0])
+        return _lines(contents) if many else dumps(contents[0])
     from lintfit.report.estimate import render_spec
 
     return "\n".join(
@@ -84,6 +99,11 @@ def _rendered(results: Sequence[Estimated], many: bool, shown: Shown) -> str:
         for result in results
         if result.spec and result.estimate
     )
+
+
+def _lines(contents: Sequence[Mapping[str, Any]]) -> str:
+    """A JSON array with one estimate a line: json's own encoder is many times as slow where it indents."""
+    return "[\n" + ",\n".join(map(json.dumps, contents)) + "\n]\n" if contents else "[]\n"
 
 
 def _content(result: Estimated, explain: bool) -> dict[str, Any]:

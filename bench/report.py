@@ -1,0 +1,187 @@
+"""Write bench/README.md from the results that are at hand.
+
+    python -m bench.report
+
+Reads ``bench/results/*.json`` (fake tensors, GPU, speed, start-up), the recording of real DeepSpeed in
+``tests/memory/deepspeed_cpu.json``, and the published figures in ``../shared/data`` where they are there. A part whose
+results are missing says how they are made.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+RESULTS = ROOT / "bench" / "results"
+DEEPSPEED = ROOT / "tests" / "memory" / "deepspeed_cpu.json"
+GIB = 2**30
+
+
+def spread(errors: Sequence[float], digits: int = 4) -> str:
+    """Median, 95th percentile and maximum of absolute relative errors."""
+    ordered = sorted(abs(error) for error in errors)
+    at = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    median = statistics.median(ordered)
+    return f"median {median:.{digits}%}, 95th percentile {at:.{digits}%}, largest {ordered[-1]:.{digits}%}"
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def _made(recording: dict[str, Any]) -> str:
+    parts = [recording["date"]] if "date" in recording else []
+    parts += [f"{name} {version}" for name, version in recording.get("versions", {}).items()]
+    return ", ".join(parts)
+
+
+def fake_tensors() -> str:
+    """The table of the fake-tensor cases."""
+    recording = _read(RESULTS / "fake_tensors.json")
+    if recording is None:
+        return _missing("bench.fake_tensors --out bench/results/fake_tensors.json")
+    from bench.fake_tensors import rows, table
+
+    errors = [guess / counted - 1 for _, counted, guess in rows(recording)]
+    return (
+        f"`allocated_bytes` against torch's own count of every storage in a real training step "
+        f"({_made(recording)}). {len(errors)} cases: {spread(errors)}.\n\n{table(recording)}"
+    )
+
+
+def deepspeed() -> str:
+    """The largest difference of each stage in the recording of real DeepSpeed."""
+    recording = _read(DEEPSPEED)
+    if recording is None:
+        return _missing("bench.deepspeed_cpu --out tests/memory/deepspeed_cpu.json")
+    from bench.deepspeed_compare import rows
+
+    stages: dict[str, list[float]] = {}
+    for case, _, _, recorded, expected in rows(recording):
+        if recorded:
+            stages.setdefault(case.partition(",")[0], []).append(expected / recorded - 1)
+    lines = ["| | figures | median | largest |", "| --- | --: | --: | --: |"]
+    for stage, errors in sorted(stages.items()):
+        sizes = [abs(error) for error in errors]
+        lines.append(f"| {stage} | {len(sizes)} | {statistics.median(sizes):.4%} | {max(sizes):.4%} |")
+    return (
+        "Live bytes of parameters, gradients, masters, optimizer states and buffers of each rank after initialisation, "
+        f"backward and step, with gloo on 1, 2 and 4 ranks ({_made(recording)}). "
+        "`python -m bench.deepspeed_cpu --compare tests/memory/deepspeed_cpu.json` prints every figure.\n\n"
+        + "\n".join(lines)
+    )
+
+
+def published() -> str:
+    """Errors against published measurements, by framework."""
+    from bench import oracle
+
+    if not oracle.DATA.is_dir():
+        return "The published figures are not in this repository; their table is made where they are."
+    found = oracle.published()
+    groups = [
+        ("all", found),
+        *((name, [c for c in found if c[2] == name]) for name in dict.fromkeys(c[2] for c in found)),
+    ]
+    lines = ["| source | runs | median | 90th percentile | largest |", "| --- | --: | --: | --: | --: |"]
+    for name, cases in groups:
+        sizes = sorted(abs(case[0]) for case in cases)
+        ninth = sizes[min(len(sizes) - 1, int(0.9 * len(sizes)))]
+        median = statistics.median(sizes)
+        lines.append(f"| {name} | {len(sizes)} | {median:.1%} | {ninth:.1%} | {sizes[-1]:.1%} |")
+    return (
+        "Measured peaks that others published. *Allocated* figures are compared with `allocated_bytes`, others with "
+        "the likely peak. `docs/memory.md` says what the largest differences are.\n\n" + "\n".join(lines)
+    )
+
+
+def outcomes() -> str:
+    """Verdicts on runs of which it was published whether they ran."""
+    from bench import oracle
+
+    if not oracle.DATA.is_dir():
+        return "The published outcomes are not in this repository; their table is made where they are."
+    counts, _ = oracle.outcomes()
+    verdicts = ("fits", "tight", "does-not-fit", "unknown")
+    lines = [f"| what happened | {' | '.join(verdicts)} |", "| --- | --: | --: | --: | --: |"]
+    for outcome in sorted({had for had, _ in counts}):
+        cells = " | ".join(str(counts[(outcome, verdict)]) for verdict in verdicts)
+        lines.append(f"| {'ran' if outcome == 'fits' else 'out of memory'} | {cells} |")
+    return "\n".join(lines)
+
+
+def gpu() -> str:
+    """The table of runs on a GPU."""
+    recording = _read(RESULTS / "gpu.json")
+    if recording is None:
+        return _missing("bench.gpu.run --out bench/results/gpu.json", "on a machine with a GPU")
+    from bench.gpu.compare import table
+
+    return f"{recording['device']['name']}, {_made(recording)}.\n\n{table(recording)}"
+
+
+def speed() -> str:
+    """A thousand specs in one process."""
+    found = _read(RESULTS / "speed.json")
+    if found is None:
+        return _missing("bench.speed --out bench/results/speed.json")
+    lines = ["| | processor time |", "| --- | --: |"]
+    lines += [f"| `{name}` | {1000 * seconds:.0f} ms |" for name, seconds in found["processor_seconds"].items()]
+    return (
+        f"Python {found['python']}, {found['date']}; specs that all differ. A thousand take {found['ratio']:.0f} times "
+        f"as long as `python -c pass`; {found['specs_per_second']:.0f} specs a second once the process has begun.\n\n"
+        + "\n".join(lines)
+    )
+
+
+def startup() -> str:
+    """The table that bench/startup.py printed."""
+    path = RESULTS / "startup.md"
+    if not path.is_file():
+        return _missing("bench.startup > bench/results/startup.md")
+    return path.read_text().strip()
+
+
+def _missing(command: str, where: str = "") -> str:
+    return f"No results yet: `python -m {command}`{' ' + where if where else ''}."
+
+
+SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
+    ("Torch's count under fake tensors", fake_tensors),
+    ("Real DeepSpeed on a CPU", deepspeed),
+    ("Published measurements", published),
+    ("Published outcomes", outcomes),
+    ("A GPU", gpu),
+    ("Speed of the memory model", speed),
+    ("Start-up", startup),
+)
+
+
+def readme() -> str:
+    """The whole file."""
+    from lintfit import __version__
+
+    head = (
+        "# Measurements\n\n"
+        f"Written by `python -m bench.report` on {datetime.now(UTC).date().isoformat()}, lintfit {__version__}. "
+        "Do not edit. What each program does is in its docstring; `pip install lintfit[bench]` brings what they need.\n"
+    )
+    return head + "".join(f"\n## {title}\n\n{section()}\n" for title, section in SECTIONS)
+
+
+def main() -> int:
+    (ROOT / "bench" / "README.md").write_text(readme(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""The measuring programs: what they count with, and that they run where there is little to run on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import report, speed
+from bench.fake_tensors import CASES, Log, cases, rows
+from bench.gpu import compare
+from bench.gpu import run as gpu
+from lintfit.memory.parse import spec_from_mapping
+from tests.support import ROOT
+
+RECORDING = ROOT / "bench" / "results" / "fake_tensors.json"
+
+
+def _log(events: list[tuple[int, int]], heirs: dict[int, int] | None = None) -> Log:
+    log = Log()
+    log.events = [(number, size, "backward") for number, size in events]
+    log.heirs = heirs or {}
+    return log
+
+
+def test_a_replay_counts_blocks() -> None:
+    assert _log([(0, 1), (1, 513), (0, -1), (2, 512)]).replay() == {"backward": 1536}
+
+
+def test_a_sum_takes_the_place_of_a_term_that_nobody_else_holds() -> None:
+    events = [(0, 512), (1, 512), (2, 512), (0, -512), (1, -512)]
+    assert _log(events).replay() == {"backward": 1536}
+    assert _log(events, {2: 0}).replay() == {"backward": 1024}
+
+
+def test_a_sum_does_not_take_the_place_of_a_term_that_is_used_again() -> None:
+    events = [(0, 512), (1, 512), (2, 512), (1, -512), (3, 512), (0, -512)]
+    assert _log(events, {2: 0}).replay() == {"backward": 1536}
+
+
+def test_every_case_is_a_spec() -> None:
+    found = list(cases())
+    assert len({case["name"] for case in found}) == len(CASES)
+    for case in (*found, *gpu.specs(False), *gpu.specs(True)):
+        spec_from_mapping(case["spec"])
+    assert len({json.dumps(spec) for spec in speed.specs()}) == speed.COUNT
+
+
+@pytest.mark.skipif(not RECORDING.is_file(), reason="nothing recorded")
+def test_the_recorded_cases_hold() -> None:
+    errors = sorted(abs(guess / counted - 1) for _, counted, guess in rows(json.loads(RECORDING.read_text())))
+    assert len(errors) >= 20
+    assert errors[len(errors) // 2] < 0.001
+    assert errors[-1] < 0.03
+
+
+def test_a_gpu_recording_is_compared() -> None:
+    case = gpu.specs(False)[0]
+    figures = {"allocated": 20 * 2**30, "reserved": 21 * 2**30, "driver": 22 * 2**30}
+    recording: dict[str, Any] = {
+        "device": {"name": "NVIDIA A100-SXM4-80GB", "bytes": 85_000_000_000},
+        "versions": {"transformers": "5.0.0"},
+        "cases": [
+            {**case, "phases": dict.fromkeys(compare.PEAKS, figures)},
+            {**gpu.specs(False)[1], "error": "out of memory"},
+        ],
+    }
+    (row,) = compare.rows(recording)
+    assert (row.allocated, row.reserved, row.driver) == tuple(figures.values())
+    assert row.guess_allocated < row.guess_peak
+    assert compare.table(recording).count("\n") == 2
+    assert compare.table({**recording, "device": {"name": "cpu (dry run)"}}).endswith("nothing to compare.")
+
+
+def test_the_report_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    assert report.gpu().startswith("No results yet: `python -m bench.gpu.run")
+    assert report.speed().startswith("No results yet: `python -m bench.speed")
+
+
+def test_the_report_shows_a_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {"python -c pass": 0.02, "estimate": 0.5}
+    found = {
+        "date": "2026-01-02",
+        "python": "3.11",
+        "processor_seconds": seconds,
+        "ratio": 25,
+        "specs_per_second": 2000,
+    }
+    (tmp_path / "speed.json").write_text(json.dumps(found))
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    assert "25 times" in report.speed() and "| `estimate` | 500 ms |" in report.speed()
+
+
+@pytest.mark.peers
+@pytest.mark.slow
+def test_the_gpu_runner_says_that_there_is_none_and_runs_dry(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    command = [sys.executable, "-m", "bench.gpu.run", "--out", str(tmp_path / "gpu.json")]
+    if not torch.cuda.is_available():
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("no GPU here")
+    dry = [*command, "--dry-run", "--only", "gpt2 355 M"]
+    assert subprocess.run(dry, cwd=ROOT, capture_output=True, check=False).returncode == 0
+    content = json.loads((tmp_path / "gpu.json").read_text())
+    assert all("first step" in case["phases"] for case in content["cases"])
