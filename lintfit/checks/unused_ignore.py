@@ -12,7 +12,7 @@ from lintfit.settings import Place
 
 def check_unused(context: UnusedContext) -> Iterator[Report]:
     directive, document = context.directive, context.directive.document
-    if not context.judged or "unused-ignore" in directive.rules():
+    if not context.judged:
         return
     edit = without(directive, context.span)
     yield Report(

@@ -16,7 +16,7 @@ from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Finding
-from lintfit.ignores.comments import IGNORE, Directive, directives
+from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.ignores.layout import Layout, layout
 
 
@@ -62,26 +62,41 @@ def _with_comments(document: Document, findings: Iterable[Finding], reason: str)
         if first is None:
             return None
         sign = "#" if first == "#" else "//"
-    by_line: dict[Span, list[str]] = {}
+    by_line: dict[tuple[Span, str], list[str]] = {}
     for finding in findings:
-        names = by_line.setdefault(lines.lines_at(finding.place.span.start), [])
+        start = finding.place.span.start
+        # What is reported about the first comment would move to the new one.
+        word = FILE_IGNORE if document.kind is Kind.JSON and lines.opens_comment(start) else IGNORE
+        names = by_line.setdefault((lines.lines_at(start), word), [])
         if finding.rule not in names:
             names.append(finding.rule)
-    if any(document.text.startswith("#!", line.start) for line in by_line):
+    if any(document.text.startswith("#!", line.start) for line, _ in by_line):
         return None
     there = directives(document)
-    edits = [_edit(lines, line, names, there, f"{sign} lintfit: ", reason) for line, names in by_line.items()]
-    return apply(document.text, edits)
+    edits = [
+        _edit(lines, line, names, there, (f"{sign} lintfit: {word}", reason)) for (line, word), names in by_line.items()
+    ]
+    return apply(document.text, _joined(edits))
 
 
-def _edit(lines: Layout, line: Span, names: Sequence[str], there: Sequence[Directive], sign: str, reason: str) -> Edit:
+def _joined(edits: Iterable[Edit]) -> list[Edit]:
+    """Comments for the same line one below the other."""
+    by_span: dict[Span, str] = {}
+    for edit in edits:
+        by_span[edit.span] = by_span.get(edit.span, "") + edit.text
+    return [Edit(span, text) for span, text in by_span.items()]
+
+
+def _edit(lines: Layout, line: Span, names: Sequence[str], there: Sequence[Directive], words: tuple[str, str]) -> Edit:
     """The rules added to the comment that covers these lines already, or a new comment above them."""
     document = lines.document
+    head, reason = words
     for directive in there:
-        if directive.word == IGNORE and directive.names and directive.covers == line:
+        same = head.endswith(f" {directive.word}")
+        if same and directive.names and (directive.word == FILE_IGNORE or directive.covers.end == line.end):
             end = directive.names[-1][1].end
             return Edit(Span(end, end), "".join(f", {name}" for name in names))
-    comment = f"{sign}{IGNORE}[{', '.join(names)}]{f' {reason}' if reason else ''}"
+    comment = f"{head}[{', '.join(names)}]{f' {reason}' if reason else ''}"
     blanks = indentation(document.text, line.start)
     return Edit(Span(line.start, line.start), f"{blanks}{comment}{document.file.newline}")
 

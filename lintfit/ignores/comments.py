@@ -38,8 +38,8 @@ class Directive:
 
     ``word`` is what follows the colon, at ``word_span``; ``names`` are the rules in its brackets, each with its place,
     None where it has no brackets. ``span`` reaches from the comment's sign to its end; a further comment behind it on
-    the line does not belong to it. ``covers`` are the lines that it speaks of, None where nothing follows. ``alone``:
-    nothing but comments stand on its line.
+    the line does not belong to it. ``covers`` are the lines that it speaks of, its own among them: a comment may be
+    what a finding is about. ``alone``: nothing but comments stand on its line.
     """
 
     document: Document
@@ -47,7 +47,7 @@ class Directive:
     word_span: Span
     names: tuple[tuple[str, Span], ...] | None
     span: Span
-    covers: Span | None
+    covers: Span
     alone: bool
 
     @property
@@ -67,8 +67,6 @@ class Directive:
 
     def reaches(self, span: Span) -> bool:
         """Whether a place begins on the lines that this covers, or (a comment behind code) ends there."""
-        if self.covers is None:
-            return False
         last = max(span.start, span.end - 1)
         return any(self.covers.start <= at <= self.covers.end for at in (span.start, *(() if self.alone else (last,))))
 
@@ -161,7 +159,7 @@ def _code_behind(text: str, match: re.Match[str], end: int, line: Span) -> bool:
     return match["sign"] == "/*" and bool(text[end : line.end].strip(" \t"))
 
 
-def _covered(lines: Layout, line: Span, alone: bool) -> Span | None:
+def _covered(lines: Layout, line: Span, alone: bool) -> Span:
     if not alone:
         statement = lines.lines_at(line.start)
         at_an_end = statement.start == line.start or statement.end == line.end
@@ -169,7 +167,7 @@ def _covered(lines: Layout, line: Span, alone: bool) -> Span | None:
     text = lines.document.text
     code = _CODE_LINE.search(text, line_end(text, line.end))
     if code is None:
-        return None
+        return line
     following = lines.line_at(code.start())
     statement = lines.lines_at(following.start)
-    return statement if statement.start == following.start else following
+    return Span(line.start, statement.end if statement.start == following.start else following.end)

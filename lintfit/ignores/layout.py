@@ -52,6 +52,10 @@ class Layout:
             return False
         return self.document.kind is Kind.JSON or offset == 0 or self.document.text[offset - 1] in " \t\r\n;"
 
+    def opens_comment(self, offset: int) -> bool:
+        """Whether a comment begins at this place."""
+        return _SIGN.match(self.document.text, offset) is not None and self.is_comment(offset)
+
     def first_comment(self) -> str | None:
         """The sign of the first comment of a JSON document (``#``, ``//`` or ``/*``); None where it has none."""
         for match in _SIGN.finditer(self.document.text):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lintfit.config import load_config
-from tests.support import Outcome, lintfit
+from tests.support import SHARED, Outcome, lintfit
+
+CORPUS = SHARED / "corpus" / "accelerate"
 
 YAML = """\
 compute_environment: LOCAL_MACHINE
@@ -93,6 +96,17 @@ def test_json_with_comments_gets_one_of_its_kind() -> None:
     assert '  // lintfit: ignore[unknown-top-level-key]\n  "stage": 1\n' in file.read_text()
 
 
+def test_a_finding_about_comments_is_silenced_by_one() -> None:
+    file = write("ds.json", '{\n  "stage": 2,\n  "zero_optimization": {"stage": 2} // two\n}\n')
+    assert "invalid-json" in check("ds.json").out
+    assert check("ds.json", "--add-ignores").status == 0
+    assert check("ds.json").status == 0
+    assert file.read_text() == (
+        '{\n  // lintfit: ignore[unknown-top-level-key]\n  "stage": 2,\n'
+        '  // lintfit: file-ignore[invalid-json]\n  "zero_optimization": {"stage": 2} // two\n}\n'
+    )
+
+
 def test_the_table_of_a_pyproject() -> None:
     write("pyproject.toml", "[tool.lintfit]\ngpus = 2\n")
     Path("conf").mkdir()
@@ -160,3 +174,23 @@ def test_a_launch_gets_it_above_the_command() -> None:
     assert rule in check("run.sh", "--select", rule).out
     assert check("run.sh", "--select", rule, "--add-ignores").status == 0
     assert file.read_text() == text.replace("accelerate", f"# lintfit: ignore[{rule}]\naccelerate")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not at hand")
+def test_real_files_only_gain_lines_and_have_nothing_left(tmp_path: Path) -> None:
+    for file in sorted(CORPUS.glob("*.yaml")):
+        shutil.copy(file, tmp_path)
+    before = {file.name: file.read_bytes().splitlines(keepends=True) for file in tmp_path.iterdir()}
+    assert check(".", "--isolated").status == 1
+    assert check(".", "--isolated", "--add-ignores").status == 0
+    changed = 0
+    for name, lines in before.items():
+        after = (tmp_path / name).read_bytes().splitlines(keepends=True)
+        added = [line for line in after if b"lintfit: ignore[" in line]
+        assert [line for line in after if line not in added] == lines
+        changed += bool(added)
+    assert changed >= 3
+    again = check(".", "--isolated")
+    assert again.status == 0
+    assert "unused-ignore" not in again.out
