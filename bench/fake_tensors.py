@@ -314,13 +314,13 @@ def _adapted(model: Any, spec: dict[str, Any]) -> Any:
 
 
 def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
-    """The optimizer over the Trainer's two groups: with weight decay, and without (norms and biases)."""
+    """The optimizer over the Trainer's two groups, the second for norms and biases; its weight decay is 0 by default."""
     import torch
 
     trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
     plain = [value for name, value in trained if "norm" in name or "ln_" in name or name.endswith("bias")]
     ids = {id(value) for value in plain}
-    groups = [{"params": [value for _, value in trained if id(value) not in ids], "weight_decay": 0.01}]
+    groups = [{"params": [value for _, value in trained if id(value) not in ids], "weight_decay": 0.0}]
     groups.append({"params": plain, "weight_decay": 0.0})
     groups = [group for group in groups if group["params"]]
     if spec["optimizer"] == "sgd":

@@ -226,7 +226,7 @@ def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
     named = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
     plain = [value for name, value in named if "norm" in name or "ln_" in name or name.endswith("bias")]
     ids = {id(value) for value in plain}
-    groups = [{"params": [value for _, value in named if id(value) not in ids], "weight_decay": 0.01}]
+    groups = [{"params": [value for _, value in named if id(value) not in ids], "weight_decay": 0.0}]
     groups.append({"params": plain, "weight_decay": 0.0})
     groups = [group for group in groups if group["params"]]
     if spec["optimizer"] == "sgd":
