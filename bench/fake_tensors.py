@@ -314,7 +314,7 @@ def _adapted(model: Any, spec: dict[str, Any]) -> Any:
 
 
 def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
-    """The optimizer over the Trainer's two groups, the second for norms and biases; its weight decay is 0 by default."""
+    """The optimizer over the Trainer's two groups, the second for norms and biases; weight decay is 0 by default."""
     import torch
 
     trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
