@@ -28,6 +28,7 @@ if str(ROOT) not in sys.path:
 from lintfit.config import Options  # noqa: E402
 from lintfit.engine import load_runs  # noqa: E402
 from lintfit.run.model import Run  # noqa: E402
+from lintfit.sources.script_model import ScriptFacts  # noqa: E402
 
 DEFAULTS: Mapping[str, Any] = {
     "zero_stage": 0,
@@ -72,10 +73,15 @@ def run_of(root: Path, launcher: str, line: int) -> Run | None:
     return None
 
 
+def _decides(facts: ScriptFacts) -> bool:
+    """Whether the calls are in sight whose silence means a library's default."""
+    return any(call is not None for call in (facts.training_arguments, facts.accelerator, facts.initialize))
+
+
 def answer(run: Run, name: str) -> Answer:
     """What a run's settings say. FSDP and plain runs have no ZeRO stage and no offload."""
     setting = run.settings.get(name)
-    read = run.recipe is not None or (run.script is not None and not any("train" in what for what in run.unknown))
+    read = run.recipe is not None or (run.script is not None and _decides(run.script.facts))
     if setting is None and not read:
         return Answer(None, False, where="the training is not read")
     if setting is None:

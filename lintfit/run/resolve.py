@@ -29,6 +29,9 @@ FROM_SCRIPT = (
 )  # fmt: skip
 """Settings that only a script (with the flags of its launch line) decides."""
 
+_TRAINERS = frozenset({"transformers", "trl", "lightning", "pytorch_lightning", "unsloth", "peft"})
+"""Packages whose trainers' ways are known."""
+
 CHECKED_BY_HF = (
     "learning_rate", "adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps",
 )  # fmt: skip
@@ -74,7 +77,13 @@ class Sources:
     @property
     def training_is_read(self) -> bool:
         """Whether the training is in sight: a recipe, or a script with a trainer, an engine or a backward pass."""
-        return self.recipe is not None or (self.script is not None and self.script.facts.trains)
+        if self.script is None:
+            return self.recipe is not None
+        facts = self.script.facts
+        if facts.training_arguments is not None or facts.initialize is not None or facts.accelerator is not None:
+            return True
+        # A trainer of a package that is out of sight hides how it trains; a loop of the script's own does not.
+        return facts.trains and (facts.trainer is None or facts.trainer.function.partition(".")[0] in _TRAINERS)
 
     @property
     def uses_trainer(self) -> bool:
@@ -189,12 +198,19 @@ def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
         return derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
+    if gpus is not None and not gpus.known and sources.launch is not None and sources.launch.launcher != "python":
+        return derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
     return derived("engine", "single", "one process")
 
 
 def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting | None], None]) -> None:
     engine = settings["engine"]
     if engine.value not in ("deepspeed", UNKNOWN):
+        return
+    inline = sources.said("script", "deepspeed")
+    if sources.deepspeed is None and inline is not None and isinstance(inline.value, Mapping):
+        for name, fallback in (("zero_stage", 0), ("offload_optimizer", "none"), ("offload_param", "none")):
+            put(sources.said("script", name) or default(name, fallback, "DeepSpeed's default"))
         return
     missing = engine if engine.value is UNKNOWN else _missing_file(sources)
     if missing is not None:

@@ -224,9 +224,12 @@ def _unread(sources: Sources) -> str | None:
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
     if sources.script is None:
         return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
-    if not sources.script.facts.trains:
-        return f"the training itself: {sources.script.document.path.name} has no trainer, engine or backward pass"
-    return None
+    if sources.training_is_read:
+        return None
+    trainer, name = sources.script.facts.trainer, sources.script.document.path.name
+    if trainer is not None:
+        return f"how {trainer.name} trains, which {name} takes from a package of its own"
+    return f"the training itself: {name} has no trainer, engine or backward pass"
 
 
 def _missing_model(settings: Mapping[str, Setting]) -> tuple[str, ...]:

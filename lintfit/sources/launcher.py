@@ -209,6 +209,8 @@ def _trains(invocation: Invocation) -> bool:
         return True
     flags = {option.name for option in invocation.arguments}
     name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
+    if invocation.module:
+        name = name.rpartition(".")[2]
     parts = _NAME.split(name.removesuffix(".py"))
     if parts[0] in _PREPARES:
         return False

@@ -367,3 +367,8 @@ def test_a_launchers_own_flag_is_not_the_scripts(launch: Callable[[str], Launch]
 )
 def test_broken_scripts_raise_nothing(shell_document: Read, text: str) -> None:
     read_launches(shell_document(text))
+
+
+@pytest.mark.parametrize(("module", "found"), [("pkg.cli.train_sft", True), ("train.cli.serve", False)])
+def test_a_modules_last_name_says_what_it_does(shell_document: Read, module: str, found: bool) -> None:
+    assert bool(read_launches(shell_document(f"deepspeed --module {module} --x 1"))) is found

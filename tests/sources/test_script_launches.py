@@ -108,3 +108,30 @@ def test_a_flag_that_no_known_class_takes_belongs_to_the_librarys() -> None:
         "--output_dir out --max_new_tokens 128",
     )
     assert values(source)["seq_len"] == 640
+
+
+def test_a_deepspeed_config_that_a_helper_returns() -> None:
+    source = script(
+        """
+        import argparse, deepspeed
+
+        def config(offload, stage=2):
+            device = "cpu" if offload else "none"
+            return {
+                "train_micro_batch_size_per_gpu": 4,
+                "zero_optimization": {"stage": stage, "offload_optimizer": {"device": device}},
+                "fp16": {"enabled": True},
+            }
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--zero_stage", type=int, default=0)
+        parser.add_argument("--offload", action="store_true")
+        args = parser.parse_args()
+        engine, *_ = deepspeed.initialize(model=model, config=config(args.offload, args.zero_stage))
+        engine.backward(loss)
+        """,
+        "--zero_stage 3 --offload",
+    )
+    said = values(source)
+    assert (said["zero_stage"], said["offload_optimizer"], said["mixed_precision"]) == (3, "cpu", "fp16")
+    assert said["micro_batch_size"] == 4

@@ -17,7 +17,7 @@ _ABOVE = 4
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|@dataclass|LoraConfig|get_peft_model"
-    r"|BitsAndBytesConfig|Trainer|Accelerator)\b"
+    r"|BitsAndBytesConfig|Trainer|Accelerator|zero_optimization)\b"
 )
 _LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",

@@ -303,6 +303,28 @@ def _inline_config(reading: Reading, config: Table, record: Record) -> None:
     ):
         if key in config.items and name not in reading.settings:
             reading.put(name, config.items[key], record)
+    _inline_precision(reading, config, record)
+    zero = config.items.get("zero_optimization")
+    if not isinstance(zero, Table):
+        return
+    if "stage" in zero.items:
+        reading.put("zero_stage", zero.items["stage"], record)
+    for name in ("offload_optimizer", "offload_param"):
+        section = zero.items.get(name)
+        if isinstance(section, Table) and "device" in section.items:
+            reading.put(name, section.items["device"], record)
+
+
+def _inline_precision(reading: Reading, config: Table, record: Record) -> None:
+    """A block that is switched on; without one the engine computes in the weights' own dtype."""
+    for name in ("bf16", "fp16"):
+        block = config.items.get(name)
+        enabled = block.items.get("enabled") if isinstance(block, Table) else None
+        if enabled is not None and operators.truth(enabled) is not False:
+            reading.put("mixed_precision", enabled, record, to=name if operators.truth(enabled) else UNKNOWN)
+            return
+    if not config.open:
+        reading.default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block")
 
 
 def _checkpointing(reading: Reading) -> None:
