@@ -179,6 +179,8 @@ def _judged(run: Run) -> RunResult:
         verdict = Verdict.UNKNOWN
     if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict):
         verdict = Verdict.UNKNOWN
+    if run.unseen_flags:
+        verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
     if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
         verdict = Verdict.DOES_NOT_FIT

@@ -12,6 +12,9 @@ from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
 
+_NAMED = 4
+"""How many settings a message names."""
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
@@ -33,6 +36,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield Report(
             anchor(run),
             f"the memory of this run is not known: {named} cannot be told without running the script",
+        )
+    elif run.unseen_flags:
+        named = ", ".join(name.replace("_", " ") for name in run.unseen_flags[:_NAMED])
+        more = ", …" if len(run.unseen_flags) > _NAMED else ""
+        yield Report(
+            anchor(run),
+            f"the memory of this run is not known: its command line decides {named}{more}, and no launch line is known",
+            help="check the script or folder that starts it, or list what belongs together in a [[run]] table",
         )
     elif run.spec is not None and context.estimate is not None:
         yield _length(run, run.spec, context)

@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from lintfit.sources.script import ScriptSource
 
 
+_WITHOUT_BYTES = frozenset(
+    {
+        "learning_rate",
+        "adam_beta1",
+        "adam_beta2",
+        "adam_epsilon",
+        "weight_decay",
+        "warmup_steps",
+        "warmup_ratio",
+        "beta",
+    }
+)
+"""Settings that change no byte of memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hardware:
     """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
@@ -80,3 +95,14 @@ class Run:
         """The effective value of a setting, ``default`` where it is absent or not known."""
         setting = self.settings.get(name)
         return setting.value if setting is not None and setting.known else default
+
+    @property
+    def unseen_flags(self) -> tuple[str, ...]:
+        """Settings that an unseen command line decides: a script on its own that parses its arguments."""
+        if self.launch is not None or self.origin.partners:
+            return ()
+        return tuple(
+            setting.name
+            for setting in self.settings.values()
+            if setting.provenance.kind == "assumed" and setting.name not in _WITHOUT_BYTES
+        )

@@ -183,8 +183,12 @@ def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict
         if sure is not None and sure.value == setting.value:
             settings[name] = sure
         else:
-            provenance = Provenance(
-                "assumed", "the script's default; no launch line is known", setting.provenance.place
-            )
-            settings[name] = replace(setting, provenance=provenance)
+            settings[name] = replace(setting, provenance=_guessed(setting))
+    for name in ("deepspeed", "fsdp"):
+        if name in known and name not in settings:
+            settings[name] = replace(known[name], value=None, provenance=_guessed(known[name]))
     return settings
+
+
+def _guessed(setting: Setting) -> Provenance:
+    return Provenance("assumed", "the script's default; no launch line is known", setting.provenance.place)
