@@ -197,18 +197,14 @@ def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     if sources.launch is not None and not sources.training_is_read:
         return derived("engine", UNKNOWN, "the script that is launched decides it")
     if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
-<<<<<<< Updated upstream
-        return derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
-    if gpus is not None and not gpus.known and sources.launch is not None and sources.launch.launcher != "python":
-        return derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
-    return derived("engine", "single", "one process")
-=======
         found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
+    elif gpus is not None and not gpus.known and sources.launch is not None and sources.launch.launcher != "python":
+        found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
     else:
         found = derived("engine", "single", "one process")
-    guessed = handed is not None and handed.provenance.kind == "assumed"
-    return Setting("engine", found.value, handed.provenance) if handed is not None and guessed else found
->>>>>>> Stashed changes
+    if handed is not None and handed.provenance.kind == "assumed":
+        return Setting("engine", found.value, handed.provenance)
+    return found
 
 
 def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting | None], None]) -> None:
