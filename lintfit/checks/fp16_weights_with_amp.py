@@ -21,6 +21,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") not in ("single", "ddp") or not _scales(run):
         return
+    if "engine" in run.unseen_flags:
+        return
     if run.value("mixed_precision") != "fp16" or run.value("weights_dtype") != "fp16":
         return
     if run.settings.get("quantization") is not None or not _trained_in_fp16(run) or _upcasts(run):
