@@ -87,8 +87,13 @@ def test_any_text_is_read_as_hjson_reads_it(text: str) -> None:
 def test_hjson_of_any_value_is_read(value: object) -> None:
     text = hjson.dumps(value)
     document = read(text)
+    try:
+        expected = hjson_reads(text)
+    except hjson.HjsonDecodeError:
+        assert document.root is None, "hjson cannot read what it wrote (a text of quotes and carriage returns)"
+        return
     assert document.root is not None, (text, document.problems)
-    assert document.root.plain() == hjson_reads(text)
+    assert document.root.plain() == expected
 
 
 @pytest.mark.skipif(not CONFIGS, reason="no corpus")
