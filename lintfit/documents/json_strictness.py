@@ -23,7 +23,6 @@ _DETAILS = {
     "nan": "NaN or Infinity, which DeepSpeed reads as a string and json.load as a number",
 }
 
-_LINE_START = re.compile(r"[ \t]*\Z")
 _LINE_END = re.compile(r"[ \t]*(?:\r\n|\r|\n|\Z)")
 
 

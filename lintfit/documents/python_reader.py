@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,16 +13,6 @@ from libcst.metadata import CodeRange
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
 from lintfit.documents.python_places import lines_of, spans_of
-
-_TRAINING = re.compile(
-    r"\b(?:torch|transformers|trl|peft|deepspeed|accelerate|lightning|pytorch_lightning|bitsandbytes|unsloth|colossalai"
-    r"|fairscale|llamafactory|swift|axolotl|litgpt|xtuner|megatron)\b"
-)
-
-
-def mentions_training(text: str) -> bool:
-    """Whether a script names a training library at all: one search, to pass over unrelated files without parsing."""
-    return _TRAINING.search(text) is not None
 
 
 @dataclass(slots=True, eq=False)

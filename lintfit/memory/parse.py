@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
+from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
 
@@ -211,8 +211,8 @@ def _json(value: object) -> str:
 
 
 def _meant(word: str, known: Sequence[str]) -> str:
-    close = get_close_matches(word, known, 1)
-    return f" (did you mean '{close[0]}'?)" if close else f"; known keys: {', '.join(known)}"
+    close = nearest(word, known)
+    return f" (did you mean '{close}'?)" if close is not None else f"; known keys: {', '.join(known)}"
 
 
 def _count(least: int = 1, most: int = LARGEST_COUNT) -> Read:
