@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lintfit.catalog.models import from_config
+from lintfit.memory.engines import states
 from lintfit.memory.result import Components
 from lintfit.memory.spec import Dtype, Spec
-from lintfit.memory.states import States, states
+from lintfit.memory.states import States
 
 Row = tuple[str, str, str, int, int]
 """Case, phase, kind, recorded bytes, lintfit's bytes."""

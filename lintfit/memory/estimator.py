@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lintfit.memory.assumptions import assumptions
+from lintfit.memory.engines import states
 from lintfit.memory.framework import framework
 from lintfit.memory.moments import moments
 from lintfit.memory.result import Estimate, Moment, Range
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import states
 from lintfit.memory.verdict import bounds, judge
 
 

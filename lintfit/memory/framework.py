@@ -47,12 +47,11 @@ fms runs with FSDP on 2 and 4 A100."""
 GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
 
 
-def framework(spec: Spec, allocated: int, held: States | None = None, logits: int = 0) -> tuple[Range, tuple[str, ...]]:
+def framework(spec: Spec, allocated: int, held: States, logits: int = 0) -> tuple[Range, tuple[str, ...]]:
     """Bytes beside the tensors for a peak of ``allocated`` bytes, and the assumptions behind them.
 
     ``low`` is what must be there; ``likely`` what nvidia-smi would show, with cached blocks as far as the card has
-    room for them; ``high`` what to plan for. ``held`` saves counting the states again; ``logits`` of the peak's bytes
-    are logits.
+    room for them; ``high`` what to plan for. ``logits`` of the peak's bytes are logits.
     """
     hopper = bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
     context = CONTEXT_HOPPER if hopper else CONTEXT
@@ -68,9 +67,9 @@ def framework(spec: Spec, allocated: int, held: States | None = None, logits: in
     return Range(base.low + lowest, base.likely + likely, high), _assumptions(spec)
 
 
-def cached(spec: Spec, allocated: int, held: States | None = None, logits: int = 0) -> tuple[tuple[str, int], ...]:
+def cached(spec: Spec, allocated: int, held: States, logits: int = 0) -> tuple[tuple[str, int], ...]:
     """What the allocator would keep cached on a card with room, by cause (bytes)."""
-    passing = max(0, allocated - _steady(spec, held) - logits)
+    passing = max(0, allocated - total(held.forward) - logits)
     found = [("of what comes and goes", int(CACHED_FIXED + CACHED_SHARE * passing))]
     idle = idle_logits(spec)
     if idle:
@@ -103,14 +102,6 @@ def idle_logits(spec: Spec) -> int:
     if recipe.transformers >= PADDED_LABELS:
         return entries * (2 if half else 0)
     return entries * (6 if half and recipe.transformers < UPCAST_IN_MODEL else 4)
-
-
-def _steady(spec: Spec, held: States | None) -> int:
-    if held is None:
-        from lintfit.memory.states import states
-
-        held = states(spec)
-    return total(held.forward)
 
 
 def _assumptions(spec: Spec) -> tuple[str, ...]:

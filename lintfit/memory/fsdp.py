@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lintfit.memory.components import components
+from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory, ranks_per_node
+from lintfit.memory.loading import load_temporary, loaded_bytes
 from lintfit.memory.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
 from lintfit.memory.states import States
-from lintfit.memory.unsharded import load_temporary, loaded_bytes, tied_gradient
 
 
 @dataclass(frozen=True, slots=True)

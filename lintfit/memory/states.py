@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lintfit.memory.host import RankHost
 from lintfit.memory.result import Components, HostMemory
-from lintfit.memory.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +43,3 @@ class States:
     """What one rank keeps on the host, before rounding: :attr:`host` is the node's."""
     assumptions: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
-
-
-def states(spec: Spec) -> States:
-    """What one rank of a run holds at each moment, without activations, logits and framework (bytes)."""
-    held = _of_engine(spec)
-    assumed, missing = _assumptions(spec), _not_modelled(spec)
-    if not assumed and not missing:
-        return held
-    return replace(held, assumptions=(*held.assumptions, *assumed), not_modelled=(*held.not_modelled, *missing))
-
-
-def _of_engine(spec: Spec) -> States:
-    match spec.engine:
-        case "deepspeed":
-            from lintfit.memory.deepspeed import deepspeed
-
-            return deepspeed(spec)
-        case "fsdp":
-            from lintfit.memory.fsdp import fsdp
-
-            return fsdp(spec)
-        case "single" | "ddp":
-            from lintfit.memory.unsharded import unsharded
-
-            return unsharded(spec)
-
-
-def _assumptions(spec: Spec) -> tuple[str, ...]:
-    if spec.engine == "fsdp":
-        return (
-            "FSDP wraps every decoder layer as one unit",
-            "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
-        )
-    if spec.engine == "ddp":
-        return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
-    return ()
-
-
-def _not_modelled(spec: Spec) -> tuple[str, ...]:
-    found: tuple[str, ...] = ()
-    if spec.engine == "deepspeed":
-        from lintfit.memory.zero_config import not_modelled
-
-        found = not_modelled(spec)
-    return found

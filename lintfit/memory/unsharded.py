@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from lintfit.memory.components import components
 from lintfit.memory.ddp import broadcast_bytes, bucket_bytes
+from lintfit.memory.gradients import largest_gradient, tied_gradient
 from lintfit.memory.host import RankHost, host_memory
+from lintfit.memory.loading import load_temporary, loaded_bytes
 from lintfit.memory.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
-from lintfit.memory.parameters import Inventory, inventory, loaded_dtype, rounded
-from lintfit.memory.quantization import quantises
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.parameters import inventory
+from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 
 
@@ -57,41 +58,3 @@ def unsharded(spec: Spec) -> States:
         rank_host=rank_host,
         not_modelled=not_modelled,
     )
-
-
-def loaded_bytes(spec: Spec, held: Inventory) -> int:
-    """Bytes of a full copy of the model as loaded, without adapters."""
-    base = held
-    if spec.method == "lora":
-        base = Inventory.of(tuple(weight for weight in held.weights if not _added(weight.name)))
-    return base.cast(loaded_dtype(spec)).bytes
-
-
-def _added(name: str) -> bool:
-    return ".lora_" in name or ".modules_to_save" in name
-
-
-def load_temporary(spec: Spec) -> int:
-    """Bytes of the largest weight that is on the GPU at full width while it is being quantised."""
-    if spec.quantization is None or spec.quantization.startswith("gptq"):
-        return 0
-    sizes = (tensor.numel for tensor in spec.facts.tensors if quantises(tensor, False))
-    return rounded(max(sizes, default=0) * DTYPE_BYTES[spec.weights_dtype])
-
-
-def largest_gradient(held: Inventory) -> int:
-    """Bytes of the largest single gradient."""
-    return max((rounded(weight.storage) for weight in held.trainables), default=0)
-
-
-def tied_gradient(spec: Spec, held: Inventory) -> int:
-    """Bytes beyond the gradients themselves when a tied embedding gets its gradient, the last of the backward.
-
-    The head's share waits in the engine until the embedding's backward. Under autocast the two are summed in
-    place: one more copy. In pure half or full precision the waiting gradient is a transposed view, so the
-    engine sums out of place: two more (reference: torch's own count under fake tensors).
-    """
-    if not spec.facts.tied:
-        return 0
-    embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
-    return rounded(embedding) * (1 if spec.mixed_precision != "no" and spec.engine != "deepspeed" else 2)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.components import components, larger
-from lintfit.memory.deepspeed import flat, gpu_load
+from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
+from lintfit.memory.loading import gpu_load, load_temporary
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
-from lintfit.memory.parameters import Inventory, model_dtype
+from lintfit.memory.parameters import Inventory, model_dtype, rounded
 from lintfit.memory.partitions import largest_partition
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.unsharded import load_temporary, tied_gradient
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 
@@ -242,3 +242,9 @@ def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) 
     if config.pin_optimizer:
         return RankHost(tuple(blocks), size.states)
     return RankHost((), sum(blocks) + size.states)
+
+
+def flat(numel: int, ranks: int, itemsize: int) -> int:
+    """Bytes of a flat buffer whose length is padded to a multiple of two elements a rank."""
+    alignment = 2 * ranks
+    return rounded(-(-numel // alignment) * alignment * itemsize)

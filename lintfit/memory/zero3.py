@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.components import components, larger
+from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
+from lintfit.memory.loading import load_temporary, loaded_bytes
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
 from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.unsharded import load_temporary, loaded_bytes, tied_gradient
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.components import total
+from lintfit.memory.engines import states
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import states
 
 
 def test_nothing_but_the_formulas(small: ModelFacts) -> None:

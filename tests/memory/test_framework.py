@@ -7,15 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, SIDE_STREAM, framework, idle_logits
+from lintfit.memory.engines import states
+from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, SIDE_STREAM, idle_logits
+from lintfit.memory.framework import framework as beside
 from lintfit.memory.host import pinned
+from lintfit.memory.result import Range
 from lintfit.memory.spec import GIB, Fsdp, Spec
-from lintfit.memory.states import states
+from lintfit.memory.states import States
 from tests.memory.conftest import llama
 
 
 def gpu(major: int) -> Gpu:
     return Gpu("a card", 80 * GIB, 80.0, (major, 0), True, True)
+
+
+def framework(spec: Spec, allocated: int, held: States | None = None) -> tuple[Range, tuple[str, ...]]:
+    return beside(spec, allocated, held or states(spec))
 
 
 def test_one_process_has_no_nccl(small: ModelFacts) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.memory.components import total
+from lintfit.memory.engines import states
 from lintfit.memory.framework import CUBLAS
 from lintfit.memory.spec import GIB, Fsdp, Spec
-from lintfit.memory.states import states
 
 DATA = Path(__file__).parents[3] / "shared/data/published.dev.jsonl"
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.components import components, total
+from lintfit.memory.engines import states
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Fsdp, Spec
-from lintfit.memory.states import States, states
+from lintfit.memory.states import States
 from tests.memory.conftest import llama
 
 MOMENTS = (

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lintfit.memory.engines import states
 from lintfit.memory.explain import beside, running, unsharded
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States, states
+from lintfit.memory.states import States
 from lintfit.memory.zero_config import zero_config
 
 __all__ = ["OTHER", "ROUNDING", "Explained", "Term", "at", "elsewhere", "explain", "host"]

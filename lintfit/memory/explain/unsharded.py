@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.memory.ddp import broadcast_bytes
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
+from lintfit.memory.gradients import largest_gradient, tied_gradient
+from lintfit.memory.loading import load_temporary
 from lintfit.memory.optimizers import optimizer
 from lintfit.memory.parameters import Inventory, Weight, inventory, loaded_dtype
 from lintfit.memory.spec import Spec
-from lintfit.memory.unsharded import largest_gradient, load_temporary, tied_gradient
 
 REDUCER = "torch/csrc/distributed/c10d/reducer.cpp"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory import zero12
-from lintfit.memory.deepspeed import REDUCE_ELEMENTS
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, new_gradient, tied
 from lintfit.memory.optimizers import Optimizer, optimizer
 from lintfit.memory.parameters import Inventory, inventory, model_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.zero0 import REDUCE_ELEMENTS
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
 
 SOURCE = "DeepSpeed stage_1_and_2.py"

@@ -1,43 +1,23 @@
-"""DeepSpeed: which engine a stage runs, and stage 0's own optimizer wrappers."""
+"""DeepSpeed without ZeRO (stage 0): plain data parallelism and the engine's own optimizer wrappers."""
 
 from __future__ import annotations
 
 from lintfit.memory.components import components
+from lintfit.memory.gradients import largest_gradient, tied_gradient
 from lintfit.memory.host import host_memory
+from lintfit.memory.loading import gpu_load, load_temporary
 from lintfit.memory.optimizers import flat_state_bytes, flat_step_temporaries, optimizer, state_bytes, step_temporaries
-from lintfit.memory.parameters import Inventory, inventory, model_dtype, rounded
+from lintfit.memory.parameters import Inventory, model_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.unsharded import largest_gradient, load_temporary, loaded_bytes, tied_gradient
-from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
+from lintfit.memory.zero_config import optimizer_name
 
 REDUCE_ELEMENTS = 500_000_000
 """Elements of one all-reduce at stage 0 (``engine.py:buffered_allreduce_fallback``, ``elements_per_buffer``)."""
 
 
-def deepspeed(spec: Spec) -> States:
-    """Bytes of one rank under DeepSpeed.
-
-    The engine casts the whole module to the enabled precision and keeps fp32 masters and fp32 optimizer states
-    (stage 0 without an enabled precision keeps what it is given).
-    """
-    config = zero_config(spec)
-    held = inventory(spec)
-    match config.stage:
-        case 0:
-            return _stage_0(spec, config, held)
-        case 1 | 2:
-            from lintfit.memory.zero12 import zero12
-
-            return zero12(spec, config, held)
-        case _:
-            from lintfit.memory.zero3 import zero3
-
-            return zero3(spec, config, held)
-
-
-def _stage_0(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
-    """No ZeRO: plain data parallelism.
+def zero0(spec: Spec, held: Inventory) -> States:
+    """Bytes of one rank at stage 0.
 
     fp32, or half precision that DeepSpeed was not told of: the optimizer works on the parameters themselves.
     bf16 or fp16 enabled: ``FP16_Optimizer`` keeps flat fp32 masters, and its step makes an fp32 copy of every
@@ -90,18 +70,3 @@ def _stage_0(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         host=host_memory(spec, held),
         not_modelled=not_modelled,
     )
-
-
-def gpu_load(spec: Spec, held: Inventory) -> int:
-    """Bytes on the GPU once the module is there.
-
-    The engine casts on the host, then moves (``engine.py:_configure_distributed_model``); a model that the script
-    moved before arrives in the dtype in which it was loaded.
-    """
-    return loaded_bytes(spec, held) if spec.loaded_on_gpu else held.bytes
-
-
-def flat(numel: int, ranks: int, itemsize: int) -> int:
-    """Bytes of a flat buffer whose length is padded to a multiple of two elements a rank."""
-    alignment = 2 * ranks
-    return rounded(-(-numel // alignment) * alignment * itemsize)
