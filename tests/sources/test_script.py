@@ -60,6 +60,23 @@ def after(source: ScriptSource, edits: object) -> str:
     return apply(source.document.text, mine)
 
 
+ONE_LINE = """
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+if True: model = AutoModelForCausalLM.from_pretrained("a/b")
+if True: model.float()
+Trainer(model=model, args=TrainingArguments(output_dir="o")).train()
+"""
+
+
+def test_a_statement_on_the_line_of_its_if_is_taken_out_of_it() -> None:
+    source = script(ONE_LINE)
+    (upcast,) = source.facts.upcasts
+    assert upcast.lines.text == ".float()"
+    # Gradient checkpointing goes to the arguments; nothing asks for a line that does not stand there.
+    assert "gradient_checkpointing=True" in after(source, source.write("gradient_checkpointing", True))
+
+
 class TestFlagsDecideBranches:
     def test_the_branch_that_the_flag_selects_is_taken(self) -> None:
         source = script(PARSED, "--model_name_or_path a/b --use_peft False --torch_dtype float16 --bf16 True")

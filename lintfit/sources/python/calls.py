@@ -41,6 +41,14 @@ class Calls:
         self.records: dict[int, Record] = {}
         """The record of each call made, by the call's id."""
 
+    def is_written(self, node: cst.CSTNode) -> bool:
+        """Whether a node stands in a document; the line of a one-line suite (``if x: model.half()``) is made up."""
+        try:
+            self.document_of(node)
+        except KeyError:
+            return False
+        return True
+
     def document_of(self, node: cst.CSTNode) -> PythonDocument:
         """The document that a node belongs to; KeyError where it belongs to none."""
         for document in self._documents:
@@ -159,7 +167,7 @@ class Calls:
         """
         call = self.call(record)
         line = record.statement
-        if line is not None and len(line.body) == 1 and whole(line, record.node) is not None:
+        if line is not None and len(line.body) == 1 and whole(line, record.node) is not None and self.is_written(line):
             return Statement(call, self._lines(line))
         if isinstance(record.node.func, cst.Attribute):
             inner = self.place(record.node.func.value)

@@ -252,7 +252,7 @@ class Writer:
         if value is not True or load is None or load.statement is None or load.assigned_to is None:
             return None
         line = load.statement
-        if len(line.body) != 1:
+        if len(line.body) != 1 or not self.calls.is_written(line):
             return None
         code = f"{load.assigned_to}.gradient_checkpointing_enable()"
         document = self.calls.document_of(line)
