@@ -47,17 +47,33 @@ fms runs with FSDP on 2 and 4 A100."""
 GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
 
 
+def _hopper(spec: Spec) -> bool:
+    return bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
+
+
+def context(spec: Spec) -> Range:
+    """Bytes of the CUDA context and loaded kernels."""
+    return CONTEXT_HOPPER if _hopper(spec) else CONTEXT
+
+
+def nccl(spec: Spec) -> Range:
+    """Bytes of NCCL's buffers; none on one GPU."""
+    return NCCL if spec.gpus > 1 else Range(0, 0, 0)
+
+
+def workspaces(spec: Spec) -> int:
+    """Bytes of cuBLAS's workspaces."""
+    return CUBLAS_HOPPER if _hopper(spec) else CUBLAS
+
+
 def framework(spec: Spec, allocated: int, held: States, logits: int = 0) -> tuple[Range, tuple[str, ...]]:
     """Bytes beside the tensors for a peak of ``allocated`` bytes, and the assumptions behind them.
 
     ``low`` is what must be there; ``likely`` what nvidia-smi would show, with cached blocks as far as the card has
     room for them; ``high`` what to plan for. ``logits`` of the peak's bytes are logits.
     """
-    hopper = bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
-    context = CONTEXT_HOPPER if hopper else CONTEXT
-    workspaces = CUBLAS_HOPPER if hopper else CUBLAS
-    nccl = NCCL if spec.gpus > 1 else Range(0, 0, 0)
-    base = Range(*(getattr(context, end) + getattr(nccl, end) + workspaces for end in ("low", "likely", "high")))
+    own, links, scratch = context(spec), nccl(spec), workspaces(spec)
+    base = Range(own.low + links.low + scratch, own.likely + links.likely + scratch, own.high + links.high + scratch)
     lowest, median, most = (int(share * allocated) for share in FRAGMENTATION)
     room = sum(size for _, size in cached(spec, allocated, held, logits))
     if spec.capacity_bytes is not None:

@@ -37,15 +37,15 @@ class RankHost:
         return sum(self.locked) + self.plain
 
 
-def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None) -> HostMemory:
-    """One node's host memory from what each of its ranks keeps there."""
+def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None, passing: int = 0) -> HostMemory:
+    """One node's host memory from what each of its ranks keeps there; ``passing``: bytes there for a while at start."""
     rank = rank or RankHost()
     ranks = ranks_per_node(spec)
     locked = pinned(*rank.locked)
     return HostMemory(
         steady=(locked + rank.plain) * ranks,
         pinned=locked * ranks,
-        load_peak=load_peak(spec, held),
+        load_peak=max(load_peak(spec, held), passing),
         nvme=rank.nvme * ranks,
     )
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lintfit.memory.host import RankHost
 from lintfit.memory.result import Components, HostMemory
+
+
+class Flattening(NamedTuple):
+    """The flat copy of all trained parameters that ZeRO-1 and 2 make when they start, in bytes.
+
+    ``gpu``: beside the originals on the GPU. ``perhaps``: there only where DeepSpeed cannot ask the driver what is
+    free. ``host``: on the host, for all ranks of a node.
+    """
+
+    gpu: int
+    perhaps: int
+    host: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +54,7 @@ class States:
     host: HostMemory = field(default_factory=HostMemory)
     rank_host: RankHost = field(default_factory=RankHost)
     """What one rank keeps on the host, before rounding: :attr:`host` is the node's."""
+    flattening: Flattening | None = None
+    """Where ZeRO-1 and 2 flatten the parameters in ``initialize``, if that is the largest point of it."""
     assumptions: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.memory.activations import known
-from lintfit.memory.framework import CONTEXT, CONTEXT_HOPPER, NCCL, gathers
+from lintfit.memory.framework import context, gathers, nccl
 from lintfit.memory.moments import moments
 from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components, Moment, Range, Verdict
@@ -72,9 +72,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"sequence of {spec.seq_len} tokens on one GPU: such runs split or tile it, which the spec does not say; "
             "the low end counts the model states only"
         )
-    hopper = bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
-    context = CONTEXT_HOPPER if hopper else CONTEXT
-    outside = context.high + (NCCL.high if spec.gpus > 1 else 0)
+    outside = context(spec).high + nccl(spec).high
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
@@ -99,6 +97,11 @@ def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
         # One flat buffer that ZeRO-3 allocates when it initialises.
         lasting += min(parts.get("gradients", 0), held.backward_start.get("gradients", 0))
     passing: float = moment.allocated - lasting + gathers
+    if moment.phase == "initialize" and held.flattening is not None:
+        # One block of the driver's own, made after the cache is emptied: there are no gaps to fit it into.
+        flat = min(held.flattening.gpu, parts.get("temporaries", 0))
+        tried = parts.get("parameters", 0) + held.flattening.perhaps
+        return max(lasting + int((passing - flat) * (1 + FRAGMENTATION)) + flat, tried)
     if moment.phase == "step" and spec.engine in ("single", "ddp"):
         return lasting + int(passing * (1 + STEP_GAPS))
     if "transformers" not in spec.versions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.components import components, larger
+from lintfit.memory.flattening import flattening
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.loading import gpu_load, load_temporary
@@ -70,10 +71,12 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         ),
     }
     rank_host = _host(config, held, size, accumulates) if offload else RankHost()
+    made = flattening(spec, config.version, size.parameters, size.itemsize * size.shard * size.ranks)
+    initialize = _initialize(size, offload, made.gpu)
     waiting = 4 * size.shard if fp32_flat else 0 if offload else size.gradient_shard
     return States(
         load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
-        initialize=_initialize(spec, size, offload),
+        initialize=initialize,
         forward=between,
         backward_start=between,
         first_gradient=first,
@@ -82,8 +85,9 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         step=_step(spec, config, entry, size, steady, fp32_flat),
         evaluate=steady,
         save=steady,
-        host=host_memory(spec, held, rank_host),
+        host=host_memory(spec, held, rank_host, made.host),
         rank_host=rank_host,
+        flattening=made if made.gpu or made.perhaps else None,
         not_modelled=not_modelled,
     )
 
@@ -180,24 +184,18 @@ def overflow_check(spec: Spec, config: ZeroConfig, largest: int) -> int:
     return 11 * largest if checks and config.version < (0, 19, 8) else 0
 
 
-def _initialize(spec: Spec, size: _Sizes, offload: bool) -> Components:
-    """The flat copy of all parameters beside the originals, or masters with their first zero gradients.
+def _initialize(size: _Sizes, offload: bool, flat_copy: int) -> Components:
+    """The flat copy of all parameters beside the originals, as far as it is on the GPU, or what comes after it.
 
-    The flat copy is made on the host instead where the GPU has no room for it (stage_1_and_2.py
-    ``flatten_on_accelerator``).
+    That is the masters while the own partition is copied for them, then their first zero gradients (on the host
+    where states are offloaded).
     """
-    whole = size.itemsize * size.shard * size.ranks
-    fits = spec.capacity_bytes is None or size.parameters + whole < 0.95 * spec.capacity_bytes
-    flattening = components(parameters=size.parameters, temporaries=whole if fits else 0)
     masters = 0 if offload else size.masters
+    own = components(parameters=size.parameters, master_weights=masters)
     return larger(
-        flattening,
-        components(
-            parameters=size.parameters,
-            master_weights=masters,
-            gradients=masters,
-            temporaries=size.itemsize * size.shard,
-        ),
+        components(parameters=size.parameters, temporaries=flat_copy),
+        {**own, **components(temporaries=size.itemsize * size.shard)},
+        {**own, **components(gradients=masters)},
     )
 
 

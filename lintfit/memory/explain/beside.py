@@ -14,9 +14,8 @@ from lintfit.memory.states import States
 
 def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     """CUDA context, NCCL, workspaces, what the allocator holds on to, and vLLM's share."""
-    hopper = bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
-    context = framework.CONTEXT_HOPPER if hopper else framework.CONTEXT
-    workspaces = framework.CUBLAS_HOPPER if hopper else framework.CUBLAS
+    context, workspaces = framework.context(spec), framework.workspaces(spec)
+    hopper = context is framework.CONTEXT_HOPPER
     measured = "measured on H200, ml-engineering" if hopper else "measured on A100, fms-acceleration and ml-engineering"
     found = [
         term("framework", "CUDA context and loaded kernels", context.likely, source=measured),
@@ -65,6 +64,8 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     if not estimate.host.peak:
         return []
     if estimate.host.load_peak >= estimate.host.steady:
+        if estimate.host.load_peak > load_peak(spec, inventory(spec)):
+            return [_flattening(spec, estimate.host.load_peak)]
         return _load_terms(spec, estimate.host.load_peak)
     ranks = _ranks(ranks_per_node(spec))
     found = []
@@ -80,6 +81,14 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     plain = states.rank_host.plain
     found.append(term("host", "not page-locked", plain * ranks_per_node(spec), (plain, "bytes"), *ranks))
     return found
+
+
+def _flattening(spec: Spec, size: int) -> Term:
+    """Parameters that ZeRO-1 and 2 flatten on the host."""
+    item, trained = DTYPE_BYTES[model_dtype(spec)], inventory(spec).trainable
+    factors = ((2, "copies"), (item, "bytes"), (trained, "trained parameters"), *_ranks(ranks_per_node(spec)))
+    what = "parameters on their way back to the GPU, one by one and flat"
+    return term("host", what, size, *factors, source="DeepSpeed stage_1_and_2.py flatten_on_accelerator")
 
 
 def _ranks(count: int) -> tuple[Factor, ...]:

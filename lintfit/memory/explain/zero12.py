@@ -261,15 +261,14 @@ def _initialize(case: _Case) -> list[list[Term]]:
     size = case.size
     whole = size.itemsize * size.shard * size.ranks
     factors = ((size.itemsize, "bytes"), (case.held.trainable, flat.TRAINED))
-    flattening = [
-        *_parameters(case),
-        term("temporaries", "the flat copy of all parameters", whole, *factors, source=SOURCE),
-    ]
-    made = [*_parameters(case), _shard(case, size.itemsize, "the own partition being copied", "temporaries")]
-    if not case.config.offload_optimizer:
-        made.append(flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE))
-        made.append(_shard(case, 4, "zero gradients of the masters"))
-    return [flattening, _parameters(case), made]
+    what = "the flat copy of all parameters, for which the card has room"
+    copy = term("temporaries", what, whole, *factors, source=f"{SOURCE} flatten_on_accelerator")
+    own = _parameters(case)
+    offloads = case.config.offload_optimizer
+    made = [] if offloads else [flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE)]
+    copied = _shard(case, size.itemsize, "the own partition being copied", "temporaries")
+    zero = [_shard(case, 4, "zero gradients of the masters")] if made else []
+    return [[*own, copy], own, [*own, *made, copied], [*own, *made, *zero]]
 
 
 def _bf16(case: _Case, state: str) -> list[Term]:
