@@ -1,11 +1,15 @@
-"""Forty real launches: what lintfit resolves against what stands in ``launches.jsonl``, which was read by hand.
+"""Real launches: what lintfit resolves against tables of what they say, which were read by hand.
 
 ``CHECKOUTS`` holds one folder for each repository, named ``owner+name`` or ``owner/name``, at the commit of its rows.
 Each setting is *right*, *wrong* or *unknown* (lintfit says that it cannot tell, or says nothing); a setting that cannot
 be known from the files (null in the table) is right where lintfit does not claim to know it. A wrong value that lintfit
 marks as assumed counts as wrong and is listed as assumed.
 
-    python bench/launches.py CHECKOUTS [--all]
+A launch that stands in a page of Markdown or in a docstring is copied into a file of its own beside the others while it
+is looked at, with the placeholders of its ``fill`` filled in; ``cwd`` is the folder to start it from, and ``command`` a
+launch of what has no line of its own.
+
+    python -m bench.launches CHECKOUTS [--table launches_2.jsonl] [--all] [--json FILE]
 """
 
 from __future__ import annotations
@@ -13,10 +17,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import chdir
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +46,16 @@ DEFAULTS: Mapping[str, Any] = {
 """What a run without such a setting has; the first three only where no DeepSpeed runs."""
 
 
+LAUNCHERS = (
+    ("torch.distributed", r"-m torch\.distributed\.(run|launch)"),
+    ("torchrun", r"\btorchrun\b"),
+    ("deepspeed", r"\bdeepspeed (?!zero)"),
+    ("accelerate", r"\baccelerate launch"),
+    ("front end", r"\b(litgpt|swift|llamafactory-cli|axolotl|tune|trl) [a-z_]+"),
+    ("python", r"\bpython3? "),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What lintfit says of one setting: a value with the kind of its provenance, or that it does not know."""
@@ -51,9 +66,9 @@ class Answer:
     where: str = ""
 
 
-def rows() -> list[dict[str, Any]]:
-    """The table of facts."""
-    return [json.loads(line) for line in (ROOT / "bench" / "launches.jsonl").read_text("utf-8").splitlines()]
+def rows(table: str) -> list[dict[str, Any]]:
+    """The table of facts of that name."""
+    return [json.loads(line) for line in (ROOT / "bench" / table).read_text("utf-8").splitlines()]
 
 
 def checkout(folder: Path, repo: str) -> Path | None:
@@ -62,15 +77,52 @@ def checkout(folder: Path, repo: str) -> Path | None:
     return next((path for path in found if path.is_dir()), None)
 
 
-def run_of(root: Path, launcher: str, line: int) -> Run | None:
-    """The run of the launch on a line of a launcher; None where lintfit finds no launch there."""
-    with chdir(root):
-        _, results = load_runs([Path(launcher)], Options())
-    for result in results:
-        launch = result.run.launch
-        if launch is not None and launch.line == line:
-            return result.run
-    return None
+def _quoted(lines: Sequence[str], first: int) -> str:
+    """The command that begins on a line of a page or a docstring, up to the line without a trailing backslash."""
+    last = first
+    while lines[last - 1].rstrip().endswith("\\") and last < len(lines):
+        last += 1
+    return "\n".join(line.strip().replace("\\\\", "\\") for line in lines[first - 1 : last])
+
+
+@contextmanager
+def _launcher(root: Path, row: Mapping[str, Any]) -> Iterator[tuple[Path, int | None]]:
+    """The launcher of a row and the line of its launch; None for a command that was copied into a file of its own."""
+    path = root / row["launcher"]
+    if "command" not in row and path.suffix not in (".md", ".py"):
+        yield Path(row["launcher"]), row["line"]
+        return
+    command = row.get("command") or _quoted(path.read_text("utf-8").splitlines(), row["line"])
+    for placeholder, value in row.get("fill", {}).items():
+        command = command.replace(placeholder, value)
+    copy = Path(row.get("cwd", "."), "lintfit-launch.sh")
+    (root / copy).write_text(f"{command}\n", "utf-8")
+    try:
+        yield copy, None
+    finally:
+        (root / copy).unlink()
+
+
+def run_of(root: Path, row: Mapping[str, Any]) -> Run | None:
+    """The run of a row's launch; None where lintfit finds no launch there."""
+    with chdir(root), _launcher(root, row) as (launcher, line):
+        _, results = load_runs([launcher], Options())
+    runs = [result.run for result in results if result.run.launch is not None]
+    return next((run for run in runs if run.launch is not None and line in (None, run.launch.line)), None)
+
+
+def kind_of(root: Path, row: Mapping[str, Any]) -> str:
+    """The launcher's name."""
+    path = root / row["launcher"]
+    if "command" in row:
+        text = row["command"]
+    else:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+        text = _quoted(lines, row["line"])
+        if "training_commands" in text or "$CMD" in text or "SCRIPT" in text:
+            text = "\n".join(lines[: row["line"]])
+    found = [(match.start(), name) for name, pattern in LAUNCHERS for match in [re.search(pattern, text)] if match]
+    return min(found)[1] if found else "other"
 
 
 def _decides(facts: ScriptFacts) -> bool:
@@ -106,42 +158,68 @@ def judge(expected: Any, given: Answer, name: str) -> str:
     return "assumed" if given.kind == "assumed" else "wrong"
 
 
-def compare(folder: Path) -> Iterator[tuple[dict[str, Any], str, str, Answer]]:
-    """Every setting of every row whose repository is there: row, name, judgement, answer."""
-    for row in rows():
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One setting of one row."""
+
+    row: Mapping[str, Any]
+    launcher: str
+    name: str
+    judgement: str
+    given: Answer
+
+    def __str__(self) -> str:
+        said = self.given.value if self.given.known else "unknown"
+        place = f"{self.row['repo']} {self.row['launcher']}:{self.row['line']}"
+        expected = self.row["settings"][self.name]
+        return f"{self.judgement:8} {place} {self.name}: {said} instead of {expected} ({self.given.where})"
+
+
+def compare(folder: Path, table: str) -> Iterator[Judged]:
+    """Every setting of every row whose repository is there."""
+    for row in rows(table):
         root = checkout(folder, row["repo"])
         if root is None:
             continue
-        run = run_of(root, row["launcher"], row["line"])
+        run, launcher = run_of(root, row), kind_of(root, row)
         for name, expected in row["settings"].items():
             given = answer(run, name) if run is not None else Answer(None, False, where="no launch found")
-            yield row, name, judge(expected, given, name), given
+            yield Judged(row, launcher, name, judge(expected, given, name), given)
+
+
+def counts(found: Sequence[Judged]) -> dict[str, dict[str, Counter[str]]]:
+    """How many are right, wrong, assumed and unknown: by setting, by launcher, and in all."""
+    groups: dict[str, dict[str, Counter[str]]] = {"setting": {}, "launcher": {}, "all": {}}
+    for judged in found:
+        for group, name in (("setting", judged.name), ("launcher", judged.launcher), ("all", "all")):
+            groups[group].setdefault(name, Counter())[judged.judgement] += 1
+    return groups
 
 
 def main() -> int:
-    """Print the counts by setting and everything that is not right; 1 where a wrong value is not assumed."""
+    """Print everything that is not right and the counts; 1 where a wrong value is not assumed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("checkouts", nargs="?", default=os.environ.get("LINTFIT_CHECKOUTS", ""))
+    parser.add_argument("--table", default="launches.jsonl", help="a table of this folder")
     parser.add_argument("--all", action="store_true", help="list right answers as well")
+    parser.add_argument("--json", type=Path, help="write the counts there")
     options = parser.parse_args()
-    folder = Path(options.checkouts).absolute()
-    found = list(compare(folder)) if options.checkouts else []
+    found = list(compare(Path(options.checkouts).absolute(), options.table)) if options.checkouts else []
     if not found:
-        print("no checkouts of the repositories in launches.jsonl: nothing to compare")
+        print(f"no checkouts of the repositories in {options.table}: nothing to compare")
         return 0
-    counts: dict[str, Counter[str]] = {}
-    for row, name, judgement, given in found:
-        counts.setdefault(name, Counter())[judgement] += 1
-        if judgement != "right" or options.all:
-            said = given.value if given.known else "unknown"
-            place = f"{row['repo']} {row['launcher']}:{row['line']}"
-            print(f"{judgement:8} {place} {name}: {said} instead of {row['settings'][name]} ({given.where})")
-    total = Counter(judgement for _, _, judgement, _ in found)
-    launches = len({(row["repo"], row["launcher"], row["line"]) for row, *_ in found})
-    print(f"\n{'setting':30} right wrong assumed unknown")
-    for name, count in [*counts.items(), (f"all of {launches} launches", total)]:
+    for judged in found:
+        if judged.judgement != "right" or options.all:
+            print(judged)
+    launches = len({(judged.row["repo"], judged.row["launcher"], judged.row["line"]) for judged in found})
+    groups = counts(found)
+    print(f"\n{f'{launches} launches':30} right wrong assumed unknown")
+    for name, count in (item for group in groups.values() for item in group.items()):
         print(f"{name:30} {count['right']:5} {count['wrong']:5} {count['assumed']:7} {count['unknown']:7}")
+    total = groups["all"]["all"]
     print(f"{100 * total['right'] / len(found):.1f} % right")
+    if options.json:
+        options.json.write_text(json.dumps({"launches": launches, **groups}, indent=1) + "\n", "utf-8")
     return 1 if total["wrong"] else 0
 
 
