@@ -10,25 +10,22 @@ from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.config import Options
 from lintfit.documents.files import decode, encode, write_files
-from lintfit.documents.model import DataDocument, Document, Edit, Kind
+from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
-from lintfit.findings import Applicability, Finding
-from lintfit.memory.result import Estimate, Verdict
-from lintfit.memory.spec import Spec
+from lintfit.findings import Applicability, FileEdit, Finding
+from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
+from lintfit.judging import judge
+from lintfit.memory.result import Verdict
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
-from lintfit.run.load import Loaded, build, load
+from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
-from lintfit.run.spec import FAVOURABLE
 from lintfit.sifting import sift
 from lintfit.sources import detect
 from lintfit.sources.base import Source
 
 MAX_PASSES = 20
 """How often ``--fix`` starts over; each pass mends at least one finding, so that this is never met in practice."""
-
-SHORT: int = FAVOURABLE["seq_len"]
-"""Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
 
 
 def check(paths: Sequence[Path], options: Options) -> CheckResult:
@@ -52,7 +49,7 @@ def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[Ru
     """The runs below some paths with their estimates, without any rule or plan."""
     workspace = _workspace(options)
     loaded = load(_found(paths, options), workspace, options)
-    return loaded, tuple(_judged(run) for run in loaded.runs)
+    return loaded, tuple(judge(run) for run in loaded.runs)
 
 
 def _workspace(options: Options) -> Workspace:
@@ -85,22 +82,29 @@ class _Pass:
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(self._planned(_judged(run)) for run in loaded.runs)
+        runs = tuple(self._planned(judge(run)) for run in loaded.runs)
         documents = _documents(loaded)
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
         errors = (*loaded.errors, *self._unreadable(documents, loaded.runs))
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
+        confirmed = self._confirmed(sifted.left, runs)
         result = CheckResult(
             runs=runs,
-            findings=_in_order(sifted.left),
+            findings=_in_order(confirmed.findings),
             errors=errors,
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
             notes=sifted.notes,
             files_checked=len(documents),
+            refused_fixes=confirmed.refused,
         )
         return _Checked(result, loaded, documents)
+
+    def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
+        if not any(finding.fix is not None for finding in findings):
+            return Confirmed(tuple(findings), 0)
+        return Confirmation(runs, self.workspace, self.options).of(findings)
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful:
@@ -160,53 +164,6 @@ def _source(document: Document, runs: Sequence[Run]) -> Source | None:
     return None
 
 
-def _judged(run: Run) -> RunResult:
-    """The run with its estimate. What is only known at best cannot be said to fit.
-
-    The estimate's verdict is the card's; the run's is that of the card and the host.
-    """
-    if run.spec is None:
-        return RunResult(run)
-    from lintfit.memory import estimate
-
-    result = estimate(run.spec)
-    verdict = result.verdict
-    if run.doubtful:
-        result = _at_best(run, result)
-        if verdict is not Verdict.DOES_NOT_FIT:
-            verdict = Verdict.UNKNOWN
-    if run.hardware.gpus is None and run.spec.engine != "single" and verdict is not Verdict.FITS:
-        verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict):
-        verdict = Verdict.UNKNOWN
-    if run.unseen_flags:
-        verdict = Verdict.UNKNOWN
-    result = replace(result, verdict=verdict)
-    if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
-        verdict = Verdict.DOES_NOT_FIT
-    return RunResult(run, result, verdict)
-
-
-def _host_short(run: Run, result: Estimate) -> bool:
-    """Whether the host runs out; an offload that is only guessed counts for nothing."""
-    guessed = {"offload_optimizer", "offload_param"} & set(run.doubtful)
-    return not guessed and result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes
-
-
-def _decided_by_length(spec: Spec, verdict: Verdict) -> bool:
-    """Whether nobody states how long the sequences are, and short ones would do better: then only they decide."""
-    if "seq_len" in spec.stated or spec.seq_len <= SHORT:
-        return False
-    from lintfit.memory import estimate
-
-    return estimate(replace(spec, seq_len=SHORT)).verdict is not verdict
-
-
-def _at_best(run: Run, result: Estimate) -> Estimate:
-    lines = tuple(f"{name} is not known; taken is what needs least memory" for name in run.doubtful)
-    return replace(result, assumptions=(*result.assumptions, *lines))
-
-
 def _in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=_reading_order))
 
@@ -239,7 +196,7 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
         checked = _Pass(_with_new(found, texts), workspace.with_overlay(texts), options).check()
     before = {judged.run.id: judged.estimate for judged in first.result.runs}
     runs = tuple(
-        replace(judged, before=before.get(judged.run.id)) if _touched(judged.run, texts) else judged
+        replace(judged, before=before.get(judged.run.id)) if touched(judged.run, texts) else judged
         for judged in checked.result.runs
     )
     result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
@@ -281,10 +238,6 @@ def _with_new(found: Found, texts: Mapping[Path, str]) -> Found:
     return replace(found, files=(*found.files, *new))
 
 
-def _touched(run: Run, texts: Mapping[Path, str]) -> bool:
-    return any(document.path in texts for document in run.documents)
-
-
 def _counts(fixed: Iterable[Finding]) -> dict[Path, int]:
     counts: dict[Path, int] = {}
     for finding in fixed:
@@ -302,13 +255,10 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
     if options.diff:
         from lintfit.documents.edits import unified_diff
 
-        diffs = (
-            unified_diff(path, workspace.read(path).text if workspace.exists(path) else "", text)
-            for path, text in texts.items()
-        )
+        diffs = (unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
         return replace(result, diff="".join(diffs))
     if texts:
-        write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
+        write_files({workspace.file(path) if workspace.exists(path) else path: t for path, t in texts.items()})
     return result
 
 
@@ -320,27 +270,21 @@ class _Mended:
 
 def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
-    from lintfit.documents.edits import apply
-
     texts: dict[Path, str] = {}
-    edits: dict[Path, list[Edit]] = {}
+    edits: list[FileEdit] = []
     fixed: list[Finding] = []
-    runs = [judged.run for judged in checked.result.runs]
+    confirmation = Confirmation(checked.result.runs, workspace, options)
     for finding in _fixable(checked.result.findings, options):
         assert finding.fix is not None
-        trial = {path: list(group) for path, group in edits.items()}
-        for edit in finding.fix.edits:
-            trial.setdefault(edit.path, []).append(edit.edit)
         try:
-            after = {
-                path: apply(workspace.read(path).text if workspace.exists(path) else "", group)
-                for path, group in trial.items()
-            }
+            after = texts_after((*edits, *finding.fix.edits), workspace)
         except ValueError:
             continue  # overlaps a fix of this pass: its turn comes in the next
-        if _holds(finding, runs, workspace, after, options):
-            edits, texts = trial, after
-            fixed.append(finding)
+        if not confirmation.holds(finding, after):
+            continue
+        texts = after
+        edits.extend(finding.fix.edits)
+        fixed.append(finding)
         if finding.fix.changes:
             break  # estimates have changed: judge the rest anew
     return _Mended(texts, tuple(fixed))
@@ -350,39 +294,3 @@ def _fixable(findings: Sequence[Finding], options: Options) -> list[Finding]:
     allowed = {Applicability.SAFE, *([Applicability.UNSAFE] if options.unsafe_fixes else [])}
     mendable = [f for f in findings if f.fix is not None and f.fix.edits and f.fix.applicability in allowed]
     return sorted(mendable, key=lambda finding: finding.rule != "does-not-fit")
-
-
-def _holds(
-    finding: Finding, runs: Sequence[Run], workspace: Workspace, texts: Mapping[Path, str], options: Options
-) -> bool:
-    """Whether the files still read as well as before, and the runs that they make up fit as well."""
-    assert finding.fix is not None
-    changed = workspace.with_overlay(texts)
-    for path in texts:
-        before = _syntax_errors(workspace.read(path)) if workspace.exists(path) else 0
-        if _syntax_errors(changed.read(path)) > before:
-            return False
-    return all(
-        _no_worse(run, build(run.origin, changed, options), finding.fix.applicability)
-        for run in runs
-        if _touched(run, texts)
-    )
-
-
-_RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
-
-
-def _no_worse(before: Run, after: Run, applicability: Applicability) -> bool:
-    """Whether a run fits as well as it did; after a safe fix also with the same effective batch."""
-    if applicability is Applicability.SAFE and _effective_batch(before) != _effective_batch(after):
-        return False
-    return _RANKS.index(_judged(after).verdict) <= _RANKS.index(_judged(before).verdict)
-
-
-def _syntax_errors(document: Document) -> int:
-    return sum(problem.code == "syntax-error" for problem in document.problems)
-
-
-def _effective_batch(run: Run) -> int | None:
-    spec = run.spec
-    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel if spec is not None else None

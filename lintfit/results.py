@@ -39,7 +39,8 @@ class CheckResult:
     unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
     ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
     ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
-    are told of. ``changed`` maps each file that was written to the number of its fixes.
+    are told of. ``refused_fixes`` counts the fixes that are not offered because the files, read again with them, do not
+    come out as they claim. ``changed`` maps each file that was written to the number of its fixes.
     """
 
     runs: tuple[RunResult, ...] = ()
@@ -51,5 +52,6 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     diff: str = ""
     files_checked: int = 0
+    refused_fixes: int = 0
     fixed_stdin: str | None = None
     changed: Mapping[Path, int] = field(default_factory=dict)

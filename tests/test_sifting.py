@@ -97,6 +97,7 @@ def test_the_summary_tells_of_what_is_ignored() -> None:
         "fixed": 0,
         "ignored": 1,
         "baselined": 0,
+        "refused_fixes": 0,
     }
     assert "error duplicate-key" in check("a.yaml", "--no-ignores").out
 

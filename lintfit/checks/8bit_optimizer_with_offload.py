@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
-from lintfit.checks.runs import change, stated_at
+from lintfit.checks.runs import stated_at
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
 
@@ -56,4 +56,8 @@ def _replaced(name: str) -> str:
 
 
 def _fix(run: Run) -> Fix | None:
-    return change(run, "ask for AdamW", Applicability.UNSAFE, {"optimizer": "adamw_torch"})
+    from lintfit.run.write import write_one
+
+    # It claims no setting: what then runs is still DeepSpeedCPUAdam, now as AdamW.
+    edits = write_one(run, "optimizer", "adamw_torch")
+    return Fix("ask for AdamW", Applicability.UNSAFE, edits) if edits else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import unified_diff as _unified_diff
 from pathlib import Path
 
 from lintfit.documents.model import Edit
@@ -43,9 +42,11 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 def unified_diff(path: Path | str, old: str, new: str) -> str:
     """A unified diff of two versions of a file, as ``patch -p0`` reads it; empty where they are equal."""
+    import difflib
+
     name = path.as_posix() if isinstance(path, Path) else path
     lines: list[str] = []
-    for line in _unified_diff(_lines(old), _lines(new), name, name):
+    for line in difflib.unified_diff(_lines(old), _lines(new), name, name):
         lines.append(line)
         if not line.endswith("\n"):
             lines.append("\n\\ No newline at end of file\n")

@@ -13,7 +13,7 @@ def render(result: CheckResult, view: View) -> str:
     if view.show_fixes and result.fixed:
         lines += fixed_lines(result.fixed, view)
     if view.statistics:
-        lines += statistics_lines(result.findings, view)
+        lines += statistics_lines(result, view)
     else:
         for finding in result.findings:
             place = finding.place

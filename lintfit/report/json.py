@@ -46,6 +46,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
             "fixed": len(result.fixed),
             "ignored": len(result.ignored),
             "baselined": len(result.baselined),
+            "refused_fixes": result.refused_fixes,
         },
     }
 

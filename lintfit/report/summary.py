@@ -77,14 +77,19 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def statistics_lines(findings: Sequence[Finding], view: View) -> list[str]:
-    """One line per rule, the most frequent first: count, code, ``[*]`` where all its findings are fixable, name."""
+def statistics_lines(result: CheckResult, view: View) -> list[str]:
+    """One line per rule, the most frequent first: count, code, ``[*]`` where all its findings are fixable, name.
+
+    Then how many fixes were taken back because the files, read again with them, were not what they claimed.
+    """
+    findings = result.findings
     by_rule = Counter((finding.code, finding.rule) for finding in findings)
     lines = []
     for (code, rule), count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
         mark = all(fixable(finding, view.unsafe_fixes) for finding in findings if finding.rule == rule)
         lines.append(f"{count:>5}  {code}  {'[*]' if mark else '[ ]'} {rule}")
-    return lines
+    refused = result.refused_fixes
+    return [*lines, f"{refused:>5}  {'fix' if refused == 1 else 'fixes'} not offered: read again, not as claimed"]
 
 
 def fixed_lines(fixed: Sequence[Finding], view: View) -> list[str]:

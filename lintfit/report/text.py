@@ -28,7 +28,7 @@ def report_lines(result: CheckResult, view: View) -> list[Line]:
     if view.show_fixes and result.fixed:
         blocks.append(_unstyled(fixed_lines(result.fixed, view)))
     if view.statistics:
-        blocks.append(_unstyled(statistics_lines(result.findings, view)))
+        blocks.append(_unstyled(statistics_lines(result, view)))
     else:
         blocks += _runs(result, view)
         known = {run.run.id for run in result.runs}

@@ -32,7 +32,7 @@ def test_keys_and_their_order(result: Any) -> None:
         *("rule", "code", "severity", "message", "path", "line", "column", "end_line", "end_column"),
         *("related", "run", "fix"),
     ]
-    counts = {"errors": 2, "warnings": 1, "infos": 1, "fixed": 0, "ignored": 0, "baselined": 0}
+    counts = {"errors": 2, "warnings": 1, "infos": 1, "fixed": 0, "ignored": 0, "baselined": 0, "refused_fixes": 0}
     assert result["summary"] == counts
 
 

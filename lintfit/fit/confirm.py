@@ -1,0 +1,137 @@
+"""Confirmation: a fix is made in memory, its files are read again, its runs resolved and estimated again.
+
+Only what then comes out as the fix said is offered or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lintfit.config import Options
+from lintfit.documents.edits import apply
+from lintfit.documents.model import Document, Edit
+from lintfit.documents.workspace import Workspace
+from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.judging import judge
+from lintfit.memory.result import Verdict
+from lintfit.results import RunResult
+from lintfit.run.load import build
+from lintfit.run.model import Run
+
+_RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
+"""Verdicts, best first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confirmed:
+    """Findings whose fixes hold what they promise; the others keep their message and lose the fix.
+
+    ``refused`` counts the fixes that were taken away.
+    """
+
+    findings: tuple[Finding, ...]
+    refused: int
+
+
+class Confirmation:
+    """What fixes would do to some runs, judged against what these files and runs are now."""
+
+    def __init__(self, runs: Sequence[RunResult], workspace: Workspace, options: Options) -> None:
+        self.runs, self.workspace, self.options = runs, workspace, options
+
+    def of(self, findings: Iterable[Finding]) -> Confirmed:
+        """The findings without fixes that do not come out as they claim; plans are confirmed where they are made."""
+        plans = {id(run.plan.fix) for run in self.runs if run.plan is not None}
+        kept: list[Finding] = []
+        refused = 0
+        for finding in findings:
+            fix = finding.fix
+            if fix is None or not fix.edits or id(fix) in plans or self._comes_out(finding, fix):
+                kept.append(finding)
+            else:
+                kept.append(replace(finding, fix=None))
+                refused += 1
+        return Confirmed(tuple(kept), refused)
+
+    def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
+        """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
+        assert finding.fix is not None
+        changed = self.workspace.with_overlay(texts)
+        for edit in finding.fix.edits:
+            known = edit.document
+            after_errors = _syntax_errors(changed.read(edit.path, known.kind if known is not None else None))
+            if after_errors > (_syntax_errors(known) if known is not None else 0):
+                return False
+        for judged in self.runs:
+            if not touched(judged.run, texts):
+                continue
+            after = build(judged.run.origin, changed, self.options)
+            if finding.run == judged.run.id and not _as_claimed(finding.fix, after):
+                return False
+            if not _no_worse(judged, after, finding.fix):
+                return False
+        return True
+
+    def _comes_out(self, finding: Finding, fix: Fix) -> bool:
+        try:
+            return self.holds(finding, texts_after(fix.edits, self.workspace))
+        except ValueError:  # two of its own edits collide
+            return False
+
+
+def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:
+    """Whether a run fits as well as it did; after a safe fix also with the same effective batch."""
+    if fix.applicability is Applicability.SAFE and effective_batch(before.run) != effective_batch(after):
+        return False
+    judged = judge(after)
+    if before.verdict is Verdict.UNKNOWN:
+        return judged.verdict is not Verdict.DOES_NOT_FIT or not _more(before, judged)
+    return _RANKS.index(judged.verdict) <= _RANKS.index(before.verdict)
+
+
+def _more(before: RunResult, after: RunResult) -> bool:
+    """Whether a run whose memory was counted before, as far as it was known, takes more now."""
+    if before.estimate is None or after.estimate is None:
+        return False
+    return after.estimate.peak.likely > before.estimate.peak.likely
+
+
+def _as_claimed(fix: Fix, after: Run) -> bool:
+    """Whether the run, read again, has the settings that the fix was to give it: as written, or as they then run."""
+    return all(_has(after, name, value) for name, value in fix.changes.items())
+
+
+def _has(run: Run, name: str, value: object) -> bool:
+    if run.spec is None or not hasattr(run.spec, name):
+        return True
+    return value in (run.value(name), getattr(run.spec, name))
+
+
+def touched(run: Run, texts: Mapping[Path, str]) -> bool:
+    """Whether a run reads one of these files."""
+    return any(document.path in texts for document in run.documents)
+
+
+def texts_after(edits: Iterable[FileEdit], workspace: Workspace) -> dict[Path, str]:
+    """The whole text of every edited file with its edits made. Raises ValueError where edits overlap."""
+    by_path: dict[Path, list[Edit]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit.edit)
+    return {path: apply(text_of(path, workspace), group) for path, group in by_path.items()}
+
+
+def text_of(path: Path, workspace: Workspace) -> str:
+    """The text of a file as it is; empty where there is none yet."""
+    return workspace.file(path).text if workspace.exists(path) else ""
+
+
+def effective_batch(run: Run) -> int | None:
+    """Sequences of one optimizer step over all ranks; None where the run is not known well enough."""
+    spec = run.spec
+    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel if spec is not None else None
+
+
+def _syntax_errors(document: Document) -> int:
+    return sum(problem.code == "syntax-error" for problem in document.problems)
