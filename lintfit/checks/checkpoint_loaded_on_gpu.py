@@ -12,6 +12,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.wording import gib
 from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.script import ScriptSource
@@ -30,18 +31,11 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if "set_default_device" in document.text or not _WORTH_IT.search(document.text):
         return
     assert document.module is not None
-    for node in _calls(document.module):
-        if _MODEL.search(loops.name_of(node.func) or "") and node.args:
+    for node in walk(document.module):
+        if isinstance(node, cst.Call) and _MODEL.search(loops.name_of(node.func) or "") and node.args:
             load = _loaded(document, node.args[0].value, node)
             if load is not None:
                 yield _report(context, document, load)
-
-
-def _calls(node: cst.CSTNode) -> Iterator[cst.Call]:
-    for child in node.children:
-        if isinstance(child, cst.Call):
-            yield child
-        yield from _calls(child)
 
 
 def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call) -> cst.Call | None:

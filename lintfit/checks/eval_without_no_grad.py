@@ -11,6 +11,7 @@ from lintfit.checks import loops
 from lintfit.checks.context import FileContext, Report
 from lintfit.documents import python_edits
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.findings import Applicability, FileEdit, Fix, Related
 from lintfit.sources.script import ScriptSource
 
@@ -62,7 +63,7 @@ def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) 
     """Whether the function is only called by its name, in this file, and never under ``no_grad``."""
     assert document.module is not None
     name, calls = function.name.value, 0
-    for node in _everything(document.module):
+    for node in walk(document.module):
         if not isinstance(node, cst.Name) or node.value != name or node is function.name:
             continue
         parent = document.parent(node)
@@ -72,12 +73,6 @@ def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) 
             return False
         calls += 1
     return calls > 0
-
-
-def _everything(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    for child in node.children:
-        yield child
-        yield from _everything(child)
 
 
 def _report(document: PythonDocument, function: cst.FunctionDef, switch: cst.Call, forward: cst.Call) -> Report:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import children
 from lintfit.settings import Place
 from lintfit.sources.python.expressions import dotted
 
@@ -34,19 +35,19 @@ def loops(document: PythonDocument) -> Iterator[Loop]:
 def _loops(
     node: cst.CSTNode, function: cst.FunctionDef | None, around: tuple[cst.For | cst.While, ...]
 ) -> Iterator[Loop]:
-    for child in node.children:
+    for child in children(node):
         if isinstance(child, cst.For | cst.While):
             yield Loop(child, function, around)
             yield from _loops(child, function, (*around, child))
         elif isinstance(child, cst.FunctionDef):
             yield from _loops(child, child, ())
-        else:
+        elif not isinstance(child, cst.BaseExpression | cst.BaseSmallStatement | cst.SimpleStatementLine):
             yield from _loops(child, function, around)
 
 
 def inside(node: cst.CSTNode, *, nested_loops: bool = True) -> Iterator[cst.CSTNode]:
     """Everything below a node in the order of the text, without the bodies of functions, lambdas and classes."""
-    for child in node.children:
+    for child in children(node):
         if isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef):
             continue
         yield child

@@ -11,6 +11,7 @@ import libcst as cst
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
 from lintfit.findings import FileEdit
 from lintfit.sources.python import writing
 from lintfit.sources.python.values import Record
@@ -97,12 +98,12 @@ def _between(block: cst.CSTNode, first: cst.CSTNode, last: cst.CSTNode) -> list[
 
 def _names(node: cst.CSTNode) -> set[str]:
     """Every name that stands in a node, whatever it is there for: more than enough for "does it depend on"."""
-    return {found.value for found in _walk(node) if isinstance(found, cst.Name)}
+    return {found.value for found in walk(node) if isinstance(found, cst.Name)}
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:
     """Names that a statement may bind or change: targets, definitions, imports, and receivers of calls."""
-    for found in _walk(node):
+    for found in walk(node):
         match found:
             case cst.AssignTarget(target=target) | cst.AugAssign(target=target) | cst.AnnAssign(target=target):
                 yield from _names(target)
@@ -114,12 +115,6 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
                 yield name
             case cst.For(target=target):
                 yield from _names(target)
-
-
-def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in node.children:
-        yield from _walk(child)
 
 
 def _code(document: PythonDocument, statement: cst.CSTNode) -> str | None:

@@ -240,7 +240,7 @@ class _Builder:
         else:
             path = self._find(launch.script) if launch.script else None
         document = self._read(path) if path is not None else None
-        if not isinstance(document, PythonDocument) or document.problems:
+        if not isinstance(document, PythonDocument) or document.module is None:
             return None
         if launch is None:
             return read_script(document, versions=self.versions, open_file=self._read)

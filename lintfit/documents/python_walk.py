@@ -1,0 +1,65 @@
+"""The children of a libcst node, without its whitespace and punctuation.
+
+libcst's own ``children`` visits a node as a transformation would, which costs more than parsing it; rules that look
+through whole files take this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+
+import libcst as cst
+
+_BLANK = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comment, cst.Newline)
+_PUNCTUATION = (cst.LeftParen, cst.RightParen, cst.Comma, cst.Colon, cst.Semicolon, cst.AssignEqual, cst.Dot)
+_SKIPPED = (*_BLANK, *_PUNCTUATION)
+_FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
+    cst.FunctionDef: ("decorators", "asynchronous", "name", "type_parameters", "params", "returns", "body"),
+    cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
+    cst.IfExp: ("body", "test", "orelse"),
+    cst.Lambda: ("params", "body"),
+    cst.Arg: ("keyword", "value"),
+    cst.ExceptHandler: ("type", "name", "body"),
+    cst.ExceptStarHandler: ("type", "name", "body"),
+    cst.AugAssign: ("target", "operator", "value"),
+}
+"""Fields in the order of the text, where the class declares them in another."""
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes directly below one, in the order of the text."""
+    for name in _names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            if not isinstance(value, _SKIPPED):
+                yield value
+        elif isinstance(value, list | tuple):
+            for each in value:
+                if isinstance(each, cst.CSTNode) and not isinstance(each, _SKIPPED):
+                    yield each
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and everything below it, in the order of the text."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(tuple(children(current))))
+
+
+@cache
+def _names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    declared = [field.name for field in fields(kind) if not _is_blank(field.name)]
+    first = _FIRST.get(kind, ())
+    return (*first, *(name for name in declared if name not in first))
+
+
+def _is_blank(name: str) -> bool:
+    return name.startswith(("whitespace", "leading_lines", "lines_after", "lpar", "rpar", "trailing_whitespace")) or (
+        name in ("comma", "semicolon", "header", "footer", "lbracket", "rbracket", "lbrace", "rbrace", "first_line",
+                 "empty_lines", "indent", "newline", "encoding", "default_indent", "default_newline",
+                 "has_trailing_newline")
+    )  # fmt: skip
