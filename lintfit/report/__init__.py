@@ -22,6 +22,8 @@ REPORTERS: Mapping[str, str] = {
     "gitlab": "lintfit.report.gitlab",
     "rdjson": "lintfit.report.rdjson",
     "junit": "lintfit.report.junit",
+    "markdown": "lintfit.report.markdown",
+    "github-review": "lintfit.report.github_review",
 }
 """Module by format. Each defines ``render(result: CheckResult, view: View) -> str``, ending with a line break."""
 

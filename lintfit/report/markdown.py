@@ -1,0 +1,159 @@
+"""Markdown for a pull request, a job summary or a commit message: memory before and after, what changes, findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from lintfit.findings import Applicability, Finding, Plan, Severity
+from lintfit.memory.result import Estimate
+from lintfit.report import View, clean, shown_path
+from lintfit.report.bars import VERDICT_WORDS, gib
+from lintfit.report.json import plain
+from lintfit.report.runs import what_runs
+from lintfit.report.summary import summary_lines
+from lintfit.results import CheckResult, RunResult
+
+_SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
+"""What Markdown takes for markup; an underscore within a word is none."""
+_TICKS = re.compile(r"`+")
+
+
+def render(result: CheckResult, view: View) -> str:
+    """The summary as GitHub-flavoured Markdown."""
+    blocks = [
+        "### lintfit",
+        *(["\n".join(_memory(result.runs, view))] if any(run.estimate for run in result.runs) else []),
+        *(block for run in result.runs if run.plan is not None for block in _plan(run, run.plan)),
+        *_fixed(result, view),
+        *_findings(result.findings),
+        "\n".join(map(clean, summary_lines(result, view))),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def text(words: str) -> str:
+    """Words as Markdown shows them, in one line."""
+    return _SPECIAL.sub(r"\\\1", clean(words))
+
+
+def code(words: str) -> str:
+    """A code span, also for words with backticks in them; a bar in it would end a table's cell."""
+    shown = clean(words).replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(shown)), default=0))
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def fence(lines: str, language: str) -> str:
+    """A fenced block, with a fence that its content cannot end."""
+    ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(lines)), default=0))
+    end = "" if not lines or lines.endswith("\n") else "\n"
+    return f"{ticks}{language}\n{lines}{end}{ticks}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a head that starts with ``>`` stands above figures and is aligned to the right."""
+    names = [name.removeprefix(">") for name in head]
+    rule = ["--:" if name.startswith(">") else "---" for name in head]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (names, rule, *rows))
+
+
+def _memory(runs: Sequence[RunResult], view: View) -> Iterator[str]:
+    """One row for each run: memory now, and before the fix or after the plan."""
+    changed = any(run.before is not None or run.plan is not None for run in runs)
+    now = ["before", "after"] if changed else ["memory"]
+    head = ["run", "what", *(f">{name}, GiB" for name in now), ">card, GiB", "verdict"]
+    yield table(head, (_row(run, changed) for run in runs if run.estimate is not None))
+
+
+def _row(run: RunResult, changed: bool) -> list[str]:
+    assert run.estimate is not None
+    before, after = run.before or run.estimate, run.plan.estimate if run.plan is not None else run.estimate
+    capacity = run.estimate.capacity_bytes
+    figures = [_peak(before), _peak(after)] if changed else [_peak(after)]
+    words = [VERDICT_WORDS[before.verdict], VERDICT_WORDS[after.verdict]]
+    verdict = words[0] if words[0] == words[1] else f"{words[0]} → **{words[1]}**"
+    if run.plan is not None:
+        verdict += " with the plan"
+    card = gib(capacity) if capacity is not None else "?"
+    return [code(run.run.id), text(", ".join(what_runs(run.run))), *figures, card, verdict]
+
+
+def _peak(estimate: Estimate) -> str:
+    return f"{gib(estimate.peak.likely)} ({gib(estimate.peak.low)}–{gib(estimate.peak.high)})"
+
+
+def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
+    yield f"**What makes {code(run.run.id)} fit** ({_how(plan.applicability)})"
+    yield table(
+        ["setting", "now", "then", "file"],
+        (
+            [code(step.setting), code(_said(step.before)), code(_said(step.after)), code(shown_path(step.path))]
+            for step in plan.steps
+        ),
+    )
+    host = plan.estimate.host.peak
+    memory = f"; {gib(host)} GiB of host memory a node" if host else ""
+    yield f"A step takes about {plan.relative_step_time:.1f} times as long{memory}."
+
+
+def _how(applicability: Applicability) -> str:
+    match applicability:
+        case Applicability.SAFE:
+            return "`lintfit check --fix` writes it"
+        case Applicability.UNSAFE:
+            return "`lintfit check --fix --unsafe-fixes` writes it; it may change how the run trains"
+        case Applicability.DISPLAY:
+            return "to be carried out by hand"
+
+
+def _said(value: object) -> str:
+    shown = plain(value)
+    if isinstance(shown, bool):
+        return "on" if shown else "off"
+    return "unset" if shown is None else str(shown)
+
+
+def _fixed(result: CheckResult, view: View) -> Iterator[str]:
+    if not result.fixed:
+        return
+    yield f"**{'Would fix' if view.diff else 'Fixed'}**"
+    yield table(
+        ["rule", "change", "files"],
+        (
+            [code(finding.rule), text(finding.fix.message), ", ".join(_files(finding))]
+            for finding in result.fixed
+            if finding.fix is not None
+        ),
+    )
+
+
+def _files(finding: Finding) -> list[str]:
+    edits = finding.fix.edits if finding.fix is not None else ()
+    return [code(path) for path in dict.fromkeys(shown_path(edit.path) for edit in edits)]
+
+
+def _findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """Errors and warnings in a table, information folded away beneath it."""
+    heavy = [finding for finding in findings if finding.severity is not Severity.INFO]
+    light = [finding for finding in findings if finding.severity is Severity.INFO]
+    if heavy:
+        yield _findings_table(sorted(heavy, key=lambda finding: -finding.severity))
+    if light:
+        summary = f"{len(light)} {'note' if len(light) == 1 else 'notes'}"
+        yield f"<details><summary>{summary}</summary>\n\n{_findings_table(light)}\n\n</details>"
+
+
+def _findings_table(findings: Sequence[Finding]) -> str:
+    return table(
+        ["", "place", "rule", "finding"],
+        ([str(finding.severity), code(place_of(finding)), code(finding.rule), text(finding.message)]
+         for finding in findings),
+    )  # fmt: skip
+
+
+def place_of(finding: Finding) -> str:
+    """``train.py:40``."""
+    place = finding.place
+    return f"{shown_path(place.document.path)}:{place.document.position(place.span.start).line}"

@@ -1,0 +1,45 @@
+"""Which lines a pull request shows: those that it changes and three around them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lintfit.errors import LintfitError
+
+Hunks = Mapping[str, tuple[tuple[int, int], ...]]
+"""First and last line, 1-based, of every run of lines that is shown, by path relative to a folder."""
+
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def shown_lines(base: str, folder: Path) -> Hunks:
+    """The lines below a folder that differ from what it and ``base`` have in common, as git compares them.
+
+    Raises LintfitError in one line where git cannot tell: no repository, or a base that was not fetched.
+    """
+    prefixes = ["--src-prefix=a/", "--dst-prefix=b/", "--relative"]
+    git = ["git", "-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", *prefixes]
+    try:
+        done = subprocess.run([*git, "--unified=3", "--merge-base", base], cwd=folder, capture_output=True, check=False)
+    except OSError as error:
+        raise LintfitError(f"git cannot be run: {error.strerror}") from None
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise LintfitError(f"git cannot compare with {base}: {reason}; check out with `fetch-depth: 0`")
+    return _hunks(done.stdout.decode(errors="replace"))
+
+
+def _hunks(diff: str) -> Hunks:
+    found: dict[str, list[tuple[int, int]]] = {}
+    path: str | None = None
+    for line in diff.split("\n"):
+        if line.startswith("+++ "):
+            path = line[6:].rstrip("\t") if line.startswith("+++ b/") else None
+        elif path is not None and (match := _HUNK.match(line)):
+            first, count = int(match[1]), int(match[2] or 1)
+            if count:
+                found.setdefault(path, []).append((first, first + count - 1))
+    return {name: tuple(lines) for name, lines in found.items()}

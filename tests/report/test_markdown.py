@@ -1,0 +1,180 @@
+"""Markdown for people who read a pull request, and the review that GitHub takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.model import Edit, Kind, Span
+from lintfit.errors import LintfitError
+from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.memory.result import Verdict
+from lintfit.report import View, render
+from lintfit.report.markdown import code, fence, text
+from lintfit.report.pull_request import shown_lines
+from lintfit.results import CheckResult, RunResult
+from tests.report import samples
+from tests.report.samples import Story
+
+RESULT = Story().result()
+
+
+def markdown(result: CheckResult) -> str:
+    return render("markdown", result, View())
+
+
+def test_the_plan_stands_with_memory_before_and_after() -> None:
+    shown = markdown(RESULT)
+    (row,) = [line for line in shown.splitlines() if line.startswith("| `run.sh:1` |")]
+    assert "| 110.6 (105.1–121.7) | 14.9 (14.1–16.4) |" in row
+    assert "does not fit → **fits** with the plan |" in row
+    assert "| `zero_stage` | `2` | `3` | `ds.json` |" in shown
+    assert "A step takes about 1.3 times as long; 12.0 GiB of host memory a node." in shown
+
+
+def test_what_was_fixed_stands_with_memory_before_and_after() -> None:
+    story = Story()
+    good = samples.estimate(0.125, Verdict.FITS)
+    run = RunResult(story.run(), good, Verdict.FITS, before=samples.estimate())
+    shown = markdown(CheckResult(runs=(run,), fixed=(story.upcast(),), files_checked=3))
+    assert "does not fit → **fits** |" in shown
+    assert "| `forced-float32` | delete the cast | `train.py` |" in shown
+
+
+def test_every_finding_is_a_row_and_notes_are_folded_away() -> None:
+    shown = markdown(RESULT)
+    head, _, notes = shown.partition("<details>")
+    assert '| warning | `ds.json:4` | `unknown-key` | DeepSpeed does not know "overlap_comm" here |' in head
+    assert "eight processes" in notes and "eight processes" not in head
+
+
+@pytest.mark.parametrize("words", ["a|b", "`x`", "*x* _y_ [z](u) <b> #1 \\"])
+def test_what_a_file_says_is_no_markup(words: str) -> None:
+    assert "|" not in text(words).replace("\\|", "")
+    assert "<b>" not in text(words)
+    assert code(words).startswith("`")
+
+
+def test_an_underscore_in_a_word_stays() -> None:
+    assert text("zero_stage _x_") == "zero_stage \\_x\\_"
+
+
+def test_code_and_fences_hold_backticks() -> None:
+    assert code("`a`") == "`` `a` ``"
+    assert fence("```\nx\n```", "suggestion") == "````suggestion\n```\nx\n```\n````"
+
+
+def review(result: CheckResult) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(render("github-review", result, View()))
+    return found
+
+
+def suggested(before: str, comment: dict[str, Any]) -> str:
+    """The file after a reader accepts the suggestion of a comment, as GitHub replaces the comment's lines."""
+    body = comment["body"].partition("```suggestion\n")[2].rpartition("```")[0]
+    lines = before.splitlines(keepends=True)
+    first, last = comment.get("start_line", comment["line"]), comment["line"]
+    return "".join([*lines[: first - 1], body, *lines[last:]])
+
+
+def of_edits(before: str, *edits: Edit) -> CheckResult:
+    document = samples.document("train.py", before, Kind.PYTHON)
+    fix = Fix("mend it", Applicability.SAFE, tuple(FileEdit(document.path, edit, document) for edit in edits))
+    finding = replace(Story().upcast(), place=samples.place(document, "b"), related=(), fix=fix)
+    return CheckResult(findings=(finding,))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit(Span(2, 3), "B"),
+        Edit(Span(0, 0), "new\n"),
+        Edit(Span(4, 4), "new\n"),
+        Edit(Span(2, 4), ""),
+        Edit(Span(2, 6), "one\ntwo\nthree\n"),
+        Edit(Span(6, 6), "last\n"),
+    ],
+    ids=["change", "insert at the top", "insert", "delete", "replace", "insert at the end"],
+)
+def test_an_accepted_suggestion_is_the_fix(edit: Edit) -> None:
+    before = "a\nb\nc\n"
+    comments = review(of_edits(before, edit))["comments"]
+    (comment,) = [comment for comment in comments if "```suggestion" in comment["body"]]
+    assert suggested(before, comment) == apply(before, [edit])
+
+
+def test_places_far_apart_are_comments_that_know_of_each_other() -> None:
+    before = "a\nb\nc\n" + "x\n" * 20
+    comments = review(of_edits(before, Edit(Span(2, 3), "B"), Edit(Span(20, 21), "y")))["comments"]
+    assert len(comments) == 2
+    assert "part 1 of 2: they belong together" in comments[0]["body"]
+    assert comments[1]["body"].startswith("For `forced-float32` at `train.py:2`")
+
+
+def test_a_new_file_is_shown_at_the_finding() -> None:
+    fix = Fix("add it", Applicability.SAFE, (FileEdit(Path("ds.json"), Edit(Span(0, 0), '{"a": 1}\n')),))
+    (comment,) = review(CheckResult(findings=(replace(Story().remark(), fix=fix),)))["comments"]
+    assert comment["path"] == "run.sh"
+    assert 'new file `ds.json`:\n\n```json\n{"a": 1}\n```' in comment["body"]
+
+
+def test_a_display_fix_is_no_suggestion() -> None:
+    finding = Story().upcast()
+    assert finding.fix is not None
+    shown: Finding = replace(finding, fix=replace(finding.fix, applicability=Applicability.DISPLAY))
+    (comment,) = review(CheckResult(findings=(shown,)))["comments"]
+    assert "suggestion" not in comment["body"]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone whose branch changes line 12 of train.py and adds ds.json."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    lines = [f"line {number}\n" for number in range(1, 31)]
+    git("init", "-q", "-b", "main")
+    Path("train.py").write_text("".join(lines))
+    commit()
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    lines[11] = "changed\n"
+    Path("train.py").write_text("".join(lines))
+    Path("ds ä.json").write_text("{\n}\n")
+    commit()
+    return tmp_path
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
+
+
+def commit() -> None:
+    git("add", "-A")
+    git("commit", "-q", "-m", "x")
+
+
+def test_the_lines_that_a_pull_request_shows(repository: Path) -> None:
+    assert shown_lines("origin/main", repository) == {"train.py": ((9, 15),), "ds ä.json": ((1, 2),)}
+
+
+def test_a_base_that_was_not_fetched_is_said_in_one_line(repository: Path) -> None:
+    with pytest.raises(LintfitError, match=r"git cannot compare with origin/other: .*fetch-depth: 0"):
+        shown_lines("origin/other", repository)
+
+
+def test_findings_on_lines_out_of_sight_go_into_the_text(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
+    document = samples.document("train.py", Path("train.py").read_text(), Kind.PYTHON)
+    near, far = (
+        replace(Story().remark(), place=samples.place(document, words), message=words)
+        for words in ("changed", "line 25")
+    )
+    found = review(CheckResult(findings=(near, far)))
+    assert [comment["line"] for comment in found["comments"]] == [12]
+    assert "`train.py:25` **info** `launch-remark`: line 25" in found["body"]
