@@ -23,7 +23,7 @@ def load_temporary(spec: Spec) -> int:
     """Bytes of the largest weight that is on the GPU at full width while it is being quantised."""
     if spec.quantization is None or spec.quantization.startswith("gptq"):
         return 0
-    sizes = (tensor.numel for tensor in spec.facts.tensors if quantises(tensor, False))
+    sizes = (tensor.numel for tensor in spec.facts.tensors if quantises(tensor, False, spec.front_end == "litgpt"))
     return rounded(max(sizes, default=0) * DTYPE_BYTES[spec.weights_dtype])
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.litgpt import CHUNK, switches
 from lintfit.memory.activations.tape import LOGITS, Live, Tape, Var, backward, rounded
 
 PADDED_LABELS = (4, 49)
@@ -37,6 +39,8 @@ class Head(NamedTuple):
     ``saved``: what they keep at the end of the forward pass. ``forward``: what lives beside that at the worst
     point of the forward pass. ``loss``: the worst point of the loss's backward, before the first parameter
     gradient. ``head``: the worst point of the head's own backward, with ``weights`` being its gradients.
+    ``pinned``: what of ``saved`` stays until the graph goes. ``lingering``: logits that a variable of the training
+    loop holds while the layers run backward.
     """
 
     saved: Live
@@ -44,12 +48,16 @@ class Head(NamedTuple):
     loss: Live
     head: Live
     weights: int
+    pinned: int = 0
+    lingering: int = 0
 
 
 def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     """The head of a causal language model on ``t.tokens`` tokens; ``stream``: bytes of a residual element."""
     facts, recipe = t.facts, t.recipe
     h, vocab = facts.hidden, -(-facts.vocab // recipe.tensor_parallel)
+    if recipe.litgpt:
+        return _litgpt(t, stream, kept)
     x = t.new(t.tokens * h, stream)
     x.storage.external = False
     if facts.norm == "layernorm":
@@ -78,6 +86,43 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     if recipe.autocast:
         transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
     return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
+
+
+def _litgpt(t: Layer, stream: int, kept: float) -> Head:
+    """LitGPT's head in chunks of 128 tokens a sequence, which all stay (``GPT.forward``, ``chunked_cross_entropy``).
+
+    Fabric hands every chunk over in fp32 (``convert_output``) while the half-precision ones and, in the loop's
+    variable, the last iteration's are still there: 4 + 2 + 4 bytes an entry. The engine runs the losses of all chunks
+    backward before the first head, so that the gradients of all logits stand beside the logits.
+    """
+    facts, recipe = t.facts, t.recipe
+    on = switches(recipe.lora.targets if recipe.lora is not None else ()).head
+    x = t.new(t.tokens * facts.hidden, stream)
+    y = litgpt.norm(t, x)
+    logits = litgpt.linear(t, y, facts.hidden, facts.vocab, recipe.lora.rank if recipe.lora is not None and on else 0)
+    saved = t.saved()
+    entries = t.tokens * facts.vocab
+    chunks = -(-t.seq // CHUNK)
+    made = 4 * entries
+    half = entries * logits.item if logits.item == 2 else 0
+    weight = facts.hidden * facts.vocab * (4 if recipe.copies_dequantized else 2) if recipe.quantized else 0
+    forward = max(2 * made + half, made + half + weight)
+    back = t.weights()
+    return Head(
+        saved=Live(saved.activations, saved.logits + made, saved.casts),
+        forward=Live(0, forward - made),
+        loss=Live(saved.activations, saved.logits + 2 * made + made // chunks, saved.casts),
+        head=Live(
+            saved.activations,
+            saved.logits + made + half,
+            saved.casts,
+            weight + t.tokens * facts.hidden * stream + back - int(back * kept),
+            int(back * kept),
+        ),
+        weights=back,
+        pinned=t.held_by_graph(),
+        lingering=made,
+    )
 
 
 def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
+from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.weights import Weight, adapter_dtype, has_separate_experts, local_tensors, model_dtype
 
@@ -49,10 +50,21 @@ def default_targets(model_type: str) -> tuple[str, ...]:
 
 def adapters(spec: Spec) -> Iterator[Weight]:
     """LoRA's A (rank x in) and B (out x rank) of every adapted module; DoRA's magnitude vector (out)."""
+    if spec.front_end == "litgpt":
+        yield from _litgpt_adapters(spec)
+        return
     targets = targets_of(spec)
     for tensor, per_layer in local_tensors(spec):
         for name, shape in _shapes(spec, tensor, targets):
             yield _trained(spec, f"{module_name(tensor)}.{name}", shape, tensor, per_layer)
+
+
+def _litgpt_adapters(spec: Spec) -> Iterator[Weight]:
+    facts = spec.facts
+    for name, shape, where in adapter_shapes(facts, switches(spec.lora_targets), spec.lora_rank):
+        layers = -(-facts.layers // spec.pipeline_parallel)
+        tensor = Tensor(name, shape, copies=layers if where == "layer" else 1, where=where)  # type: ignore[arg-type]
+        yield _trained(spec, name, shape, tensor, 1.0 if where == "layer" else 0.0)
 
 
 def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:

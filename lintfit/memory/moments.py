@@ -41,7 +41,13 @@ def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
     saved = _sum(kept)
     tail = step.head
     alive = Live(
-        saved.activations + tail.saved.activations + step.inputs + step.front + step.cached + step.masks,
+        saved.activations
+        + tail.saved.activations
+        + step.inputs
+        + step.front
+        + step.cached
+        + step.masks
+        + step.last_graph,
         saved.logits + tail.saved.logits + tail.forward.logits,
         max(step.copies, saved.casts + tail.saved.casts),
         tail.forward.temporaries,
@@ -63,6 +69,7 @@ def _backward(states: States, step: Step, saved: list[Live]) -> list[Moment]:
         Moment("loss, backward", "backward", _plus(states.backward_start, _sum((base, below, step.head.loss)))),
         Moment("head, backward", "backward", _plus(states.first_gradient, _sum((base, below, step.head.head)))),
     ]
+    base = _sum((base, Live(step.head.pinned, step.head.lingering)))
     best = _worst_layer(step, saved, below, base)
     if best is not None:
         result.append(Moment(f"layer {best[0]}, backward", "backward", _plus(states.first_gradient, best[1])))
@@ -89,13 +96,14 @@ def _layer_end(held: Components, step: Step, saved: list[Live], base: Live) -> M
 def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tuple[int, Live] | None:
     """The layer at whose backward most is alive, and what that is.
 
-    The layers below still hold what they saved, those above have left their gradients (and their inputs, where
-    FSDP's hooks hold on to them).
+    The layers below still hold what they saved, those above have left their gradients, what their graph holds, and
+    their inputs, where FSDP's hooks hold on to them.
     """
     left = below.total
     done = step.head.weights
     held = 0
-    worst: tuple[int, int, int, int, int] | None = None
+    stuck = 0
+    worst: tuple[int, int, int, int, int, int] | None = None
     inputs = 2 if step.offloaded else 1
     layers = step.layers
     top = len(layers) - 1
@@ -109,24 +117,26 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
             left -= passed * saved[index].total
             done += passed * layer.weights
             held += passed * layer.input if step.retained else 0
+            stuck += passed * layer.pinned
         above = index
         left -= saved[index].total
         own = layer.input * inputs + layer.marked if step.checkpointed[index] else 0
         share = int(step.kept_share * done)
         # The gradient that comes in is the one that the layer above's input holds.
         shared = layer.output if held else 0
-        total = left + own + layer.peak.total + share + 2 * held - shared
+        total = left + own + layer.peak.total + share + 2 * held - shared + stuck
         if worst is None or total > worst[0]:
-            worst = (total, index, own, share, held)
+            worst = (total, index, own, share, held, stuck)
         done += layer.weights
+        stuck += layer.pinned
         if step.retained:
             held += layer.input
     if worst is None:
         return None
-    _, index, own, share, held = worst
+    _, index, own, share, held, stuck = worst
     waiting = held - step.layers[index].output if held else 0
     alive = _sum(
-        (base, *saved[:index], Live(own + held, temporaries=waiting, gradients=share), step.layers[index].peak)
+        (base, *saved[:index], Live(own + held + stuck, temporaries=waiting, gradients=share), step.layers[index].peak)
     )
     return index, alive
 

@@ -39,6 +39,7 @@ def inventory(spec: Spec) -> Inventory:
         spec.pipeline_parallel,
         spec.expert_parallel,
         spec.method,
+        spec.front_end,
     )
     if spec.method == "lora":
         key = (
@@ -65,7 +66,7 @@ def _count(spec: Spec) -> Inventory:
     weights = []
     for tensor, per_layer in local_tensors(spec):
         storage = tensor.numel * DTYPE_BYTES[dtype]
-        if spec.quantization and quantises(tensor, legacy):
+        if spec.quantization and quantises(tensor, legacy, spec.front_end == "litgpt"):
             storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
         weights.append(
             Weight(tensor.name, tensor.shape, tensor.copies, dtype, full, storage, tensor.role, tensor.where, per_layer)

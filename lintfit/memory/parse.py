@@ -12,6 +12,7 @@ from typing import Any
 from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
+from lintfit.memory import litgpt
 from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
 from lintfit.suggest import nearest
 
@@ -54,6 +55,8 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         if key in obj and not (obj[key] is None and key not in NULLABLE):
             values[key] = read(key, obj[key])
     facts = _facts(obj)
+    if values.get("front_end") == "litgpt":
+        facts = litgpt.as_built(facts)
     gpu = _gpu(obj)
     stated = frozenset(key for key, value in obj.items() if value is not None)
     if "gpu_memory_gib" in values:
@@ -92,6 +95,9 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     if "weights_dtype" not in values:
         checkpoint = facts.checkpoint_dtype if facts.checkpoint_dtype in ("fp32", "bf16", "fp16") else "bf16"
         values["weights_dtype"] = checkpoint if modern else "fp32"
+    if values.get("front_end") == "litgpt":
+        values.setdefault("lora_dtype", values["weights_dtype"])
+        values.setdefault("lora_dropout", litgpt.DROPOUT)
     values.setdefault("micro_batch_size", HF_BATCH)
     longest = facts.max_positions or DEFAULT_SEQUENCE
     values.setdefault("seq_len", min(DEFAULT_SEQUENCE, longest))
@@ -368,6 +374,7 @@ READERS: Mapping[str, Read] = {
     "use_cache": _flag,
     "max_grad_norm": _amount(0, float("inf")),
     "trainer": _choice("causal-lm", "dpo", "grpo"),
+    "front_end": _choice("transformers", "litgpt"),
     "reference_model": _flag,
     "generation": _generation,
     "versions": _versions,

@@ -21,13 +21,16 @@ def _blocks(*sizes: int) -> int:
     return sum(-(-size // BLOCK) * BLOCK for size in sizes)
 
 
-def quantises(tensor: Tensor, legacy_experts: bool) -> bool:
+def quantises(tensor: Tensor, legacy_experts: bool, head: bool = False) -> bool:
     """Whether the quantiser replaces this weight: linear layers, never embeddings, norms, biases or the head.
 
     bitsandbytes and GPTQ replace ``nn.Linear`` modules except the output layer (transformers
     ``get_keys_to_not_convert``). Since transformers 5 experts are one fused parameter and the router is a bare
-    parameter, which they pass over; before (``legacy_experts``) both were linear layers.
+    parameter, which they pass over; before (``legacy_experts``) both were linear layers. ``head``: Lightning's
+    ``BitsandbytesPrecision`` replaces every linear layer, the output layer as well.
     """
+    if tensor.role == "lm_head":
+        return head
     if tensor.role == "linear":
         return tensor.name.endswith(".weight")
     return legacy_experts and tensor.role in ("expert", "router")

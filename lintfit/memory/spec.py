@@ -13,6 +13,7 @@ GIB = 2**30
 Engine = Literal["single", "ddp", "deepspeed", "fsdp"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
+FrontEnd = Literal["transformers", "litgpt"]
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
@@ -86,6 +87,8 @@ class Spec:
     use_cache: bool = False
     max_grad_norm: float = 1.0
     trainer: Literal["causal-lm", "dpo", "grpo"] = "causal-lm"
+    front_end: FrontEnd = "transformers"
+    """Whose models and training loop run: LitGPT writes its own."""
     reference_model: bool = False
     generation: Generation | None = None
     zero3_init: bool = True

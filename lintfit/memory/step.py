@@ -54,6 +54,8 @@ class Step:
     in_flight: int
     embedding_scratch: int
     out_of_place: bool
+    last_graph: int
+    """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
     notes: tuple[str, ...]
 
     def kept(self, index: int) -> Live:
@@ -81,7 +83,7 @@ def record(spec: Spec, states: States) -> Step:
     kept = _kept(spec, states, held)
     count = -(-facts.layers // spec.pipeline_parallel)
     checkpointed = (spec.gradient_checkpointing is not False,) * count
-    frozen_input = recipe.frozen and not any(checkpointed) and not recipe.quantized
+    frozen_input = recipe.frozen and not any(checkpointed) and (recipe.litgpt or not recipe.quantized)
     sorts = kinds(spec.facts)[:count]
 
     def one(index: int, flows: bool = True) -> Profile:
@@ -107,6 +109,8 @@ def record(spec: Spec, states: States) -> Step:
     tail = _head(facts, recipe, batch, scored(spec, seq), spec.loss, stream, kept)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
+    if recipe.litgpt:
+        rope = 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
     if facts.vision is not None:
@@ -126,6 +130,7 @@ def record(spec: Spec, states: States) -> Step:
         offloaded=spec.activation_offload,
         in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
         embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
+        last_graph=tail.pinned + sum(layer.pinned for layer in layers) if recipe.litgpt else 0,
         out_of_place=trains_embedding and facts.tied and not recipe.autocast,
         notes=notes,
     )

@@ -60,7 +60,7 @@ class Layer(Tape):
         lora = recipe.lora
         trains = recipe.trains(module)
         if recipe.quantized and module != "lm_head":
-            out = self._quantized(x, rows, columns)
+            out = self.quantized(x, rows, columns)
         else:
             out = self.matmul(x, rows, columns, item=recipe.weights, trains=trains, bias=bias)
         if lora is None or trains or not lora.on(module):
@@ -102,11 +102,13 @@ class Layer(Tape):
         other = self.map(self.op(other, (y,), (y,), temp=out.numel * other.item))
         return self.add(scaled, other)
 
-    def _quantized(self, x: Var, rows: int, columns: int) -> Var:
+    def quantized(self, x: Var, rows: int, columns: int) -> Var:
         """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""
         half = self.cast(x, 2)
         out = self.new(x.numel // rows * columns, 2, x.grad)
-        self.op(out, (half,), temp=rows * columns * 2)
+        self.op(out, (half,), temp=rows * columns * (4 if self.recipe.copies_dequantized else 2))
+        if self.recipe.holds_inputs and x.grad:
+            self.pin(half)
         return self.cast(out, x.item)
 
     # -- norms ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Live, backward, rounded
 
@@ -18,6 +19,7 @@ class Profile(NamedTuple):
     checkpointing (the input where an operation saves it). ``peak``: the worst point of its backward pass, with
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
+    ``pinned``: what of all this stays after its backward, until the graph goes.
     """
 
     input: int
@@ -26,6 +28,7 @@ class Profile(NamedTuple):
     weights: int
     output: int
     marked: int = 0
+    pinned: int = 0
 
 
 _PROFILES: dict[tuple[object, ...], tuple[ModelFacts, Profile]] = {}
@@ -60,13 +63,16 @@ def profile(
     t = Layer(facts, recipe, batch, seq, watched=checkpointed, selective=selective)
     x = t.new(t.tokens * facts.hidden, stream, flows)
     x.storage.external = checkpointed
-    out = family(facts)(t, x, index)
+    out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     size = rounded(x.numel * x.item)
     output = rounded(out.numel * out.item)
     extra = output if checkpointed and reentrant else 0
     recompute = (t.forward if reentrant else t.early) if checkpointed else 0
     peak = backward(t, out, kept=kept, extra=extra, recompute=recompute)
-    result = Profile(size, t.saved(), peak, t.weights(), output, t.marked)
+    # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
+    pinned = 0 if checkpointed and reentrant else t.held_by_graph()
+    marked = t.marked + (pinned if checkpointed else 0)
+    result = Profile(size, t.saved(), peak, t.weights(), output, marked, pinned)
     if len(_PROFILES) >= _LARGEST:
         _PROFILES.clear()
     _PROFILES[key] = (facts, result)

@@ -36,7 +36,9 @@ class Recipe:
     (DeepSpeed bf16 and FSDP's mixed precision compute on half-precision weights). ``autocast``: whether a
     half-precision autocast surrounds the forward pass. ``frozen``: the base weights have no gradient.
     ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights
-    are dequantised for each use.
+    are dequantised for each use. ``holds_inputs``: they hold on to their inputs as long as the graph lives
+    (bitsandbytes up to 0.43.1). ``copies_dequantized``: what is dequantised is cast once more. ``litgpt``: the layers
+    are LitGPT's.
     """
 
     weights: int
@@ -49,6 +51,9 @@ class Recipe:
     trained_modules: tuple[str, ...] = ()
     liger: bool = False
     dropout: bool = True
+    holds_inputs: bool = False
+    copies_dequantized: bool = False
+    litgpt: bool = False
     transformers: tuple[int, int] = (5, 23)
     tensor_parallel: int = 1
 
@@ -105,10 +110,25 @@ def of(spec: Spec) -> Recipe:
         quantized=spec.quantization is not None,
         lora=lora,
         trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
+        holds_inputs=_holds_inputs(spec),
+        copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
+        litgpt=spec.front_end == "litgpt",
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
     )
+
+
+FREES_INPUTS = (0, 43, 2)
+"""The first bitsandbytes whose 4-bit product does not store its input on the autograd node (``MatMul4Bit``)."""
+
+
+def _holds_inputs(spec: Spec) -> bool:
+    """Whether 4-bit layers keep their inputs until the graph goes: ``ctx.tensors = (A, B)``, an attribute of the node
+    that the engine does not release with what is saved."""
+    version = spec.versions.get("bitsandbytes", "")
+    parts = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    return bool(parts) and parts < FREES_INPUTS and (spec.quantization or "").startswith("nf4")
 
 
 def _section(spec: Spec, name: str) -> dict[str, object]:

@@ -95,13 +95,16 @@ class Tape:
     Both are followed only where ``watched``. ``marked``: bytes that selective checkpointing keeps beside the input.
     """
 
-    __slots__ = ("_kept", "_products", "_seen", "early", "forward", "held", "marked", "nodes", "selective", "watched")
+    __slots__ = (
+        "_kept", "_products", "_seen", "early", "forward", "held", "marked", "nodes", "pinned", "selective", "watched",
+    )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False) -> None:
         self.nodes: list[Node] = []
         self.watched = watched
         self.selective = selective
         self.marked = 0
+        self.pinned: set[Storage] = set()
         self._products = 0
         self.held: tuple[Var, ...] = ()
         self.forward = 0
@@ -150,6 +153,20 @@ class Tape:
             if not var.storage.external:
                 var.storage.external = True
                 self.marked += var.storage.size
+
+    def pin(self, x: Var) -> None:
+        """Keep a tensor as long as the graph lives: an attribute of a Python autograd node, not a saved tensor."""
+        storage = x.storage
+        if storage.external or storage in self.pinned:
+            return
+        self.pinned.add(storage)
+        if self.watched and storage not in self._seen:
+            self._seen.add(storage)
+            self._kept += storage.size
+
+    def held_by_graph(self) -> int:
+        """Bytes that stay when the backward is done, until the graph goes."""
+        return sum(storage.size for storage in self.pinned)
 
     def new(self, numel: int, item: int, grad: bool = True, kind: int = ACTIVATION) -> Var:
         """A tensor in a storage of its own."""
@@ -213,6 +230,9 @@ class Tape:
                 if not storage.external and id(storage) not in seen:
                     seen.add(id(storage))
                     sizes[storage.kind] += storage.size
+        for storage in self.pinned:
+            if id(storage) not in seen:
+                sizes[storage.kind] += storage.size
         return Live(sizes[ACTIVATION], sizes[LOGITS], sizes[CAST])
 
     def weights(self) -> int:
@@ -239,6 +259,9 @@ def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0, recompu
     """
     users: dict[Storage, int] = {}
     live = [0, 0, 0]
+    for storage in tape.pinned:
+        users[storage] = 1
+        live[storage.kind] += storage.size
     for node in tape.nodes:
         for storage in node.saved:
             if storage.external:

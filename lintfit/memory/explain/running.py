@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, Live, Storage
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.moments import _worst_layer
@@ -55,6 +56,7 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
             return [
                 *_kept(run, len(step.layers)),
                 *_fixed(run, masks=True),
+                term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
                 term("activations", "keys and values that the model returns (use_cache)", step.cached),
                 *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
                 *_casts(run),
@@ -109,7 +111,7 @@ def ingredients(run: Pass, index: int) -> str:
     step = run.step
     t = Layer(run.facts, step.recipe, run.batch, run.seq, watched=False)
     x = t.new(t.tokens * run.facts.hidden, step.recipe.weights, True)
-    family(run.facts)(t, x, index)
+    (litgpt_layer if step.recipe.litgpt else family(run.facts))(t, x, index)
     seen: dict[int, Storage] = {}
     for node in t.nodes:
         for storage in node.saved:
@@ -224,7 +226,7 @@ def _layer(run: Pass) -> list[Term]:
     index = worst[0]
     layer, number = step.layers[index], f"layer {worst[0]}"
     done = step.layers[index + 1 :]
-    found = [*_kept(run, index), *_below(run)]
+    found = [*_kept(run, index), *_below(run), *_loop(run)]
     if step.checkpointed[index]:
         copies = 2 if step.offloaded else 1
         factors = ((copies, "inputs"), *_per_token(run, layer.input))
@@ -245,9 +247,20 @@ def _layer(run: Pass) -> list[Term]:
         what += f" ({step.kept_share:.2f} of each stays on the rank)"
     found.append(term("gradients", what, share))
     found.append(term("gradients", f"gradients of {number}", peak.gradients))
+    pinned = "inputs of 4-bit products above, which the graph holds (bitsandbytes up to 0.43.1)"
+    found.append(term("activations", pinned, sum(part.pinned for part in done)))
     if step.retained and done:
         found += _retained(sum(part.input for part in done), layer.output)
     return found
+
+
+def _loop(run: Pass) -> list[Term]:
+    """What the head's graph and the loop's variable hold while the layers run backward (LitGPT)."""
+    tail = run.step.head
+    return [
+        term("activations", "inputs of the 4-bit head, which the graph holds", tail.pinned),
+        term("logits", "logits that the training loop still holds", tail.lingering, source="litgpt finetune/lora.py"),
+    ]
 
 
 def _retained(size: int, shared: int = 0) -> list[Term]:
