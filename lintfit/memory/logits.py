@@ -14,8 +14,8 @@ from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.litgpt import CHUNK, switches
 from lintfit.memory.activations.tape import LOGITS, Live, Tape, Var, backward, rounded
+from lintfit.memory.litgpt import CHUNK, switches
 
 PADDED_LABELS = (4, 49)
 """The first transformers version whose loss pads the labels instead of copying the shifted logits."""
@@ -73,17 +73,19 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     logits = t.linear("lm_head", y, h, vocab)
     logits.storage.kind = LOGITS
     after = Tape()
-    if own_loss(facts, recipe) and not recipe.autocast:
-        out, transient = _plain_loss(after, logits)
+    fused = "cross_entropy" in recipe.kernels
+    if own_loss(facts, recipe):
+        out, transient = _plain_loss(after, logits, fused, recipe.autocast)
     else:
-        out, transient = _loss(after, logits, recipe.transformers, _softcapped(t))
+        out, transient = _loss(after, logits, recipe.transformers, _softcapped(t), fused)
     saved_head, saved_loss = t.saved(), after.saved()
     hidden = 0 if any(y.storage in node.saved for node in t.nodes) else y.storage.size
     saved = Live(*(a + b for a, b in zip(saved_head, saved_loss, strict=True)))
     worst = backward(after, out)
     loss = Live(*(a + b for a, b in zip(saved_head, worst, strict=True)))
     back = backward(t, logits, kept=kept)
-    if recipe.autocast:
+    if recipe.autocast and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe)):
+        # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
         transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
     return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
 
@@ -136,7 +138,7 @@ def _softcapped(t: Layer) -> bool:
     return t.facts.model_type == "gemma2" and t.facts.config.get("final_logit_softcapping", 30.0) is not None
 
 
-def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool) -> tuple[Var, int]:
+def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, int]:
     """The loss on a tape of its own: its result, and the bytes of unsaved logits alive at its worst forward point."""
     if softcap:
         scaled = t.map(logits)
@@ -149,18 +151,35 @@ def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool) -> tupl
     if version < PADDED_LABELS:
         full = t.map(full)
         alive.append(full)
+    if fused:
+        return _overwriting(t, full), sum(var.storage.size for var in alive[:-1])
     log = t.new(logits.numel, 4, True, LOGITS)
     t.op(log, (full,), (log,))
     out = t.op(t.new(1, 4), (log,))
     return out, sum(var.storage.size for var in alive)
 
 
-def _plain_loss(t: Tape, logits: Var) -> tuple[Var, int]:
-    """The older models' loss: a copy of the shifted logits and their log-softmax, all in the logits' dtype."""
+def _overwriting(t: Tape, logits: Var) -> Var:
+    """The kernel that saves the logits and, in the backward, overwrites them with their gradient.
+
+    Unsloth's ``Fast_CrossEntropyLoss``, also in fms-acceleration's FOAK; Liger's does the same in its forward.
+    """
+    return t.op(t.new(1, 4), (logits,), (logits,), temp=-logits.storage.size)
+
+
+def _plain_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, int]:
+    """The older models' loss: a copy of the shifted logits and their log-softmax in the logits' dtype.
+
+    Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given.
+    """
     shifted = t.map(logits)
-    log = t.new(logits.numel, logits.item, True, LOGITS)
-    t.op(log, (shifted,), (log,))
-    return t.op(t.new(1, 4), (log,)), logits.storage.size + shifted.storage.size
+    if fused:
+        return _overwriting(t, shifted), logits.storage.size
+    full = t.cast(shifted, 4) if autocast else shifted
+    log = t.new(logits.numel, full.item, True, LOGITS)
+    t.op(log, (full,), (log,))
+    copies = shifted.storage.size + (full.storage.size if full is not shifted else 0)
+    return t.op(t.new(1, 4), (log,)), logits.storage.size + copies
 
 
 def _fused(t: Layer, y: Var, vocab: int, forward: int, backward_temp: int, weight: int, kept: float) -> Head:

@@ -13,7 +13,7 @@ from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
 from lintfit.memory import litgpt
-from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
+from lintfit.memory.spec import GIB, KERNELS, Fsdp, Generation, Spec
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
@@ -278,6 +278,14 @@ def _targets(key: str, value: Any) -> tuple[str, ...] | str | None:
     return names
 
 
+def _kernels(key: str, value: Any) -> tuple[str, ...]:
+    names = _names(key, value)
+    for name in names:
+        if name not in KERNELS:
+            raise SpecError(f"{key}: {_shown(name)} must be one of {', '.join(KERNELS)}")
+    return names
+
+
 def _mapping(key: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise SpecError(f"{key}: {_shown(value)} must be a JSON object")
@@ -375,6 +383,8 @@ READERS: Mapping[str, Read] = {
     "max_grad_norm": _amount(0, float("inf")),
     "trainer": _choice("causal-lm", "dpo", "grpo"),
     "front_end": _choice("transformers", "litgpt"),
+    "fused_kernels": _kernels,
+    "upcast_norms": _flag,
     "reference_model": _flag,
     "generation": _generation,
     "versions": _versions,

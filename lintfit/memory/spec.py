@@ -15,6 +15,10 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 
+KERNELS = ("cross_entropy", "rms_norm", "rope", "lora")
+"""Kernels that a trainer may put in the place of the model's own code (Unsloth, FOAK): the loss that overwrites the
+logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one."""
+
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -89,6 +93,11 @@ class Spec:
     trainer: Literal["causal-lm", "dpo", "grpo"] = "causal-lm"
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
+    fused_kernels: tuple[str, ...] = ()
+    """Unsloth's and FOAK's kernels in the place of the model's own code: of :data:`KERNELS`."""
+    upcast_norms: bool | None = None
+    """4-bit and 8-bit bases: whether the norms were cast to fp32 (``prepare_model_for_kbit_training``, TRL); None where
+    nobody knows."""
     reference_model: bool = False
     generation: Generation | None = None
     zero3_init: bool = True

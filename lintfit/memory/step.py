@@ -79,7 +79,7 @@ def record(spec: Spec, states: States) -> Step:
     held = inventory(spec)
     facts = local(spec.facts, spec.tensor_parallel)
     batch, seq = batch_of(spec), -(-spec.seq_len // spec.sequence_parallel)
-    stream = recipe.weights
+    stream = stream_bytes(facts, recipe)
     kept = _kept(spec, states, held)
     count = -(-facts.layers // spec.pipeline_parallel)
     checkpointed = (spec.gradient_checkpointing is not False,) * count
@@ -134,6 +134,17 @@ def record(spec: Spec, states: States) -> Step:
         out_of_place=trains_embedding and facts.tied and not recipe.autocast,
         notes=notes,
     )
+
+
+def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
+    """Bytes of an element of the residual stream.
+
+    A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
+    autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
+    ``Linear4bit.forward``, ``out.to(inp_dtype)``).
+    """
+    upcast = recipe.upcast_norms or (recipe.autocast and recipe.quantized and facts.norm == "layernorm")
+    return 4 if upcast else recipe.weights
 
 
 _HEADS: dict[tuple[object, ...], tuple[ModelFacts, Head]] = {}

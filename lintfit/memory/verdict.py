@@ -117,6 +117,8 @@ def _may_upcast(spec: Spec) -> bool:
     for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). TRL does not do so for sharded models, and
     DeepSpeed casts everything back.
     """
+    if spec.upcast_norms is not None:
+        return False
     return spec.quantization is not None and spec.engine in ("single", "ddp") and spec.weights_dtype != "fp32"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.memory.litgpt import as_built
 from lintfit.memory.spec import Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
@@ -25,7 +26,8 @@ _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
-    "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model",
+    "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
+    "upcast_norms",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {
@@ -191,7 +193,7 @@ def assemble(
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
     known = {field.name for field in fields(Spec)}
     spec = Spec(
-        facts=facts,
+        facts=as_built(facts) if values.get("front_end") == "litgpt" else facts,
         gpu=hardware.gpu,
         capacity_bytes=hardware.capacity_bytes,
         gpus=hardware.gpus or 1,

@@ -244,6 +244,7 @@ class LitGptRecipe:
         yield from self._optimizer()
         yield Setting("attention", "sdpa", Provenance.default("LitGPT calls scaled_dot_product_attention"))
         yield Setting("padded_batches", False, Provenance.default("LitGPT hands over no padding mask"))
+        yield Setting("front_end", "litgpt", Provenance.default("LitGPT trains models of its own"))
         yield Setting("use_cache", False, Provenance.default("LitGPT trains without a cache"))
         # The logits of every chunk and their log-softmax stay until the backward pass, so that all of them are held.
         yield Setting("loss", "full", Provenance.default("chunked_cross_entropy keeps the logits of every chunk"))

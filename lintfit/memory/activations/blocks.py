@@ -59,6 +59,8 @@ class Layer(Tape):
         recipe = self.recipe
         lora = recipe.lora
         trains = recipe.trains(module)
+        if recipe.quantized and "lora" in recipe.kernels and lora is not None and lora.on(module):
+            return self._fused_lora(x, rows, columns)
         if recipe.quantized and module != "lm_head":
             out = self.quantized(x, rows, columns)
         else:
@@ -102,6 +104,20 @@ class Layer(Tape):
         other = self.map(self.op(other, (y,), (y,), temp=out.numel * other.item))
         return self.add(scaled, other)
 
+    def _fused_lora(self, x: Var, rows: int, columns: int) -> Var:
+        """Quantised product and adapter as one function (Unsloth ``LoRA_QKV``, ``LoRA_W``; FOAK ``fast_lora.py``).
+
+        Saves its input and, with dropout, the dropped one, whose zeros stand in for the mask. The backward dequantises
+        the weight, then adds the adapter's share of the input's gradient, masked: 1 + 2 + 2 bytes an element.
+        """
+        lora = self.recipe.lora
+        assert lora is not None
+        saved = [x, self.new(x.numel, x.item, False)] if lora.dropout else [x]
+        out = self.new(x.numel // rows * columns, x.item, True)
+        scratch = max(2 * rows * columns, 5 * x.numel)
+        made = (lora.rank * rows * lora.item, lora.rank * columns * lora.item)
+        return self.op(out, (x,), saved, temp=scratch, weights=made)
+
     def quantized(self, x: Var, rows: int, columns: int) -> Var:
         """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""
         half = self.cast(x, 2)
@@ -118,12 +134,12 @@ class Layer(Tape):
         width = width or self.facts.hidden
         rows = x.numel // width
         trains = self.recipe.trains(module)
-        if self.recipe.liger:
+        if self.recipe.liger or "rms_norm" in self.recipe.kernels:
             return self._liger_norm(x, width, trains)
         full = self.cast(x, 4)
         normed = self.root_mean_square(full, rows)
         half = self.cast(normed, x.item)
-        out = self.new(x.numel, x.item, x.grad or trains)
+        out = self.new(x.numel, 4 if self.recipe.upcast_norms else x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) if trains else ()
         temp = x.numel * x.item if trains else 0
         return self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
@@ -151,7 +167,10 @@ class Layer(Tape):
         return self.cast(out, x.item)
 
     def _liger_norm(self, x: Var, width: int, trains: bool) -> Var:
-        """Liger's fused RMSNorm: saves its input and one fp32 scale a row; the gradient overwrites the incoming one."""
+        """Liger's and Unsloth's fused RMSNorm: saves its input and one fp32 scale a row.
+
+        The gradient overwrites the incoming one.
+        """
         out = self.new(x.numel, x.item, x.grad or trains)
         root = self.new(x.numel // width, 4, False)
         weights = (width * self.recipe.weights,) if trains else ()
@@ -226,8 +245,10 @@ class Layer(Tape):
         """``x * cos + rotate_half(x) * sin`` on ``share`` of each head; keeps only the (shared) cos and sin.
 
         ``concatenated``: the rotated and the passed part are joined by a ``torch.cat``. ``tables``: cos and sin
-        where the layer makes its own.
+        where the layer makes its own. Unsloth's kernel turns x in place, and its gradient as well.
         """
+        if "rope" in self.recipe.kernels:
+            return x
         rotated = int(x.numel * share)
         item = x.item
         turned = self.new(rotated, item, x.grad)

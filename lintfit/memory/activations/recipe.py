@@ -38,7 +38,8 @@ class Recipe:
     ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights
     are dequantised for each use. ``holds_inputs``: they hold on to their inputs as long as the graph lives
     (bitsandbytes up to 0.43.1). ``copies_dequantized``: what is dequantised is cast once more. ``litgpt``: the layers
-    are LitGPT's.
+    are LitGPT's. ``kernels``: ``Spec.fused_kernels``. ``upcast_norms``: the norms' weights, and with them the stream,
+    are fp32 over a half-precision base.
     """
 
     weights: int
@@ -54,6 +55,8 @@ class Recipe:
     holds_inputs: bool = False
     copies_dequantized: bool = False
     litgpt: bool = False
+    kernels: frozenset[str] = frozenset()
+    upcast_norms: bool = False
     transformers: tuple[int, int] = (5, 23)
     tensor_parallel: int = 1
 
@@ -113,6 +116,8 @@ def of(spec: Spec) -> Recipe:
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
         litgpt=spec.front_end == "litgpt",
+        kernels=frozenset(spec.fused_kernels),
+        upcast_norms=bool(spec.upcast_norms) and spec.quantization is not None and spec.engine in ("single", "ddp"),
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,

@@ -48,8 +48,8 @@ class Var:
 class Node:
     """One backward function: gradients of ``outs`` come in, those of ``inputs`` and ``weights`` go out.
 
-    ``temp``: bytes that live only while the node runs. ``same``: the incoming gradient is passed on as it is
-    (addition, views). ``weights``: bytes of each parameter gradient it makes.
+    ``temp``: bytes that live only while the node runs, negative where it overwrites logits. ``same``: the incoming
+    gradient is passed on as it is (addition, views). ``weights``: bytes of each parameter gradient it makes.
     """
 
     __slots__ = ("inputs", "outs", "same", "saved", "temp", "weights")
@@ -309,9 +309,9 @@ def backward(tape: Tape, out: Var, *, kept: float = 1.0, extra: int = 0, recompu
             peak_total = int(total)
             peak = Live(
                 live[0],
-                live[1] + waiting[1],
+                live[1] + waiting[1] + min(0, node.temp),
                 live[2],
-                waiting[0] + node.temp + made - int(made * kept),
+                waiting[0] + max(0, node.temp) + made - int(made * kept),
                 int(gradients + made * kept),
             )
         gradients += made * kept

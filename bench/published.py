@@ -1,0 +1,50 @@
+"""What the published rows say of a run beside their spec, in the words of a spec.
+
+The specs in ``published.dev.jsonl`` hold what every estimator may be asked. What else decides the memory stands in a
+row's other fields (``framework``, ``loss_impl``, ``other``) or in the files of the commit that ``source`` names:
+
+* fms-acceleration 876e2ed: ``bnb_4bit_use_double_quant=True`` (``framework_plugin_bnb.py``), ``lora_dropout: 0.1``
+  (``scripts/benchmarks/scenarios*.yaml``), TheBloke's 70B and Mixtral GPTQ checkpoints have one group a column, and
+  the norms of ``baseline-peft-bnb`` are cast to fp32 by TRL on a single card;
+* LitGPT pins bitsandbytes 0.42.0 (``pyproject.toml`` of the configs' table); its resource tables name 0.41.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.spec import Spec
+
+FOAK = {"fast RMSNorm": "rms_norm", "RoPE": "rope", "fast cross-entropy": "cross_entropy", "fused LoRA": "lora"}
+"""The kernels of fms-acceleration as a row's ``other`` names them, by the spec's names."""
+
+
+def as_told(row: Mapping[str, Any]) -> Spec:
+    """The spec of a row with everything that is said of its run."""
+    stated = dict(row["spec"])
+    framework = row.get("framework", "")
+    if row["id"].startswith("fms-"):
+        return _fms(row, stated)
+    if framework.startswith("litgpt"):
+        tables = "resource-tables" in row["source"] or "-res-" in row["id"]
+        stated["front_end"] = "litgpt"
+        stated["versions"] = {**stated.get("versions", {}), "bitsandbytes": "0.41.1" if tables else "0.42.0"}
+    return spec_from_mapping(stated)
+
+
+def _fms(row: Mapping[str, Any], stated: dict[str, Any]) -> Spec:
+    other = row["other"]
+    stated["fused_kernels"] = [name for words, name in FOAK.items() if words in other]
+    if stated.get("quantization") == "nf4":
+        stated["quantization"] = "nf4-double"
+        stated["upcast_norms"] = "framework_config=baseline-peft-bnb" in other and stated["engine"] == "single"
+    if stated["method"] == "lora":
+        stated["lora_dropout"] = 0.1
+    spec = spec_from_mapping(stated)
+    if "GPTQ" in row["model"] and ("70B" in row["model"] or "Mixtral" in row["model"]):
+        config = {**spec.facts.config, "quantization_config": {"group_size": -1}}
+        spec = replace(spec, facts=replace(spec.facts, config=config))
+    return spec
