@@ -1,4 +1,4 @@
-"""LitGPT's block, the same for all its models (``litgpt/model.py:Block``, ``litgpt/lora.py``).
+"""LitGPT's block, the same for all its models but those with experts (``litgpt/model.py:Block``, ``litgpt/lora.py``).
 
 Queries, keys and values come out of one projection, keys and values are copied for all heads where they are shared,
 and a ``torch.cat`` joins what rotary turns with the rest. Rotary runs in fp32 (its tables do not follow the weights).
@@ -94,6 +94,8 @@ def _attention(t: Layer, x: Var, on: Switches) -> Var:
     if facts.kv_heads != facts.heads:
         q = q if facts.kv_heads == 1 else t.map(q)
         k, v = (t.op(t.new(wide * tokens, part.item, part.grad), (part,)) for part in (k, v))
+    if facts.qk_norm:
+        q, k = t.rmsnorm(q, dim), t.rmsnorm(k, dim)
     q, k = (_rotary(t, part) for part in (q, k))
     shape = Heads(facts.heads, facts.heads, dim)
     if facts.attention_softcap:

@@ -115,7 +115,7 @@ def of(spec: Spec) -> Recipe:
         trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
-        litgpt=spec.front_end == "litgpt",
+        litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,
         kernels=frozenset(spec.fused_kernels),
         upcast_norms=bool(spec.upcast_norms) and spec.quantization is not None and spec.engine in ("single", "ddp"),
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
