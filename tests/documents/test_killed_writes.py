@@ -1,0 +1,116 @@
+"""A write that is killed at any point leaves each file old or new, never half."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from lintfit.documents.files import read_text, write_files
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
+
+OLD = {"train.py": "old = 1\n" * 3_000, "ds.json": '{"old": true}\n'}
+NEW = {"train.py": "new = 22\n" * 4_000, "ds.json": '{"new": "file"}\n'}
+POINTS = 150
+"""At how many points, evenly over all steps, a write is killed."""
+CREATED = "ds_zero3.json"
+CREATED_TEXT = '{"zero_optimization": {"stage": 3}}\n' * 400
+
+
+def prepare(folder: Path) -> None:
+    for name, text in OLD.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o640)
+
+
+def write(folder: Path) -> None:
+    changes: dict[Any, str] = {read_text(folder / name): text for name, text in NEW.items()}
+    write_files({**changes, folder / CREATED: CREATED_TEXT})
+
+
+class _Killer:
+    """Kills its own process at the given step: a line run, or a function called, while files are written."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.steps = at, 0
+
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        self._step()
+        return self.trace
+
+    def profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        # Calls into C are where bytes reach the disk: before and after each of them is a point of its own.
+        if event in ("c_call", "c_return"):
+            self._step()
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_a_child(folder: Path, at: int) -> int:
+    """The wait status of a process that writes and dies at a step."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        killer = _Killer(at)
+        sys.setprofile(killer.profile)
+        sys.settrace(killer.trace)
+        write(folder)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def steps(folder: Path) -> int:
+    """How many steps a whole write takes."""
+    prepare(folder)
+    counter = _Killer(0)
+    profile, trace = sys.getprofile(), sys.gettrace()
+    sys.setprofile(counter.profile)
+    sys.settrace(counter.trace)
+    try:
+        write(folder)
+    finally:
+        sys.settrace(trace)
+        sys.setprofile(profile)
+    return counter.steps
+
+
+def test_each_file_is_old_or_new_wherever_the_write_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    total = steps(tmp_path / "whole")
+    assert total > 200
+    seen: set[tuple[str, ...]] = set()
+    for at in range(1, total, max(1, total // POINTS)):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        prepare(folder)
+        status = in_a_child(folder, at)
+        if not os.WIFSIGNALED(status):
+            assert os.WEXITSTATUS(status) == 0  # it was done before the step came
+            continue
+        state = tuple(_state(folder, name) for name in (*OLD, CREATED))
+        assert "half" not in state, f"killed at step {at}: {state}"
+        seen.add(state)
+        for name in OLD:
+            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o640
+    assert ("old", "old", "old") in seen
+    assert ("new", "new", "new") in seen
+
+
+def _state(folder: Path, name: str) -> str:
+    path = folder / name
+    text = path.read_text() if path.exists() else None
+    if text == OLD.get(name):
+        return "old"
+    return "new" if text == NEW.get(name, CREATED_TEXT) else "half"
