@@ -23,6 +23,7 @@ from lintfit.catalog import models  # noqa: E402
 from lintfit.memory.activations import family  # noqa: E402
 from lintfit.memory.activations.blocks import Layer  # noqa: E402
 from lintfit.memory.activations.recipe import Recipe  # noqa: E402
+from lintfit.memory.activations.tape import ACTIVATION  # noqa: E402
 
 BATCH, SEQ = 2, 64
 
@@ -117,10 +118,9 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
 def tape_bytes(config: dict[str, Any], half: bool) -> int:
     """What lintfit's tape of one layer keeps."""
     facts = models.from_config(config)
-    t = Layer(facts, Recipe(2 if half else 4, False, attention="eager"), BATCH, SEQ)
-    x = t.new(BATCH * SEQ * facts.hidden, 2 if half else 4)
-    family(facts)(t, x, 0)
-    return t.saved().activations
+    t = Layer(facts, Recipe(2 if half else 4, False, attention="eager"), batched=BATCH > 1)
+    family(facts)(t, t.new(facts.hidden, 2 if half else 4), 0)
+    return sum(storage.size(BATCH, SEQ) for storage in t.saved() if storage.kind == ACTIVATION)
 
 
 def main() -> int:

@@ -7,14 +7,18 @@ sliced and copied), ``modeling_llama.py`` of 4.45 (``logits = logits.float()`` i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.form import Backward, Counts, Live, Table, total
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import LOGITS, Live, Tape, Var, backward, rounded
+from lintfit.memory.activations.replay import backward
+from lintfit.memory.activations.tape import LOGITS, Scratch, Tape, Var, once
 from lintfit.memory.litgpt import CHUNK, switches
 
 PADDED_LABELS = (4, 49)
@@ -52,14 +56,68 @@ class Head(NamedTuple):
     lingering: int = 0
 
 
-def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
-    """The head of a causal language model on ``t.tokens`` tokens; ``stream``: bytes of a residual element."""
+class _Form(NamedTuple):
+    """The same for any micro-batch.
+
+    ``states`` and ``log``: what the final norm and the head, and what the loss keep. ``logits``: of these points of
+    the loss's forward the one with most logits counts; ``hidden``: the head's input where nobody saves it. ``loss`` is
+    None where the loss is a node of the head's.
+    """
+
+    table: Table
+    states: Counts
+    log: Counts
+    logits: tuple[Counts, ...]
+    hidden: Counts
+    loss: Backward | None
+    head: Backward
+    weights: int
+
+    def at(self, batch: int, seq: int, kept: float) -> Head:
+        """The head of ``batch`` sequences of ``seq`` scored tokens."""
+        sizes = self.table.sizes(batch, seq)
+        states = self.table.live(self.states, sizes)
+        saved = _plus(states, self.table.live(self.log, sizes))
+        logits = max([total(point, sizes) for point in self.logits])
+        return Head(
+            saved,
+            Live(0, logits, 0, total(self.hidden, sizes), 0),
+            saved if self.loss is None else _plus(states, self.loss.peak(sizes)),
+            self.head.peak(sizes, kept=kept),
+            self.weights,
+        )
+
+
+def _plus(first: Live, second: Live) -> Live:
+    return Live(*map(add, first, second))
+
+
+_FORMS: dict[tuple[object, ...], tuple[ModelFacts, _Form | _Chunked]] = {}
+_LARGEST = 4096
+
+
+def head(
+    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, loss_path: str, *, stream: int, kept: float = 1.0
+) -> Head:
+    """The head of a causal language model on ``batch`` sequences with ``seq`` tokens each that get logits.
+
+    ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`.
+    """
+    key = id(facts), recipe, loss_path, stream
+    hit = _FORMS.get(key)
+    if hit is None or hit[0] is not facts:
+        if len(_FORMS) >= _LARGEST:
+            _FORMS.clear()
+        hit = _FORMS[key] = facts, _recorded(Layer(facts, recipe), loss_path, stream)
+    return hit[1].at(batch, seq, kept)
+
+
+def _recorded(t: Layer, loss_path: str, stream: int) -> _Form | _Chunked:
     facts, recipe = t.facts, t.recipe
     h, vocab = facts.hidden, -(-facts.vocab // recipe.tensor_parallel)
     if recipe.litgpt:
-        return _litgpt(t, stream, kept)
-    x = t.new(t.tokens * h, stream)
-    x.storage.external = False
+        return _litgpt(t, stream)
+    x = t.new(h, stream)
     if facts.norm == "layernorm":
         y = t.layernorm(x)
     elif facts.model_type in SANDWICH or facts.model_type == "gemma":
@@ -67,63 +125,93 @@ def head(t: Layer, loss_path: str, *, stream: int, kept: float) -> Head:
     else:
         y = t.rmsnorm(x)
     if loss_path == "chunked":
-        return _fused(t, y, vocab, *_trl(t, y, vocab), kept)
+        return _fused(t, y, _trl(t, y, vocab))
     if loss_path == "liger":
-        return _fused(t, y, vocab, *_liger(t, y, vocab), kept)
+        return _fused(t, y, _liger(t, y, vocab))
     logits = t.linear("lm_head", y, h, vocab)
     logits.storage.kind = LOGITS
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
     if own_loss(facts, recipe):
-        out, transient = _plain_loss(after, logits, fused, recipe.autocast)
+        out, alive = _plain_loss(after, logits, fused, recipe.autocast)
     else:
-        out, transient = _loss(after, logits, recipe.transformers, _softcapped(t), fused)
-    saved_head, saved_loss = t.saved(), after.saved()
-    hidden = 0 if any(y.storage in node.saved for node in t.nodes) else y.storage.size
-    saved = Live(*(a + b for a, b in zip(saved_head, saved_loss, strict=True)))
-    worst = backward(after, out)
-    loss = Live(*(a + b for a, b in zip(saved_head, worst, strict=True)))
-    back = backward(t, logits, kept=kept)
+        out, alive = _loss(after, logits, recipe.transformers, _softcapped(t), fused)
+    table = Table()
+    loss, own = backward(after, out, table), backward(t, logits, table)
+    points = [[table.storage(var.storage) for var in alive]]
     if recipe.autocast and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe)):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
-        transient = max(transient, logits.storage.size + rounded(logits.numel * 4))
-    return Head(saved, Live(0, transient, 0, hidden, 0), loss, back, t.weights())
+        points.append([table.storage(logits.storage), table.column(LOGITS, logits.width * 4, logits.per)])
+    hidden = [] if any(y.storage in node.saved for node in t.nodes) else [table.storage(y.storage)]
+    return _Form(
+        table=table,
+        states=table.counts([table.storage(storage) for storage in t.saved()]),
+        log=table.counts([table.storage(storage) for storage in after.saved()]),
+        logits=tuple([table.counts(point) for point in points]),
+        hidden=table.counts(hidden),
+        loss=loss,
+        head=own,
+        weights=t.weights(),
+    )
 
 
-def _litgpt(t: Layer, stream: int, kept: float) -> Head:
+class _Chunked(NamedTuple):
     """LitGPT's head in chunks of 128 tokens a sequence, which all stay (``GPT.forward``, ``chunked_cross_entropy``).
 
     Fabric hands every chunk over in fp32 (``convert_output``) while the half-precision ones and, in the loop's
     variable, the last iteration's are still there: 4 + 2 + 4 bytes an entry. The engine runs the losses of all chunks
-    backward before the first head, so that the gradients of all logits stand beside the logits.
+    backward before the first head, so that the gradients of all logits stand beside the logits. ``dequantized``:
+    bytes of the head's weight as it is computed with, where it is quantised.
     """
+
+    table: Table
+    states: Counts
+    held: Counts
+    stream: Var
+    logits: Var
+    dequantized: int
+    weights: int
+
+    def at(self, batch: int, seq: int, kept: float) -> Head:
+        """The head of ``batch`` sequences of ``seq`` tokens."""
+        sizes = self.table.sizes(batch, seq)
+        saved = self.table.live(self.states, sizes)
+        entries = batch * seq * self.logits.width
+        made = 4 * entries
+        half = entries * self.logits.item if self.logits.item == 2 else 0
+        stays = int(self.weights * kept)
+        gradient = batch * seq * self.stream.width * self.stream.item
+        return Head(
+            saved=saved._replace(logits=saved.logits + made),
+            forward=Live(0, max(made + half, half + self.dequantized)),
+            loss=saved._replace(logits=saved.logits + 2 * made + made // -(-seq // CHUNK)),
+            head=saved._replace(
+                logits=saved.logits + made + half,
+                temporaries=self.dequantized + gradient + self.weights - stays,
+                gradients=stays,
+            ),
+            weights=self.weights,
+            pinned=total(self.held, sizes),
+            lingering=made,
+        )
+
+
+def _litgpt(t: Layer, stream: int) -> _Chunked:
     facts, recipe = t.facts, t.recipe
     on = switches(recipe.lora.targets if recipe.lora is not None else ()).head
-    x = t.new(t.tokens * facts.hidden, stream)
+    x = t.new(facts.hidden, stream)
     y = litgpt.norm(t, x)
     logits = litgpt.linear(t, y, facts.hidden, facts.vocab, recipe.lora.rank if recipe.lora is not None and on else 0)
-    saved = t.saved()
-    entries = t.tokens * facts.vocab
-    chunks = -(-t.seq // CHUNK)
-    made = 4 * entries
-    half = entries * logits.item if logits.item == 2 else 0
-    weight = facts.hidden * facts.vocab * (4 if recipe.copies_dequantized else 2) if recipe.quantized else 0
-    forward = max(2 * made + half, made + half + weight)
-    back = t.weights()
-    return Head(
-        saved=Live(saved.activations, saved.logits + made, saved.casts),
-        forward=Live(0, forward - made),
-        loss=Live(saved.activations, saved.logits + 2 * made + made // chunks, saved.casts),
-        head=Live(
-            saved.activations,
-            saved.logits + made + half,
-            saved.casts,
-            weight + t.tokens * facts.hidden * stream + back - int(back * kept),
-            int(back * kept),
-        ),
-        weights=back,
-        pinned=t.held_by_graph(),
-        lingering=made,
+    each = 4 if recipe.copies_dequantized else 2
+    table = Table()
+    return _Chunked(
+        states=table.counts([table.storage(storage) for storage in t.saved()]),
+        held=table.counts([table.storage(storage) for storage in t.pinned]),
+        table=table,
+        stream=x,
+        logits=logits,
+        dequantized=facts.hidden * facts.vocab * each if recipe.quantized else 0,
+        weights=t.weights(),
     )
 
 
@@ -138,11 +226,11 @@ def _softcapped(t: Layer) -> bool:
     return t.facts.model_type == "gemma2" and t.facts.config.get("final_logit_softcapping", 30.0) is not None
 
 
-def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, int]:
-    """The loss on a tape of its own: its result, and the bytes of unsaved logits alive at its worst forward point."""
+def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, list[Var]]:
+    """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point."""
     if softcap:
         scaled = t.map(logits)
-        bounded = t.new(logits.numel, logits.item, True, LOGITS)
+        bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
         logits = t.map(t.op(bounded, (scaled,), (bounded,)))
     full = t.cast(logits, 4)
     alive = [logits] if full is logits else [logits, full]
@@ -152,11 +240,10 @@ def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: 
         full = t.map(full)
         alive.append(full)
     if fused:
-        return _overwriting(t, full), sum(var.storage.size for var in alive[:-1])
-    log = t.new(logits.numel, 4, True, LOGITS)
+        return _overwriting(t, full), alive[:-1]
+    log = t.like(logits, logits.width, 4, True, LOGITS)
     t.op(log, (full,), (log,))
-    out = t.op(t.new(1, 4), (log,))
-    return out, sum(var.storage.size for var in alive)
+    return t.op(t.constant(1, 4, True), (log,)), alive
 
 
 def _overwriting(t: Tape, logits: Var) -> Var:
@@ -164,56 +251,89 @@ def _overwriting(t: Tape, logits: Var) -> Var:
 
     Unsloth's ``Fast_CrossEntropyLoss``, also in fms-acceleration's FOAK; Liger's does the same in its forward.
     """
-    return t.op(t.new(1, 4), (logits,), (logits,), temp=-logits.storage.size)
+    return t.op(t.constant(1, 4, True), (logits,), (logits,), overwritten=(logits,))
 
 
-def _plain_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, int]:
+def _plain_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, list[Var]]:
     """The older models' loss: a copy of the shifted logits and their log-softmax in the logits' dtype.
 
     Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given.
     """
     shifted = t.map(logits)
     if fused:
-        return _overwriting(t, shifted), logits.storage.size
+        return _overwriting(t, shifted), [logits]
     full = t.cast(shifted, 4) if autocast else shifted
-    log = t.new(logits.numel, full.item, True, LOGITS)
+    log = t.like(logits, logits.width, full.item, True, LOGITS)
     t.op(log, (full,), (log,))
-    copies = shifted.storage.size + (full.storage.size if full is not shifted else 0)
-    return t.op(t.new(1, 4), (log,)), logits.storage.size + copies
+    alive = [logits, shifted] if full is shifted else [logits, shifted, full]
+    return t.op(t.constant(1, 4, True), (log,)), alive
 
 
-def _fused(t: Layer, y: Var, vocab: int, forward: int, backward_temp: int, weight: int, kept: float) -> Head:
-    """A loss that never holds all logits, as one node behind the final norm."""
-    out = t.new(1, 4)
-    t.op(out, (y,), (y,), temp=backward_temp, weights=(weight,) if weight else ())
-    saved = t.saved()
-    peak = backward(t, out, kept=kept)
-    return Head(saved, Live(0, forward, 0, 0, 0), saved, peak, t.weights())
+class _Fused(NamedTuple):
+    """A loss that never holds all logits: what its forward and its backward allocate, and the head's gradient."""
+
+    forward: tuple[Scratch, ...]
+    backward: tuple[Scratch, ...]
+    weight: int
 
 
-def _trl(t: Layer, y: Var, vocab: int) -> tuple[int, int, int]:
+def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
+    """Such a loss as one node behind the final norm."""
+    out = t.constant(1, 4, True)
+    t.op(out, (y,), (y,), temp=loss.backward, weights=(loss.weight,) if loss.weight else ())
+    table = Table()
+    own = backward(t, out, table)
+    return _Form(
+        table=table,
+        states=table.counts([table.storage(storage) for storage in t.saved()]),
+        log=(),
+        logits=(table.counts([table.column(LOGITS, size, per, False) for size, per in loss.forward]),),
+        hidden=(),
+        loss=None,
+        head=own,
+        weights=t.weights(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """The tokens of TRL's tile."""
+
+    most: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return min(batch * seq, self.most)
+
+
+def _trl(t: Layer, y: Var, vocab: int) -> _Fused:
     """TRL's chunked loss: one tile of logits, and in the backward fp32 gradients of the states and the head."""
     recipe = t.recipe
     trains = recipe.trains("lm_head")
     item = 2 if recipe.autocast else y.item
-    tile = min(t.tokens, TRL_TOKENS) * min(vocab, TRL_VOCABULARY) * item
-    full_gradients = y.numel * 4 + (t.facts.hidden * vocab * 4 if trains else 0)
-    weight = t.facts.hidden * vocab * recipe.weights if trains else 0
-    return tile, tile + full_gradients, weight
+    tile = min(vocab, TRL_VOCABULARY) * item, _Tile(TRL_TOKENS)
+    size = t.facts.hidden * vocab if trains else 0
+    return _Fused((tile,), (tile, y.scratch(4), (4 * size, once)), size * recipe.weights)
 
 
-def _liger(t: Layer, y: Var, vocab: int) -> tuple[int, int, int]:
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The tokens of Liger's chunk: the power of two from a ``parts``-th of all tokens on."""
+
+    parts: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        tokens = batch * seq
+        return min(1 << max(0, (-(-tokens // self.parts) - 1).bit_length()), tokens)
+
+
+def _liger(t: Layer, y: Var, vocab: int) -> _Fused:
     """Liger's fused linear cross-entropy: gradients are made in the forward, chunk by chunk, and only scaled later.
 
     The chunk is ``next_power_of_2(ceil(tokens / ceil(vocab / hidden)))`` tokens; its logits are held in the
     head's dtype and once more in fp32 while they become their own gradient.
     """
     h = t.facts.hidden
-    trains = t.recipe.trains("lm_head")
     item = 2 if t.recipe.autocast else y.item
-    parts = -(-vocab // h)
-    chunk = 1 << max(0, (-(-t.tokens // parts) - 1).bit_length())
-    chunk = min(chunk, t.tokens)
-    weight = h * vocab * t.recipe.weights if trains else 0
-    forward = chunk * vocab * (item + 4 if item == 2 else 4) + y.numel * y.item + 2 * weight
-    return forward, weight, weight
+    weight = h * vocab * t.recipe.weights if t.recipe.trains("lm_head") else 0
+    chunk = vocab * (item + 4 if item == 2 else 4), _Chunk(-(-vocab // h))
+    return _Fused((chunk, y.scratch(y.item), (2 * weight, once)), ((weight, once),), weight)

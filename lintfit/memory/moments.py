@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lintfit.memory.activations.tape import Live
+from lintfit.memory.activations.form import Live
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import reference_bytes, rollout
 from lintfit.memory.spec import Spec

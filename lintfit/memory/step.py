@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.attention import mask_bytes
-from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
-from lintfit.memory.activations.tape import Live, rounded
+from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.logits import Head, head
 from lintfit.memory.parameters import Inventory, inventory
@@ -93,7 +93,6 @@ def record(spec: Spec, states: States) -> Step:
             batch,
             seq,
             index,
-            kind=sorts[index],
             stream=stream,
             flows=flows,
             checkpointed=checkpointed[index],
@@ -106,7 +105,7 @@ def record(spec: Spec, states: States) -> Step:
     layers = [counted[sort] for sort in sorts]
     if frozen_input:
         layers[0] = one(0, flows=False)
-    tail = _head(facts, recipe, batch, scored(spec, seq), spec.loss, stream, kept)
+    tail = head(facts, recipe, batch, scored(spec, seq), spec.loss, stream=stream, kept=kept)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     if recipe.litgpt:
@@ -145,21 +144,6 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """
     upcast = recipe.upcast_norms or (recipe.autocast and recipe.quantized and facts.norm == "layernorm")
     return 4 if upcast else recipe.weights
-
-
-_HEADS: dict[tuple[object, ...], tuple[ModelFacts, Head]] = {}
-_LARGEST = 4096
-
-
-def _head(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, loss: str, stream: int, kept: float) -> Head:
-    """The head of a micro-batch, counted once for the same numbers."""
-    key = (id(facts), recipe, batch, seq, loss, stream, kept)
-    hit = _HEADS.get(key)
-    if hit is None or hit[0] is not facts:
-        if len(_HEADS) >= _LARGEST:
-            _HEADS.clear()
-        hit = _HEADS[key] = facts, head(Layer(facts, recipe, batch, seq), loss, stream=stream, kept=kept)
-    return hit[1]
 
 
 def batch_of(spec: Spec) -> int:

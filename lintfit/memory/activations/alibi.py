@@ -51,7 +51,7 @@ def _attention(t: Layer, x: Var) -> Var:
     name, out_name, _, _ = NAMES[facts.model_type]
     h, dim = facts.hidden, facts.head_dim
     wide, narrow = facts.heads * dim, facts.kv_heads * dim
-    parts = t.split(t.linear(name, x, h, wide + 2 * narrow), tuple(n * t.tokens for n in (wide, narrow, narrow)))
+    parts = t.split(t.linear(name, x, h, wide + 2 * narrow), (wide, narrow, narrow))
     q, k, v = parts
     if facts.model_type != "falcon":
         held, t.recipe = t.recipe, replace(t.recipe, attention="eager")

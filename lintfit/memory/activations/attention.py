@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import BLOCK, Var
+from lintfit.memory.activations.tape import Var, pairs
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
+
+
+def _padded(batch: int, seq: int) -> int:
+    """Tokens, each sequence's rounded up to the memory-efficient kernel's 32."""
+    return batch * (-(-seq // 32) * 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ def attend(
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
-    masked = recipe.padded or slides(heads, t.seq)
+    masked = recipe.padded or (heads.window is not None and t.slides)
     grouped = heads.keys < heads.queries
     if grouped and (masked or recipe.transformers < GROUPED_SDPA):
         k, v = repeat(t, k, heads), repeat(t, v, heads)
@@ -61,11 +66,6 @@ def attend(
     if grouped:
         return _math(t, q, k, v, heads)
     return _efficient(t, q, k, v, heads, mask=False)
-
-
-def slides(heads: Heads, seq: int) -> bool:
-    """Whether the window bites: transformers then builds a mask under SDPA (``_ignore_causal_mask_sdpa``)."""
-    return heads.window is not None and seq >= heads.window
 
 
 def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, item: int) -> int:
@@ -85,7 +85,7 @@ def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, 
 
 def repeat(t: Layer, x: Var, heads: Heads) -> Var:
     """``repeat_kv``: a copy for every query head; the gradient is summed back."""
-    out = t.new(x.numel // heads.keys * heads.queries, x.item, x.grad)
+    out = t.like(x, x.width // heads.keys * heads.queries, x.item, x.grad)
     return t.op(out, (x,))
 
 
@@ -99,13 +99,13 @@ def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) 
     Backward scratch (``flash_api.cpp``): fp32 dq accumulator, softmax_d, and dk, dv for all heads under GQA.
     """
     grad = q.grad or k.grad or v.grad
-    out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
-    stats = t.new(heads.queries * t.tokens, 4, False)
+    out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
+    stats = t.new(heads.queries, 4, False)
     t.mark(out, stats)
-    scratch = q.numel * 4 + stats.numel * 4
+    scratch = [q.scratch(4), stats.scratch(4)]
     if heads.keys < heads.queries:
-        scratch += 2 * q.numel * q.item
-    t.op(out, (q, k, v), (q, k, v, out, stats), temp=scratch)
+        scratch.append(q.scratch(2 * q.item))
+    t.op(out, (q, k, v), (q, k, v, out, stats), temp=tuple(scratch))
     return _merge(t, out, head_major)
 
 
@@ -116,13 +116,13 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) ->
     [batch, 1, seq, seq] of the queries' dtype in every layer.
     """
     grad = q.grad or k.grad or v.grad
-    out = t.new(q.numel // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
-    stats = t.new(heads.queries * t.batch * (-(-t.seq // 32) * 32), 4, False)
+    out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
+    stats = t.new(heads.queries, 4, False, per=_padded)
     t.mark(out, stats)
     saved = [q, k, v, out, stats]
     if mask:
-        saved.append(t.new(t.batch * t.seq * t.seq, q.item, False))
-    t.op(out, (q, k, v), saved, temp=(q.numel * 4 if q.item == 2 else 0) + stats.numel * 4)
+        saved.append(t.new(1, q.item, False, per=pairs))
+    t.op(out, (q, k, v), saved, temp=(*([q.scratch(4)] if q.item == 2 else []), stats.scratch(4)))
     return out
 
 
@@ -130,12 +130,12 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads) -> Var:
     """SDPA's reference path in fp32 with grouped heads: scaled copies of q and k, k and v for all heads, the scores."""
     k, v = repeat(t, k, heads), repeat(t, v, heads)
     q, k = t.map(q), t.map(k)
-    scores = t.new(heads.queries * t.tokens * t.seq, q.item)
+    scores = t.new(heads.queries, q.item, per=pairs)
     t.op(scores, (q, k), (q, k))
     scores = t.add(scores)
-    weights = t.new(scores.numel, scores.item)
+    weights = t.like(scores, scores.width, scores.item, True)
     t.op(weights, (scores,), (weights,))
-    out = t.new(q.numel, q.item)
+    out = t.like(q, q.width, q.item, True)
     t.op(out, (weights, v), (weights, v))
     return t.map(out)
 
@@ -144,27 +144,27 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, dro
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v."""
     if heads.keys < heads.queries:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
-    if t.batch > 1:
+    if t.batched:
         # Batch and heads of a view into a fused projection cannot be merged: ``matmul`` copies it.
-        q, k, v = (t.map(x) if x.storage.size > x.numel * x.item + BLOCK else x for x in (q, k, v))
+        q, k, v = (t.map(x) if x.storage.bytes > x.width * x.item else x for x in (q, k, v))
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
-    scores = t.op(t.new(heads.queries * t.tokens * t.seq, q.item, grad), (q, k), (q, k))
+    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), (q, k))
     scores = t.map(scores)
     if softcap:
         scores = t.map(scores)
-        bounded = t.new(scores.numel, scores.item, grad)
+        bounded = t.like(scores, scores.width, scores.item, grad)
         scores = t.map(t.op(bounded, (scores,), (bounded,)))
     full = scores if half_softmax and not t.recipe.autocast else t.cast(scores, 4)
-    weights = t.new(scores.numel, full.item, grad)
+    weights = t.like(scores, scores.width, full.item, grad)
     t.op(weights, (full,), (weights,))
     weights = t.cast(weights, v.item)
     if drops:
         weights = t.dropout(weights)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
-    out = t.new(q.numel, v.item, grad or v.grad)
+    out = t.like(q, q.width, v.item, grad or v.grad)
     saved = [var for var, other in ((weights, v), (v, weights)) if other.grad]
     t.op(out, (weights, v), saved)
     return t.map(out)

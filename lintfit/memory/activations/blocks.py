@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Tape, Var
+from lintfit.memory.activations.tape import CAST, Larger, Tape, Var, once
 
 
 class Layer(Tape):
-    """A tape with the model's numbers and the recipe at hand. ``batch`` sequences of ``seq`` tokens."""
+    """A tape with the model's numbers and the recipe at hand.
 
-    __slots__ = ("batch", "facts", "recipe", "seq", "tokens")
+    ``batched``: whether there is more than one sequence. ``slides``: whether the layer's window is no longer than
+    the sequences.
+    """
+
+    __slots__ = ("batched", "facts", "recipe", "slides")
 
     def __init__(
-        self, facts: ModelFacts, recipe: Recipe, batch: int, seq: int, watched: bool = False, selective: bool = False
+        self,
+        facts: ModelFacts,
+        recipe: Recipe,
+        *,
+        watched: bool = False,
+        selective: bool = False,
+        batched: bool = False,
+        slides: bool = False,
     ) -> None:
         super().__init__(watched, selective)
         self.facts = facts
         self.recipe = recipe
-        self.batch = batch
-        self.seq = seq
-        self.tokens = batch * seq
+        self.batched = batched
+        self.slides = slides
 
     # -- linear ---------------------------------------------------------------------------------------------
 
@@ -39,7 +49,7 @@ class Layer(Tape):
         saved: list[Var] = [x] if trains else []
         inputs: list[Var] = [x]
         if self.recipe.autocast and item == 4:
-            weight = self.new(size, 2, trains, CAST)
+            weight = self.constant(size, 2, trains, CAST)
             if trains:
                 self.op(weight, (), (), weights=(gradient,))
                 inputs.append(weight)
@@ -50,7 +60,7 @@ class Layer(Tape):
         if trains and bias:
             made = (*made, columns * item)
         out_item = 2 if self.recipe.autocast else x.item
-        out = self.new(x.numel // rows * columns, out_item, x.grad or trains)
+        out = self.like(x, x.width // rows * columns, out_item, x.grad or trains)
         self.mark(out, product=True)
         return self.op(out, inputs, saved, weights=made)
 
@@ -90,18 +100,19 @@ class Layer(Tape):
         lora = self.recipe.lora
         assert lora is not None
         item = 2 if self.recipe.autocast else x.item
-        self.held = (*self.held, self.new(rows * rows + 3 * rows * columns, item, False))
+        self.held = (*self.held, self.constant(rows * rows + 3 * rows * columns, item))
         base = out
         if lora.dropout:
-            base = self.new(out.numel, item, True)
+            base = self.like(out, out.width, item, True)
             cast = item != self.recipe.weights or self.recipe.quantized
-            weight = (self.new(rows * columns, item, False, CAST),) if cast and x.grad else ()
+            weight = (self.constant(rows * columns, item, kind=CAST),) if cast and x.grad else ()
             self.op(base, (x,), weight)
-        magnitude = tuple(self.new(columns, lora.item, False) for _ in range(3))
-        scaled = self.new(out.numel, max(base.item, lora.item), True)
-        self.op(scaled, (base,), (base, *magnitude), temp=out.numel * scaled.item, weights=(columns * lora.item,))
-        other = self.new(out.numel, max(y.item, lora.item), True)
-        other = self.map(self.op(other, (y,), (y,), temp=out.numel * other.item))
+        magnitude = tuple(self.constant(columns, lora.item) for _ in range(3))
+        scaled = self.like(out, out.width, max(base.item, lora.item), True)
+        temp = (out.scratch(scaled.item),)
+        self.op(scaled, (base,), (base, *magnitude), temp=temp, weights=(columns * lora.item,))
+        other = self.like(out, out.width, max(y.item, lora.item), True)
+        other = self.map(self.op(other, (y,), (y,), temp=(out.scratch(other.item),)))
         return self.add(scaled, other)
 
     def _fused_lora(self, x: Var, rows: int, columns: int) -> Var:
@@ -112,17 +123,18 @@ class Layer(Tape):
         """
         lora = self.recipe.lora
         assert lora is not None
-        saved = [x, self.new(x.numel, x.item, False)] if lora.dropout else [x]
-        out = self.new(x.numel // rows * columns, x.item, True)
-        scratch = max(2 * rows * columns, 5 * x.numel)
+        saved = [x, self.like(x, x.width, x.item, False)] if lora.dropout else [x]
+        out = self.like(x, x.width // rows * columns, x.item, True)
+        scratch = 1, Larger((2 * rows * columns, once), x.scratch(5))
         made = (lora.rank * rows * lora.item, lora.rank * columns * lora.item)
-        return self.op(out, (x,), saved, temp=scratch, weights=made)
+        return self.op(out, (x,), saved, temp=(scratch,), weights=made)
 
     def quantized(self, x: Var, rows: int, columns: int) -> Var:
         """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""
         half = self.cast(x, 2)
-        out = self.new(x.numel // rows * columns, 2, x.grad)
-        self.op(out, (half,), temp=rows * columns * (4 if self.recipe.copies_dequantized else 2))
+        out = self.like(x, x.width // rows * columns, 2, x.grad)
+        each = 4 if self.recipe.copies_dequantized else 2
+        self.op(out, (half,), temp=((rows * columns * each, once),))
         if self.recipe.holds_inputs and x.grad:
             self.pin(half)
         return self.cast(out, x.item)
@@ -132,38 +144,38 @@ class Layer(Tape):
     def rmsnorm(self, x: Var, width: int | None = None, module: str = "norm") -> Var:
         """LlamaRMSNorm: in fp32, ``weight * (x * rsqrt(mean(x^2) + eps)).to(dtype)``; ``width`` elements a row."""
         width = width or self.facts.hidden
-        rows = x.numel // width
         trains = self.recipe.trains(module)
         if self.recipe.liger or "rms_norm" in self.recipe.kernels:
             return self._liger_norm(x, width, trains)
         full = self.cast(x, 4)
-        normed = self.root_mean_square(full, rows)
+        normed = self.root_mean_square(full, width)
         half = self.cast(normed, x.item)
-        out = self.new(x.numel, 4 if self.recipe.upcast_norms else x.item, x.grad or trains)
+        out = self.like(x, x.width, 4 if self.recipe.upcast_norms else x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) if trains else ()
-        temp = x.numel * x.item if trains else 0
+        temp = (x.scratch(x.item),) if trains else ()
         return self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
 
-    def root_mean_square(self, full: Var, rows: int) -> Var:
+    def root_mean_square(self, full: Var, width: int) -> Var:
         """``x * rsqrt(x.pow(2).mean(-1) + eps)`` in fp32: saves x once (for the power and the product) and rsqrt."""
-        squares = self.op(self.new(full.numel, 4, full.grad), (full,), (full,), temp=2 * full.numel * 4)
-        mean = self.op(self.new(rows, 4, full.grad), (squares,))
-        root = self.new(rows, 4, full.grad)
+        rows = full.width // width
+        squares = self.op(self.like(full, full.width, 4, full.grad), (full,), (full,), temp=(full.scratch(2 * 4),))
+        mean = self.op(self.like(full, rows, 4, full.grad), (squares,))
+        root = self.like(full, rows, 4, full.grad)
         self.op(root, (mean,), (root,))
-        out = self.new(full.numel, 4, full.grad)
-        return self.op(out, (full, root), (full, root), temp=full.numel * 4)
+        out = self.like(full, full.width, 4, full.grad)
+        return self.op(out, (full, root), (full, root), temp=(full.scratch(4),))
 
     def gemma_norm(self, x: Var, width: int | None = None) -> Var:
         """Gemma's RMSNorm: ``(norm(x.float()) * (1 + weight.float())).type_as(x)``: the product stays in fp32."""
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
         full = self.cast(x, 4)
-        normed = self.root_mean_square(full, x.numel // width)
-        scale = self.new(width, 4, trains)
+        normed = self.root_mean_square(full, width)
+        scale = self.constant(width, 4, trains)
         weights = (width * self.recipe.weights,) if trains else ()
-        out = self.new(x.numel, 4, x.grad or trains)
+        out = self.like(x, x.width, 4, x.grad or trains)
         saved = (normed, scale) if trains else (scale,)
-        self.op(out, (normed,), saved, temp=x.numel * 4 if trains else 0, weights=weights)
+        self.op(out, (normed,), saved, temp=(x.scratch(4),) if trains else (), weights=weights)
         return self.cast(out, x.item)
 
     def _liger_norm(self, x: Var, width: int, trains: bool) -> Var:
@@ -171,8 +183,8 @@ class Layer(Tape):
 
         The gradient overwrites the incoming one.
         """
-        out = self.new(x.numel, x.item, x.grad or trains)
-        root = self.new(x.numel // width, 4, False)
+        out = self.like(x, x.width, x.item, x.grad or trains)
+        root = self.like(x, x.width // width, 4, False)
         weights = (width * self.recipe.weights,) if trains else ()
         return self.op(out, (x,), (x, root), weights=weights)
 
@@ -186,14 +198,14 @@ class Layer(Tape):
         trains = self.recipe.trains("norm")
         if self.recipe.autocast:
             x = self.cast(x, 4)
-        rows = x.numel // width
-        mean, rstd = self.new(rows, 4, False), self.new(rows, 4, False)
+        rows = x.width // width
+        mean, rstd = self.like(x, rows, 4, False), self.like(x, rows, 4, False)
         saved = [x, mean, rstd]
         if shifted:
-            saved.append(self.new(width, self.recipe.weights, trains))
+            saved.append(self.constant(width, self.recipe.weights, trains))
         if self.recipe.autocast and self.recipe.weights == 2:
-            saved += [self.new(width, 4, False, CAST), self.new(width, 4, False, CAST)]
-        out = self.new(x.numel, x.item, x.grad or trains)
+            saved += [self.constant(width, 4, kind=CAST), self.constant(width, 4, kind=CAST)]
+        out = self.like(x, x.width, x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) * 2 if trains else ()
         return self.op(out, (x,), saved, weights=weights)
 
@@ -201,13 +213,13 @@ class Layer(Tape):
 
     def mul(self, a: Var, b: Var) -> Var:
         """A product of two tensors: each factor is saved for the other's gradient."""
-        out = self.new(a.numel, max(a.item, b.item), a.grad or b.grad, a.storage.kind)
+        out = self.like(a, a.width, max(a.item, b.item), a.grad or b.grad, a.storage.kind)
         saved = [var for var, other in ((a, b), (b, a)) if other.grad]
         return self.op(out, (a, b), saved)
 
     def dropout(self, x: Var) -> Var:
         """``native_dropout`` on CUDA: saves a mask of one byte an element."""
-        mask = self.new(x.numel, 1, False)
+        mask = self.like(x, x.width, 1, False)
         return self.map(x, (mask,))
 
     def residual_dropout(self, x: Var, rate: float) -> Var:
@@ -218,22 +230,22 @@ class Layer(Tape):
         """``ACT2FN[name]``: what its backward needs is the input, or the result (relu), or the parts of a formula."""
         match name:
             case "relu":
-                out = self.new(x.numel, x.item, x.grad)
+                out = self.like(x, x.width, x.item, x.grad)
                 return self.op(out, (x,), (out,))
             case "relu2":
-                out = self.new(x.numel, x.item, x.grad)
+                out = self.like(x, x.width, x.item, x.grad)
                 self.op(out, (x,), (out,))
-                return self.map(out, (out,), temp=x.numel * x.item)
+                return self.map(out, (out,), temp=(x.scratch(x.item),))
             case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
                 # Autocast runs ``pow`` in fp32, and what follows inherits that.
                 base = self.cast(x, 4) if self.recipe.autocast else x
-                cube = self.map(base, (base,), temp=2 * base.numel * base.item)
+                cube = self.map(base, (base,), temp=(base.scratch(2 * base.item),))
                 inner = self.map(self.add(x, self.map(cube)))
-                tanh = self.new(inner.numel, inner.item, inner.grad)
+                tanh = self.like(inner, inner.width, inner.item, inner.grad)
                 self.op(tanh, (inner,), (tanh,))
                 return self.mul(self.map(x), self.add(tanh))
             case "quick_gelu":
-                gate = self.new(x.numel, x.item, x.grad)
+                gate = self.like(x, x.width, x.item, x.grad)
                 self.op(gate, (self.map(x),), (gate,))
                 return self.mul(x, gate)
             case _:
@@ -249,14 +261,14 @@ class Layer(Tape):
         """
         if "rope" in self.recipe.kernels:
             return x
-        rotated = int(x.numel * share)
+        rotated = int(x.width * share)
         item = x.item
-        turned = self.new(rotated, item, x.grad)
-        self.op(turned, (x,), temp=int(1.5 * rotated * item))
+        turned = self.like(x, rotated, item, x.grad)
+        self.op(turned, (x,), temp=((int(1.5 * rotated * item), x.per),))
         sine = self.map(turned, tables[1:])
-        cosine = self.op(self.new(rotated, item, x.grad), (x,), tables[:1])
+        cosine = self.op(self.like(x, rotated, item, x.grad), (x,), tables[:1])
         out = self.add(cosine, sine)
         if not concatenated:
             return out
-        joined = self.new(x.numel, item, x.grad)
+        joined = self.like(x, x.width, item, x.grad)
         return self.op(joined, (out,))

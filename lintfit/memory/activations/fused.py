@@ -41,9 +41,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
     y = t.rmsnorm(x)
     t.held = (x, y)
-    q, k, v = t.split(
-        t.linear(names.qkv, y, h, wide + 2 * narrow), (wide * t.tokens, narrow * t.tokens, narrow * t.tokens)
-    )
+    q, k, v = t.split(t.linear(names.qkv, y, h, wide + 2 * narrow), (wide, narrow, narrow))
     if facts.rotary_dim:
         q, k = t.rotary(q), t.rotary(k)
     x = t.add(x, t.linear(names.out, attend(t, q, k, v, shape), wide, h))
@@ -51,7 +49,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     y = t.rmsnorm(x)
     t.held = (x, y)
     if names.up is None:
-        gate, up = t.split(t.linear(names.gate, y, h, 2 * i), (i * t.tokens, i * t.tokens))
+        gate, up = t.split(t.linear(names.gate, y, h, 2 * i), (i, i))
     else:
         gate, up = t.linear(names.gate, y, h, i), t.linear(names.up, y, h, i)
     product = t.mul(t.activation(gate, facts.activation), up)

@@ -14,7 +14,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     rate = _rate(t, "resid_pdrop")
     wide, narrow = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
     qkv = t.linear("c_attn", t.layernorm(x), h, wide + 2 * narrow)
-    q, k, v = t.split(qkv, (wide * t.tokens, narrow * t.tokens, narrow * t.tokens))
+    q, k, v = t.split(qkv, (wide, narrow, narrow))
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
     out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=facts.model_type == "gpt2")
     x = t.add(t.residual_dropout(t.linear("c_proj", out, wide, h), rate), x)

@@ -26,7 +26,7 @@ def _attention(t: Layer, x: Var) -> Var:
     facts = t.facts
     h = facts.hidden
     qkv = t.linear("query_key_value", x, h, 3 * h)
-    q, k, v = t.split(qkv, (h * t.tokens,) * 3)
+    q, k, v = t.split(qkv, (h,) * 3)
     rope = facts.config.get("rope_parameters")
     share = rope.get("partial_rotary_factor") if isinstance(rope, dict) else None
     share = float(share or facts.config.get("rotary_pct") or 0.25)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, pairs
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -34,28 +34,28 @@ def _attention(t: Layer, x: Var) -> Var:
     facts = t.facts
     h = facts.hidden
     if facts.model_type == "codegen":
-        q, v, k = t.split(t.linear("qkv_proj", x, h, 3 * h), (h * t.tokens,) * 3)
+        q, v, k = t.split(t.linear("qkv_proj", x, h, 3 * h), (h,) * 3)
     else:
         q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
     if facts.model_type != "gpt_neo":
         turned = facts.rotary_dim or facts.head_dim
-        tables = [(t.new(t.tokens * turned, x.item, False),) * 2 for _ in range(2)]
+        tables = [(t.new(turned, x.item, False),) * 2 for _ in range(2)]
         share = turned / facts.head_dim
         q = t.rotary(q, share, concatenated=share < 1, tables=tables[0])
         k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
-    if t.batch > 1:
+    if t.batched:
         q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
     q, k = t.cast(q, 4), t.cast(k, 4)
-    scores = t.op(t.new(facts.heads * t.tokens * t.seq, 4, q.grad or k.grad), (q, k), (q, k))
+    scores = t.op(t.new(facts.heads, 4, q.grad or k.grad, per=pairs), (q, k), (q, k))
     # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
-    mask = (t.new(scores.numel, 1, False),) if facts.model_type == "gpt_neo" else ()
+    mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
     scores = t.map(scores, mask)
-    weights = t.new(scores.numel, 4, scores.grad)
+    weights = t.like(scores, scores.width, 4, scores.grad)
     t.op(weights, (scores,), (weights,))
     weights = t.cast(weights, v.item)
     rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
     weights = t.residual_dropout(weights, rate)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
-    out = t.op(t.new(q.numel, v.item, scores.grad or v.grad), (weights, v), (weights, v))
+    out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))
     return t.linear("out_proj", t.map(out), h, h)

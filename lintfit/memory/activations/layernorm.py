@@ -54,8 +54,8 @@ def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
 def _without_weight(t: Layer, x: Var) -> Var:
     """OLMo's LayerNorm: in fp32, without weight and bias."""
     full = t.cast(x, 4)
-    rows = x.numel // t.facts.hidden
-    out = t.op(t.new(x.numel, 4, x.grad), (full,), (full, t.new(rows, 4, False), t.new(rows, 4, False)))
+    rows = x.width // t.facts.hidden
+    out = t.op(t.like(x, x.width, 4, x.grad), (full,), (full, t.like(x, rows, 4, False), t.like(x, rows, 4, False)))
     return t.cast(out, x.item)
 
 
@@ -63,17 +63,17 @@ def cohere_norm(t: Layer, x: Var, width: int | None = None) -> Var:
     """Cohere's LayerNorm, written out in fp32: both ``x - mean`` and the normalised x are kept."""
     width = width or t.facts.hidden
     trains = t.recipe.trains("norm")
-    rows = x.numel // width
+    rows = x.width // width
     full = t.cast(x, 4)
-    mean = t.op(t.new(rows, 4, full.grad), (full,))
-    squared = t.op(t.new(x.numel, 4, full.grad), (full, mean))
-    squares = t.op(t.new(x.numel, 4, full.grad), (squared,), (squared,), temp=2 * x.numel * 4)
-    root = t.new(rows, 4, full.grad)
-    t.op(root, (t.op(t.new(rows, 4, full.grad), (squares,)),), (root,))
-    centred = t.op(t.new(x.numel, 4, full.grad), (full, mean))
-    normed = t.op(t.new(x.numel, 4, full.grad), (centred, root), (centred, root), temp=x.numel * 4)
+    mean = t.op(t.like(x, rows, 4, full.grad), (full,))
+    squared = t.op(t.like(x, x.width, 4, full.grad), (full, mean))
+    squares = t.op(t.like(x, x.width, 4, full.grad), (squared,), (squared,), temp=(x.scratch(2 * 4),))
+    root = t.like(x, rows, 4, full.grad)
+    t.op(root, (t.op(t.like(x, rows, 4, full.grad), (squares,)),), (root,))
+    centred = t.op(t.like(x, x.width, 4, full.grad), (full, mean))
+    normed = t.op(t.like(x, x.width, 4, full.grad), (centred, root), (centred, root), temp=(x.scratch(4),))
     weights = (width * t.recipe.weights,) if trains else ()
-    out = t.op(t.new(x.numel, 4, x.grad or trains), (normed,), (normed,) if trains else (), weights=weights)
+    out = t.op(t.like(x, x.width, 4, x.grad or trains), (normed,), (normed,) if trains else (), weights=weights)
     return t.cast(out, x.item)
 
 

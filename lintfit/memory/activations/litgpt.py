@@ -73,10 +73,10 @@ def linear(t: Layer, x: Var, rows: int, columns: int, rank: int, parts: int = 1,
     y = t.matmul(y, rows, rank * parts, item=lora.item, trains=True)
     if parts > 1:
         # Each of query, key and value has a share of A's columns: as many products as one of the whole width.
-        (y,) = t.split(y, (y.numel // parts,))
+        (y,) = t.split(y, (y.width // parts,))
     y = t.matmul(y, rank, width or columns, item=lora.item, trains=True)
     if width is not None and width != columns:
-        y = t.op(t.new(out.numel, y.item), (y,), (y,))
+        y = t.op(t.like(out, out.width, y.item, True), (y,), (y,))
     y = t.map(y)
     t.held = held
     return t.add(out, y)
@@ -85,15 +85,15 @@ def linear(t: Layer, x: Var, rows: int, columns: int, rank: int, parts: int = 1,
 def _attention(t: Layer, x: Var, on: Switches) -> Var:
     facts = t.facts
     lora = t.recipe.lora
-    h, dim, tokens = facts.hidden, facts.head_dim, t.tokens
+    h, dim = facts.hidden, facts.head_dim
     wide, narrow = facts.heads * dim, facts.kv_heads * dim
     parts = sum(on[:3])
     adapted = sum(width for width, taken in zip((wide, narrow, narrow), on[:3], strict=True) if taken)
     qkv = linear(t, x, h, wide + 2 * narrow, lora.rank if lora and parts else 0, max(1, parts), adapted)
-    q, k, v = t.split(qkv, (wide * tokens, narrow * tokens, narrow * tokens))
+    q, k, v = t.split(qkv, (wide, narrow, narrow))
     if facts.kv_heads != facts.heads:
         q = q if facts.kv_heads == 1 else t.map(q)
-        k, v = (t.op(t.new(wide * tokens, part.item, part.grad), (part,)) for part in (k, v))
+        k, v = (t.op(t.like(part, wide, part.item, part.grad), (part,)) for part in (k, v))
     if facts.qk_norm:
         q, k = t.rmsnorm(q, dim), t.rmsnorm(k, dim)
     q, k = (_rotary(t, part) for part in (q, k))

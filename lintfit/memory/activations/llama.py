@@ -57,7 +57,7 @@ def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
     gate = t.linear("gate_proj", x, h, i)
     up = t.linear("up_proj", x, h, i)
     if t.recipe.liger:
-        product = t.op(t.new(gate.numel, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
+        product = t.op(t.like(gate, gate.width, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:
         product = t.mul(t.activation(gate, t.facts.activation), up)
     return t.residual_dropout(t.linear("down_proj", product, i, h), _rate(t.facts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations import llama
 from lintfit.memory.activations.blocks import Layer
@@ -15,6 +17,17 @@ LOOPED = 16
 
 INDEX = 8
 """Bytes of an int64 index."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """The tokens of one of ``parts`` experts where each token goes to ``top_k``, spread evenly."""
+
+    top_k: int
+    parts: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return -(-batch * seq * self.top_k // self.parts)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -56,24 +69,24 @@ def experts(t: Layer, x: Var, moe: MoE) -> Var:
     results are weighted in fp32. Totals do not depend on the routing: the grouped product has static shapes.
     """
     h, i = t.facts.hidden, moe.intermediate
-    rows = t.tokens * moe.top_k
+    k = moe.top_k
     scores = t.cast(t.linear("gate", x, h, moe.experts), 4)
-    weights = t.new(scores.numel, 4, scores.grad)
+    weights = t.new(scores.width, 4, scores.grad)
     t.op(weights, (scores,), (weights,))
-    chosen = t.op(t.new(rows, 4, weights.grad), (weights,), (t.new(rows, INDEX, False),))
-    normed = t.mul(chosen, t.new(t.tokens, 4, True)) if chosen.grad else chosen
-    ordered = t.op(t.new(rows, 4, normed.grad), (normed,), (t.new(rows, INDEX, False),))
+    chosen = t.op(t.new(k, 4, weights.grad), (weights,), (t.new(k, INDEX, False),))
+    normed = t.mul(chosen, t.new(1, 4, True)) if chosen.grad else chosen
+    ordered = t.op(t.new(k, 4, normed.grad), (normed,), (t.new(k, INDEX, False),))
     if t.recipe.transformers < GROUPED_EXPERTS:
         return _one_by_one(t, x, ordered, moe)
-    gathered = t.op(t.new(rows * h, x.item, x.grad), (x,), (t.new(rows, INDEX, False),), temp=t.tokens * h * x.item)
+    gathered = t.op(t.new(k * h, x.item, x.grad), (x,), (t.new(k, INDEX, False),), temp=(x.scratch(x.item),))
     both = grouped(t, "gate_up_proj", gathered, moe.experts, h, 2 * i)
-    gate, up = t.split(both, (rows * i, rows * i))
+    gate, up = t.split(both, (k * i, k * i))
     product = t.mul(t.activation(gate, t.facts.activation), up)
     out = grouped(t, "down_proj", product, moe.experts, i, h)
-    weighted = t.new(out.numel, 4, out.grad or ordered.grad)
-    t.op(weighted, (out, ordered), (out, ordered), temp=out.numel * 4)
-    weighted = t.map(weighted, (t.new(rows, INDEX, False),))
-    total = t.op(t.new(t.tokens * h, 4, weighted.grad), (weighted,))
+    weighted = t.new(out.width, 4, out.grad or ordered.grad)
+    t.op(weighted, (out, ordered), (out, ordered), temp=(out.scratch(4),))
+    weighted = t.map(weighted, (t.new(k, INDEX, False),))
+    total = t.op(t.new(h, 4, weighted.grad), (weighted,))
     return t.cast(total, x.item)
 
 
@@ -84,20 +97,20 @@ def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
     """
     h, i = t.facts.hidden, moe.intermediate
     parts = min(moe.experts, LOOPED)
-    rows = -(-t.tokens * moe.top_k // parts)
+    rows = _Routed(moe.top_k, parts)
     each = -(-moe.experts // parts)
-    total = t.new(t.tokens * h, x.item, False)
+    total = t.new(h, x.item, False)
     for _ in range(parts):
-        index = t.new(rows, INDEX, False)
-        taken = t.op(t.new(rows * h, x.item, x.grad), (x,), (index,), temp=t.tokens * h * x.item)
+        index = t.new(1, INDEX, False, per=rows)
+        taken = t.op(t.new(h, x.item, x.grad, per=rows), (x,), (index,), temp=(x.scratch(x.item),))
         gate = _expert(t, "w1", taken, each, h, i)
         up = _expert(t, "w3", taken, each, h, i)
         product = t.mul(t.activation(gate, t.facts.activation), up)
         out = _expert(t, "w2", product, each, i, h)
-        share = t.op(t.new(rows, x.item, weights.grad), (weights,), (index,))
-        weighted = t.new(rows * h, x.item, out.grad or share.grad)
-        t.op(weighted, (out, share), (out, share), temp=rows * h * x.item)
-        total = t.add(total, t.op(t.new(t.tokens * h, x.item, weighted.grad), (weighted,), (index,)))
+        share = t.op(t.new(1, x.item, weights.grad, per=rows), (weights,), (index,))
+        weighted = t.new(h, x.item, out.grad or share.grad, per=rows)
+        t.op(weighted, (out, share), (out, share), temp=(weighted.scratch(x.item),))
+        total = t.add(total, t.op(t.new(h, x.item, weighted.grad), (weighted,), (index,)))
     return total
 
 
@@ -106,7 +119,8 @@ def _expert(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
     if count == 1 or t.recipe.frozen:
         return t.linear(module, x, rows, columns)
     out = t.matmul(x, rows, columns, item=t.recipe.weights, trains=False)
-    return t.op(t.new(out.numel, out.item), (out,), (x,), weights=(count * rows * columns * t.recipe.weights,))
+    gradient = count * rows * columns * t.recipe.weights
+    return t.op(t.like(out, out.width, out.item, True), (out,), (x,), weights=(gradient,))
 
 
 def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
@@ -115,14 +129,14 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
     lora = recipe.lora
     size = count * rows * columns
     trains = not recipe.frozen
-    out = t.new(x.numel // rows * columns, 2 if recipe.autocast else x.item, True)
+    out = t.like(x, x.width // rows * columns, 2 if recipe.autocast else x.item, True)
     if lora is not None and lora.targets is None:
         # PEFT gives the fused gate and up, two modules of old, twice the rank.
         rank = lora.rank * count * (2 if module == "gate_up_proj" else 1)
         half = recipe.weights
-        factors = t.new((rows + columns) * rank, half)
+        factors = t.constant((rows + columns) * rank, half, True)
         t.op(factors, (), weights=((rows + columns) * rank * lora.item,))
-        merged = t.new(size, half, True, CAST)
+        merged = t.constant(size, half, True, CAST)
         t.op(merged, (factors,), (factors,))
         return t.op(out, (x, merged), (x, merged))
     if recipe.autocast:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import heads, mlp
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, positions
 
 OLMO = frozenset({"olmo2", "olmo3"})
 GLM = frozenset({"glm", "glm4"})
@@ -38,10 +38,10 @@ def _olmo_norm(t: Layer, x: Var, width: int | None = None) -> Var:
     """OLMo 2's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
     width = width or t.facts.hidden
     trains = t.recipe.trains("norm")
-    normed = t.root_mean_square(t.cast(x, 4), x.numel // width)
+    normed = t.root_mean_square(t.cast(x, 4), width)
     weights = (width * t.recipe.weights,) if trains else ()
-    out = t.new(x.numel, 4, x.grad or trains)
-    t.op(out, (normed,), (normed,) if trains else (), temp=x.numel * 4 if trains else 0, weights=weights)
+    out = t.like(x, x.width, 4, x.grad or trains)
+    t.op(out, (normed,), (normed,) if trains else (), temp=(x.scratch(4),) if trains else (), weights=weights)
     return t.cast(out, x.item)
 
 
@@ -60,7 +60,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     share = facts.rotary_dim / shape.dim if glm and facts.rotary_dim else 1.0
     # GLM spreads cos and sin over pairs anew in every layer.
-    tables = (t.new(t.seq * int(shape.dim * share), x.item, False),) * 2 if glm else ()
+    tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if glm else ()
     q, k = (t.rotary(part, share, concatenated=glm, tables=tables) for part in (q, k))
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, shape, dropout=rate, head_major=glm)
@@ -70,5 +70,5 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
 def _joined_mlp(t: Layer, x: Var) -> Var:
     """Gate and up in one projection, split as views."""
     h, i = t.facts.hidden, t.facts.intermediate
-    gate, up = t.split(t.linear("gate_up_proj", x, h, 2 * i), (i * t.tokens, i * t.tokens))
+    gate, up = t.split(t.linear("gate_up_proj", x, h, 2 * i), (i, i))
     return t.linear("down_proj", t.mul(up, t.activation(gate, t.facts.activation)), i, h)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import family
+from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.form import Backward, Counts, Live, Table, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Live, backward, rounded
+from lintfit.memory.activations.replay import backward, forward
+from lintfit.memory.activations.tape import Var, rounded
 
 
 class Profile(NamedTuple):
@@ -31,8 +33,19 @@ class Profile(NamedTuple):
     pinned: int = 0
 
 
-_PROFILES: dict[tuple[object, ...], tuple[ModelFacts, Profile]] = {}
-_LARGEST = 4096
+class Form(NamedTuple):
+    """The same for any micro-batch; ``rerun`` and ``early``: points of the forward pass that checkpointing repeats."""
+
+    table: Table
+    input: Var
+    output: Var
+    saved: Counts
+    marked: Counts
+    pinned: Counts
+    passed: Backward
+    rerun: list[Counts]
+    early: list[Counts]
+    weights: int
 
 
 def profile(
@@ -42,7 +55,6 @@ def profile(
     seq: int,
     index: int,
     *,
-    kind: object,
     stream: int,
     flows: bool = True,
     checkpointed: bool = False,
@@ -52,28 +64,77 @@ def profile(
 ) -> Profile:
     """The profile of layer ``index`` for ``batch`` sequences of ``seq`` tokens.
 
-    ``kind`` is what tells this layer from the others: layers of a kind are counted once. ``stream``: bytes of an
-    element of the residual stream. ``flows``: whether its input needs a gradient (not in the first layer behind
-    frozen embeddings). ``kept``: see :func:`.tape.backward`.
+    ``stream``: bytes of an element of the residual stream. ``flows``: whether its input needs a gradient (not in the
+    first layer behind frozen embeddings). ``kept``: see :meth:`.form.Backward.peak`.
     """
-    key = (id(facts), recipe, batch, seq, kind, stream, flows, checkpointed, selective, reentrant, kept)
-    hit = _PROFILES.get(key)
-    if hit is not None and hit[0] is facts:
-        return hit[1]
-    t = Layer(facts, recipe, batch, seq, watched=checkpointed, selective=selective)
-    x = t.new(t.tokens * facts.hidden, stream, flows)
-    x.storage.external = checkpointed
-    out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
-    size = rounded(x.numel * x.item)
-    output = rounded(out.numel * out.item)
+    window, _ = kinds(facts)[index]
+    slides = window is not None and seq >= window
+    form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides))
+    sizes = form.table.sizes(batch, seq)
+    output = _size(form.output, batch, seq)
+    recompute = 0
+    if checkpointed:
+        recompute = max([total(point, sizes) for point in (form.rerun if reentrant else form.early)], default=0)
     extra = output if checkpointed and reentrant else 0
-    recompute = (t.forward if reentrant else t.early) if checkpointed else 0
-    peak = backward(t, out, kept=kept, extra=extra, recompute=recompute)
     # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
-    pinned = 0 if checkpointed and reentrant else t.held_by_graph()
-    marked = t.marked + (pinned if checkpointed else 0)
-    result = Profile(size, t.saved(), peak, t.weights(), output, marked, pinned)
-    if len(_PROFILES) >= _LARGEST:
-        _PROFILES.clear()
-    _PROFILES[key] = (facts, result)
-    return result
+    pinned = 0 if checkpointed and reentrant else total(form.pinned, sizes)
+    return Profile(
+        input=_size(form.input, batch, seq),
+        saved=form.table.live(form.saved, sizes),
+        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=recompute),
+        weights=form.weights,
+        output=output,
+        marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
+        pinned=pinned,
+    )
+
+
+def _size(var: Var, batch: int, seq: int) -> int:
+    return rounded(var.width * var.item * var.per(batch, seq))
+
+
+_FORMS: dict[tuple[object, ...], tuple[ModelFacts, Form]] = {}
+_LARGEST = 4096
+
+
+class _How(NamedTuple):
+    """How a layer is run beyond its recipe: see :func:`profile` and :class:`.blocks.Layer`."""
+
+    stream: int
+    flows: bool
+    checkpointed: bool
+    selective: bool
+    batched: bool
+    slides: bool
+
+
+def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
+    """The form of a layer; layers of a kind share one."""
+    key = (id(facts), recipe, kinds(facts)[index], how)
+    hit = _FORMS.get(key)
+    if hit is None or hit[0] is not facts:
+        if len(_FORMS) >= _LARGEST:
+            _FORMS.clear()
+        hit = _FORMS[key] = facts, _recorded(facts, recipe, index, how)
+    return hit[1]
+
+
+def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
+    t = Layer(facts, recipe, watched=how.checkpointed, selective=how.selective, batched=how.batched, slides=how.slides)
+    x = t.new(facts.hidden, how.stream, how.flows)
+    x.storage.external = how.checkpointed
+    out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
+    table = Table()
+    rerun, early = forward(t, table) if how.checkpointed else ([], [])
+    return Form(
+        table=table,
+        input=x,
+        output=out,
+        saved=table.counts([table.storage(storage) for storage in t.saved()]),
+        marked=table.counts([table.storage(storage) for storage in t.marked]),
+        pinned=table.counts([table.storage(storage) for storage in t.pinned]),
+        passed=backward(t, out, table),
+        rerun=rerun,
+        early=early,
+        weights=t.weights(),
+    )

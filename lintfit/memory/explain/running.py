@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import family
+from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
-from lintfit.memory.activations.tape import ACTIVATION, Live, Storage
+from lintfit.memory.activations.tape import ACTIVATION
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.moments import _worst_layer
 from lintfit.memory.parameters import model_dtype
@@ -108,19 +109,16 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
 
 def ingredients(run: Pass, index: int) -> str:
     """What one layer saves, as multiples of the model's widths in bytes a token: ``8 × 8,192 (hidden, 2 bytes)``."""
-    step = run.step
-    t = Layer(run.facts, step.recipe, run.batch, run.seq, watched=False)
-    x = t.new(t.tokens * run.facts.hidden, step.recipe.weights, True)
-    (litgpt_layer if step.recipe.litgpt else family(run.facts))(t, x, index)
-    seen: dict[int, Storage] = {}
-    for node in t.nodes:
-        for storage in node.saved:
-            if not storage.external and storage.kind == ACTIVATION:
-                seen.setdefault(id(storage), storage)
+    window, _ = kinds(run.facts)[index]
+    slides = window is not None and run.seq >= window
+    t = Layer(run.facts, run.step.recipe, batched=run.batch > 1, slides=slides)
+    x = t.new(run.facts.hidden, run.step.recipe.weights)
+    (litgpt_layer if run.step.recipe.litgpt else family(run.facts))(t, x, index)
     counts: dict[int, int] = {}
-    for storage in seen.values():
-        each = round(storage.size / run.tokens)
-        counts[each] = counts.get(each, 0) + 1
+    for storage in t.saved():
+        if storage.kind == ACTIVATION:
+            each = round(storage.size(run.batch, run.seq) / run.tokens)
+            counts[each] = counts.get(each, 0) + 1
     names = _widths(run)
     parts = []
     for each in sorted(counts, reverse=True):

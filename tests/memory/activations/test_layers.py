@@ -15,7 +15,6 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import kinds
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Lora, Recipe
 
@@ -66,7 +65,7 @@ def facts(name: str) -> ModelFacts:
 
 
 def count(model: ModelFacts, recipe: Recipe, batch: int = 1, seq: int = 512, **how: Any) -> Profile:
-    return profile(model, recipe, batch, seq, 0, kind=kinds(model)[0], stream=recipe.weights, **how)
+    return profile(model, recipe, batch, seq, 0, stream=recipe.weights, **how)
 
 
 def per_token(name: str, recipe: Recipe, batch: int = 1, seq: int = 512) -> float:
@@ -229,6 +228,6 @@ def test_dora_by_recorded_counts(weights: int, dropout: bool, expected: int) -> 
     for dora in (False, True):
         lora = Lora(8, ("q_proj", "v_proj"), 4, dropout, dora)
         recipe = Recipe(weights=weights, autocast=False, attention="eager", frozen=True, lora=lora)
-        found = profile(facts, recipe, 2, 64, 1, kind=None, stream=weights)
+        found = profile(facts, recipe, 2, 64, 1, stream=weights)
         saved.append(found.saved.total)
     assert saved[1] - saved[0] == expected

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations.tape import BLOCK, LOGITS, Live, Tape, backward, rounded
+from lintfit.memory.activations import replay
+from lintfit.memory.activations.form import Live, Table, total
+from lintfit.memory.activations.tape import BLOCK, LOGITS, Tape, Var, pairs, rounded
 
 K = 1024
+
+
+def saved(t: Tape, batch: int = 1, seq: int = 1) -> int:
+    return sum(storage.size(batch, seq) for storage in t.saved())
+
+
+def backward(t: Tape, out: Var, kept: float = 1.0, batch: int = 1, seq: int = 1) -> Live:
+    table = Table()
+    form = replay.backward(t, out, table)
+    return form.peak(table.sizes(batch, seq), kept=kept)
 
 
 def test_blocks_of_512_bytes() -> None:
@@ -16,7 +28,7 @@ def test_a_storage_that_two_operations_save_counts_once() -> None:
     x = t.new(K, 2)
     t.op(t.new(K, 2), (x,), (x,))
     t.op(t.new(K, 2), (x,), (x,))
-    assert t.saved() == Live(2 * K)
+    assert saved(t) == 2 * K
 
 
 def test_views_share_a_storage_that_lives_as_a_whole() -> None:
@@ -24,7 +36,7 @@ def test_views_share_a_storage_that_lives_as_a_whole() -> None:
     whole = t.new(3 * K, 2)
     parts = t.split(whole, (K, K, K))
     t.op(t.new(K, 2), (parts[1],), (parts[1],))
-    assert t.saved() == Live(6 * K)
+    assert saved(t) == 6 * K
 
 
 def test_nothing_is_saved_where_no_gradient_flows() -> None:
@@ -77,6 +89,24 @@ def test_recomputation_stops_at_the_last_saved_tensor() -> None:
     x.storage.external = True
     y = t.map(x, (x,))
     z = t.op(t.new(16 * K, 2), (y,), (y,))
-    assert t.early == 2 * K
-    assert t.forward == 2 * K + 32 * K
+    table = Table()
+    worst, early = (max(total(point, table.sizes(1, 1)) for point in points) for points in replay.forward(t, table))
+    assert early == 2 * K
+    assert worst == 2 * K + 32 * K
     assert z.grad
+
+
+def test_one_recording_holds_for_every_micro_batch() -> None:
+    """The scores outgrow the wide tensor where the sequence is long: another point is the peak then."""
+    t = Tape()
+    x = t.new(K, 2)
+    wide = t.op(t.new(64 * K, 2), (x,), (x,))
+    narrow = t.op(t.new(K, 2), (wide,), (wide,))
+    scores = t.op(t.new(1, 4, per=pairs), (narrow,), (narrow,))
+    out = t.op(t.new(K, 2), (scores,), (scores,))
+    for batch, seq in ((1, 64), (3, 64), (1, 200 * K)):
+        tokens, matrix = 2 * batch * seq * K, 4 * batch * seq**2
+        everything = 66 * tokens + matrix
+        peaks = everything + tokens + matrix, 67 * tokens + matrix, (65 + 1 + 64) * tokens, 66 * tokens
+        assert backward(t, out, batch=batch, seq=seq).total == max(peaks)
+        assert saved(t, batch, seq) == everything

@@ -1,0 +1,151 @@
+"""Following a tape: the backward pass as the autograd engine runs it, and the forward pass that checkpointing repeats.
+
+The engine takes the newest node first. A gradient is freed when its node has run, gradients of a tensor used twice are
+added in place, saved tensors are released node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import sub
+
+from lintfit.memory.activations.form import TEMPORARY, Backward, Counts, Point, Table, uncovered
+from lintfit.memory.activations.tape import LOGITS, Node, Storage, Tape, Var
+
+
+class _Gradient:
+    """A gradient on its way: the column of its size, and how many tensors it is the gradient of."""
+
+    __slots__ = ("column", "refs")
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.refs = 0
+
+
+def backward(tape: Tape, out: Var, table: Table) -> Backward:
+    """The points of the pass that starts with the gradient of ``out``: before the first node, and at each."""
+    first = _Gradient(_column(table, out))
+    first.refs = 1
+    outgoing = [[_column(table, var) for var in node.inputs] for node in tape.nodes]
+    scratch = [[table.column(TEMPORARY, size, per, False) for size, per in node.temp] for node in tape.nodes]
+    columns = {storage: table.storage(storage) for storage in tape.saved()}
+    users = _users(tape)
+    saved = table.counts(columns.values())
+    points = [Point(saved)]
+    alive = list(saved)
+    alive[first.column] += 1
+    pending: dict[Var, _Gradient] = {out: first}
+    waiting: Counts = ()
+    rerun = done = 0
+    for node, sizes, temporary in zip(reversed(tape.nodes), reversed(outgoing), reversed(scratch), strict=True):
+        incoming = _taken(pending, node)
+        if not waiting and node.saved:
+            waiting, rerun = tuple(map(sub, alive, saved)), len(points)
+        gradients: list[_Gradient] = []
+        if incoming:
+            gradients = [incoming[0] if node.same else _Gradient(column) for column in sizes]
+        if not node.same:
+            for gradient in gradients:
+                alive[gradient.column] += 1
+        made = sum(node.weights)
+        for storage in node.overwritten:
+            alive[columns[storage]] -= 1
+        points.append(Point(_with(alive, temporary), made, done))
+        for storage in node.overwritten:
+            alive[columns[storage]] += 1
+        done += made
+        for storage in node.saved:
+            if not storage.external:
+                users[storage] -= 1
+                if not users[storage]:
+                    alive[columns[storage]] -= 1
+        for var, gradient in zip(node.inputs, gradients, strict=bool(gradients)):
+            if not _handed_on(pending, var, gradient, node.same):
+                alive[gradient.column] -= 1
+        for gradient in incoming:
+            if not gradient.refs:
+                alive[gradient.column] -= 1
+    return Backward(table, points, waiting, rerun)
+
+
+def _column(table: Table, var: Var) -> int:
+    """The column of a tensor's gradient."""
+    kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
+    return table.column(kind, var.width * var.item, var.per)
+
+
+def _users(tape: Tape) -> dict[Storage, int]:
+    """How many times each storage is saved; what is pinned outlives the pass."""
+    users: dict[Storage, int] = dict.fromkeys(tape.pinned, 1)
+    for node in tape.nodes:
+        for storage in node.saved:
+            users[storage] = users.get(storage, 0) + 1
+    return users
+
+
+def _taken(pending: dict[Var, _Gradient], node: Node) -> list[_Gradient]:
+    """The gradients that a node takes in."""
+    taken = []
+    for var in node.outs:
+        gradient = pending.pop(var, None)
+        if gradient is not None:
+            gradient.refs -= 1
+            taken.append(gradient)
+    return taken
+
+
+def _with(alive: list[int], columns: Sequence[int]) -> Counts:
+    """What is alive and one more of each column."""
+    if not columns:
+        return tuple(alive)
+    found = alive.copy()
+    for column in columns:
+        found[column] += 1
+    return tuple(found)
+
+
+def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
+    """Leave a gradient for the node that made ``var``; False where it is freed at once, added to one that waits."""
+    held = pending.get(var)
+    if held is None:
+        gradient.refs += 1
+        pending[var] = gradient
+    elif held.refs > 1 and not same:
+        # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
+        held.refs -= 1
+        gradient.refs += 1
+        pending[var] = gradient
+    elif gradient.refs == 0 and not same:
+        return False
+    return True
+
+
+def forward(tape: Tape, table: Table) -> tuple[list[Counts], list[Counts]]:
+    """What may be alive at the worst point of a watched forward pass, and of its part up to the last tensor saved.
+
+    After an operation these are what is saved so far, what is held, and its own inputs and result. Non-reentrant
+    checkpointing stops to recompute at the last tensor saved (``torch/utils/checkpoint.py``,
+    ``_StopRecomputationError``).
+    """
+    storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)}
+    storages.update(tape.saved())
+    columns = {storage: table.storage(storage) for storage in storages}
+    kept = list(table.counts(()))
+    seen: set[Storage] = set()
+    after: list[Counts] = []
+    early: list[Counts] = []
+    for step in tape.steps:
+        for storage in (*step.saved, *step.pinned):
+            if storage not in seen and not storage.external:
+                seen.add(storage)
+                kept[columns[storage]] += 1
+        loose = {var.storage for var in (*step.inputs, *step.held)} - seen
+        counted = [columns[storage] for storage in loose if not storage.external]
+        if step.saved:
+            early = [*after, _with(kept, counted)]
+        made = step.out.storage
+        if made not in seen and made not in loose:
+            counted.append(columns[made])
+        after.append(_with(kept, counted))
+    return uncovered(after), uncovered(early)
