@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from lintfit.sources.script import ScriptSource
 
 
+_LONGEST_NAME = 500
+_LONGEST_CONFIG = 60_000
+"""Characters of a config that a script reads itself; what is longer is data."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """The documents that were read, in order, and the runs that they make up."""
@@ -243,7 +248,7 @@ class _Builder:
         if not isinstance(document, PythonDocument) or document.module is None:
             return None
         if launch is None:
-            return read_script(document, versions=self.versions, open_file=self._read)
+            return read_script(document, versions=self.versions, open_file=self._read, open_data=self._data)
         return read_script(
             document,
             flags=launch.flags,
@@ -252,8 +257,21 @@ class _Builder:
             has_launch=True,
             add_flag=launch.set_flag,
             positional=launch.positional,
+            overrides=launch.overrides,
             open_file=self._read,
+            open_data=self._data,
         )
+
+    def _data(self, name: str, kind: Kind) -> DataDocument | None:
+        """A JSON or YAML file that the script reads itself."""
+        path = self._find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
+        try:
+            if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+                return None
+        except ReadError:
+            return None
+        document = self._read(path, kind)
+        return document if isinstance(document, DataDocument) else None
 
     def _find(self, name: str) -> Path | None:
         """A file that a launch line or script names: from the launch file's folder or one above it."""

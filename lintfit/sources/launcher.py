@@ -58,8 +58,9 @@ class Launch:
     ``script`` is its path as the command says it, None where that cannot be told; ``module`` says that it was given
     as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
     cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
-    whose values are known. ``positional`` are the words between the script and its first flag. ``action`` is what
-    a front end that trains from a recipe is asked for; such a launch has no script.
+    whose values are known. ``positional`` are the words between the script and its first flag, ``overrides`` the
+    ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe is asked for; such
+    a launch has no script.
     """
 
     document: ShellDocument
@@ -75,6 +76,7 @@ class Launch:
     command: Command
     module: bool = False
     positional: tuple[str, ...] = ()
+    overrides: tuple[Flag, ...] = ()
     conditional: bool = False
     action: str | None = None
     dialect: str = field(default="launcher")
@@ -177,9 +179,24 @@ def _launch(
         command=command,
         module=invocation.module,
         positional=tuple(word.text for word in invocation.positional),
+        overrides=tuple(_overrides(document, invocation)),
         conditional=command.conditional,
         action=invocation.action,
     )
+
+
+_OVERRIDE = re.compile(r"(?P<name>[A-Za-z_][\w.]*)=")
+
+
+def _overrides(document: ShellDocument, invocation: Invocation) -> Iterator[Flag]:
+    """Words such as ``train.lr=1e-5``, which OmegaConf's ``from_cli`` takes."""
+    for word in (*invocation.positional, *(word for option in invocation.arguments for word in option.words)):
+        match = _OVERRIDE.match(word.text)
+        if match is None or not word.editable:
+            continue
+        start = min(word.span.start + match.end(), word.span.end)
+        value = _shown(word.value[match.end() :] if word.value is not None else None, word.text[match.end() :])
+        yield Flag(match["name"], value, Place(document, word.span), Place(document, Span(start, word.span.end)))
 
 
 def _set_flag(

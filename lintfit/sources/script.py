@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from lintfit.documents import python_edits
-from lintfit.documents.model import Document
+from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
@@ -125,12 +125,15 @@ def read_script(
     add_flag: AddFlag | None = None,
     positional: Sequence[str] = (),
     open_file: Callable[[Path], Document | None] | None = None,
+    open_data: Callable[[str, Kind], DataDocument | None] | None = None,
+    overrides: Sequence[Flag] = (),
 ) -> ScriptSource:
     """Read a script without running it.
 
-    ``flags`` are those of the launch line, ``env`` its environment, ``versions`` the libraries' versions where
-    they are known. Without a launch, what the command line would decide stays open in the facts (``taken`` is
-    None), and the settings take the script's own defaults, marked as assumed.
+    ``flags`` are those of the launch line, ``overrides`` its ``key=value`` words, ``env`` its environment, ``versions``
+    the libraries' versions where they are known. ``open_data`` opens the config files that the script reads. Without
+    a launch, what the command line would decide stays open in the facts (``taken`` is None), and the settings take
+    the script's own defaults, marked as assumed.
     """
     known = has_launch or bool(flags)
     library = defaults.CatalogDefaults(versions or {})
@@ -143,9 +146,11 @@ def read_script(
             words=[*positional, *_words(flags)],
             environment=env or {},
             defaults=library,
+            open_data=open_data,
+            overrides=overrides,
             assume=assume,
         )
-        Interpreter(document.module or cst.Module([]), walk, modules).run()
+        Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix()).run()
         return walk, _read(walk, calls, library, versions or {})
 
     walk, reading = read(known)

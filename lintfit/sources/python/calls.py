@@ -14,6 +14,7 @@ from lintfit.sources.python.values import (
     DTYPES,
     Choice,
     Const,
+    Datum,
     Environment,
     Library,
     Object,
@@ -67,6 +68,8 @@ class Calls:
         """Where a value was written; None for what no file says."""
         if isinstance(origin, Flag):
             return origin.origin
+        if isinstance(origin, Datum):
+            return Place(origin.document, origin.span)
         if isinstance(origin, cst.CSTNode):
             try:
                 return self.place(origin)

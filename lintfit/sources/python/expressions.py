@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ from lintfit.sources.python.values import (
     Value,
     choice,
     dtype,
+    held,
 )
 
 BUILTINS = frozenset({
@@ -39,6 +41,15 @@ _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
 """Elements of a comprehension that are evaluated one by one."""
 _FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+PATH_PARTS: dict[str, Callable[[str], str]] = {
+    "parent": posixpath.dirname,
+    "name": posixpath.basename,
+    "stem": lambda path: posixpath.splitext(posixpath.basename(path))[0],
+    "suffix": lambda path: posixpath.splitext(path)[1],
+}
+"""Attributes of a ``pathlib.Path``, which is a string here."""
 
 
 def dotted(node: cst.BaseExpression) -> str:
@@ -140,8 +151,10 @@ class Expressions:
             return choice([self.attribute(option, name, node) for option in holder.options], node)
         if isinstance(holder, Class):
             return holder.member(name) or Unknown(node)
-        if isinstance(holder, Table) and name in holder.items:
-            return holder.items[name]
+        if isinstance(holder, Table):
+            return held(holder, name) or Unknown(node)
+        if isinstance(holder, Const) and isinstance(holder.value, str) and name in PATH_PARTS:
+            return Const(holder.origin, PATH_PARTS[name](holder.value))
         if isinstance(holder, Object):
             return self._member(holder, name, node)
         return Unknown(node)
@@ -156,7 +169,7 @@ class Expressions:
         if holder.cls is not None and (found := holder.cls.member(name)) is not None:
             if isinstance(found, Function):
                 return Function(found.origin, found.node, found.scope, holder)
-            return found
+            return Unknown(node) if holder.parsed and holder.open else found
         return self.field_default(holder, name, node) or Unknown(node)
 
     def _argv(self, node: cst.CSTNode) -> Value:
@@ -415,7 +428,9 @@ class Expressions:
             return any(table.open for table in tables)
         if not isinstance(value, Table):
             return True
-        passed += [Passed(key, item, argument) for key, item in value.items.items() if isinstance(key, str)]
+        for key in value.items:
+            if isinstance(key, str):
+                passed.append(Passed(key, held(value, key) or Unknown(argument), argument))
         return value.open
 
 

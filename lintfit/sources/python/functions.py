@@ -6,7 +6,8 @@ import posixpath
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lintfit.sources.python import operators
+from lintfit.documents.model import Kind
+from lintfit.sources.python import config_files, omegaconf, operators
 from lintfit.sources.python.values import (
     Choice,
     Const,
@@ -151,8 +152,18 @@ def _environment(interpreter: Interpreter, record: Record) -> Value:
 def _join_path(interpreter: Interpreter, record: Record) -> Value:
     parts = [plain(value) for value in record.positional]
     if parts and all(isinstance(part, str) for part in parts):
-        return Const(record.node, posixpath.join(*parts))
+        origin = record.positional[0].origin if len(parts) == 1 else record.node
+        return Const(origin, posixpath.join(*parts))
     return Unknown(record.node)
+
+
+def _path(part: Callable[[str], str]) -> Handler:
+    def handle(interpreter: Interpreter, record: Record) -> Value:
+        value = record.value(0, "path", "p")
+        known = isinstance(value, Const) and isinstance(value.value, str)
+        return Const(record.node, part(value.value)) if known and isinstance(value, Const) else Unknown(record.node)
+
+    return handle
 
 
 def _constant(value: Any) -> Handler:
@@ -176,7 +187,19 @@ def _device(interpreter: Interpreter, record: Record) -> Value:
     return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
 
 
+def _reader(kind: Kind) -> Handler:
+    return lambda interpreter, record: config_files.read(interpreter, record, kind)
+
+
 FUNCTIONS: dict[str, Handler] = {
+    **omegaconf.FUNCTIONS,
+    **dict.fromkeys(("json.load", "json.loads", "hjson.load", "json5.load", "commentjson.load"), _reader(Kind.JSON)),
+    **dict.fromkeys(("yaml.safe_load", "yaml.load", "yaml.full_load", "yaml.unsafe_load"), _reader(Kind.YAML)),
+    **dict.fromkeys(("easydict.EasyDict", "munch.munchify", "munch.Munch", "addict.Dict", "box.Box"), _first),
+    "pathlib.Path": _join_path,
+    "os.path.dirname": _path(posixpath.dirname),
+    "os.path.basename": _path(posixpath.basename),
+    "os.path.realpath": _first,
     "int": _scalar(int),
     "float": _scalar(float),
     "str": _scalar(str),

@@ -40,8 +40,10 @@ _MAX_FOLLOWS = 6
 class Interpreter(Statements):
     """Executes statements over abstract values; ``walk.records`` holds the calls afterwards."""
 
-    def __init__(self, module: cst.Module, walk: Walk, modules: Modules | None = None) -> None:
+    def __init__(self, module: cst.Module, walk: Walk, modules: Modules | None = None, path: str = "") -> None:
         super().__init__(module, walk)
+        if path:
+            self.globals.names["__file__"] = Const(None, path)
         self._modules = modules
         self._scopes: dict[str, Scope | None] = {}
         self._follows: dict[int, int] = {}

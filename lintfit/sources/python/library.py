@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lintfit.sources.python import operators, parsers
+from lintfit.documents.model import Kind
+from lintfit.sources.python import config_files, operators, parsers
 from lintfit.sources.python.functions import FUNCTIONS
 from lintfit.sources.python.methods import GROWS, method
 from lintfit.sources.python.models import is_arguments, is_dataclass_parser, is_model
@@ -209,8 +210,7 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
                 return made_objects[0]
             return Items(record.node, made_objects)
         case "parse_json_file" | "parse_yaml_file":
-            made_objects = [_opened(cls, record) for cls in parser.classes]
-            return Items(record.node, made_objects)
+            return Items(record.node, _file_objects(interpreter, record, parser))
         case "parse_dict" if isinstance(record.value(0, "args"), Table):
             table = record.value(0, "args")
             return Items(
@@ -220,15 +220,49 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
     return Unknown(record.node)
 
 
+def _file_objects(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Value]:
+    """The dataclasses as a JSON or YAML file fills them; the command line has no say in it."""
+    source = record.value(0, "json_file", "yaml_file")
+    kind = Kind.JSON if record.name == "parse_json_file" else Kind.YAML
+    table = config_files.load(interpreter, source, record, kind)
+    if not isinstance(table, Table):
+        return [_opened(cls, record) for cls in parser.classes]
+    names = interpreter.walk.defaults.names
+    made = parsers.dataclass_objects(parser, {}, assume=True, open_=False, accepted=names)
+    parsers.from_file(made, table, names)
+    for each in made:
+        each.call = record
+    interpreter.walk.parsed += made
+    return list(made)
+
+
 def _opened(cls: Value, record: Record) -> Value:
     kind = cls.name if isinstance(cls, Ref | Class) else ""
     return Object(record.node, kind, record, cls if isinstance(cls, Class) else None, parsed=True, open=True)
 
 
+def _config_name(interpreter: Interpreter, parser: parsers.Parser) -> Const | Unknown | None:
+    """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser as its first word."""
+    flag = interpreter.walk.flags.get("config")
+    declares = any("config" in cls.all_fields() for cls in parser.classes if isinstance(cls, Class))
+    if flag is not None and not declares:
+        known = flag.value is not None and "$" not in flag.value
+        return Const(flag, flag.value) if known else Unknown(flag)
+    words = interpreter.walk.words or ()
+    first = words[0] if words and "H4" in parser.kind else ""
+    return Const(parser.origin, first) if first.endswith((".yaml", ".yml")) else None
+
+
 def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Object]:
     walk = interpreter.walk
     walk.parses = True
-    made = parsers.dataclass_objects(parser, walk.flags, walk.assume, "config" in walk.flags, walk.defaults.names)
+    named = _config_name(interpreter, parser)
+    table = config_files.load(interpreter, named, record, Kind.YAML) if named is not None else None
+    unread = named is not None and not isinstance(table, Table)
+    flags = {name: flag for name, flag in walk.flags.items() if name != "config" or named is None}
+    made = parsers.dataclass_objects(parser, flags, walk.assume, unread, walk.defaults.names)
+    if isinstance(table, Table):
+        parsers.from_file(made, table, walk.defaults.names)
     for each in made:
         each.call = record
     walk.parsed += made

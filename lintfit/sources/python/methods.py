@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from lintfit.sources.python import operators
-from lintfit.sources.python.values import Choice, Const, Items, Record, Table, Unknown, Value, choice
+from lintfit.sources.python.values import Choice, Const, Items, Object, Record, Table, Unknown, Value, choice, held
 
 GROWS = frozenset({"append", "add", "extend", "update"})
 """Methods that add to a list or set."""
+
+_PATH_OPENS = frozenset({"open", "read_text", "read_bytes"})
+_PATH_STAYS = frozenset({"resolve", "absolute", "expanduser", "as_posix"})
+"""Methods of a ``pathlib.Path``, which is a string here, that name the same file."""
 
 
 def method(receiver: Value, record: Record) -> Value | None:
     name, positional = record.name, record.positional
     if isinstance(receiver, Const):
+        if isinstance(receiver.value, str) and name in _PATH_OPENS:
+            return Object(record.node, f"pathlib.Path.{name}", record)
+        if isinstance(receiver.value, str) and name in _PATH_STAYS:
+            return receiver
         if isinstance(receiver.value, str):
             return operators.string_method(receiver.value, name, positional, record.node)
         return Unknown(record.node)
@@ -56,7 +64,7 @@ def _dict_method(receiver: Table, record: Record) -> Value:
         case "get" | "pop" | "setdefault":
             if not positional or not isinstance(positional[0], Const):
                 return Unknown(record.node)
-            found = receiver.items.get(key)
+            found = held(receiver, key)
             if record.name == "pop":
                 receiver.items.pop(key, None)
             if found is None and record.name == "setdefault":
@@ -74,10 +82,14 @@ def _dict_method(receiver: Table, record: Record) -> Value:
         case "copy":
             return Table(record.node, dict(receiver.items), receiver.open)
         case "items":
-            pairs = [Items(record.node, [Const(record.node, k), v]) for k, v in receiver.items.items()]
+            pairs = [
+                Items(record.node, [Const(record.node, k), held(receiver, k) or Unknown(record.node)])
+                for k in receiver.items
+            ]
             return Items(record.node, list(pairs), receiver.open)
         case "keys":
             return Items(record.node, [Const(record.node, k) for k in receiver.items], receiver.open)
         case "values":
-            return Items(record.node, list(receiver.items.values()), receiver.open)
+            values = [held(receiver, k) or Unknown(record.node) for k in receiver.items]
+            return Items(record.node, values, receiver.open)
     return Unknown(record.node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import posixpath
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from lintfit.sources.python.values import (
     Unknown,
     Value,
     choice,
+    held,
     same,
 )
 
@@ -96,6 +98,8 @@ def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> V
     if isinstance(op, cst.Power):
         small = all(isinstance(v, int | float) and abs(v) <= 10_000 for v in (left.value, right.value))
         return Const(origin, left.value**right.value) if small and abs(right.value) <= 64 else Unknown(origin)
+    if isinstance(op, cst.Divide) and isinstance(left.value, str) and isinstance(right.value, str):
+        return Const(origin, posixpath.join(left.value, right.value))  # only paths are divided by a string
     compute = _BINARY.get(type(op))
     if compute is None or _too_long(left.value, right.value) or _too_long(right.value, left.value):
         return Unknown(origin)
@@ -212,7 +216,7 @@ def item(container: Value, index: Value, origin: Origin) -> Value:
     if isinstance(container, Choice):
         return choice([item(option, index, origin) for option in container.options], origin)
     if isinstance(container, Table) and isinstance(index, Const):
-        return container.items.get(index.value) or Unknown(origin)
+        return held(container, index.value) or Unknown(origin)
     if isinstance(container, Items) and isinstance(index, Const) and isinstance(index.value, int):
         inside = -len(container.items) <= index.value < len(container.items)
         return container.items[index.value] if inside else Unknown(origin)

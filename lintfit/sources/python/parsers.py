@@ -17,6 +17,7 @@ from lintfit.sources.flags import Flag
 from lintfit.sources.python.values import (
     Class,
     Const,
+    Datum,
     Field,
     Function,
     Items,
@@ -25,6 +26,7 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
+    held,
 )
 
 _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
@@ -165,7 +167,9 @@ def assign(fields: Iterable[Field], flags: Mapping[str, Flag]) -> dict[str, tupl
 def fill(entry: Field, flag: tuple[Flag, bool] | None, assume: bool) -> Value:
     """A field's value: its flag's, else its default; not known where the launch is not (``assume`` False)."""
     if flag is not None:
-        return Const(flag[0], False) if flag[1] else convert(flag[0], entry)
+        value = Const(flag[0], False) if flag[1] else convert(flag[0], entry)
+        value.over = entry.default
+        return value
     origin = entry.node
     if not assume:
         return Unknown(origin)
@@ -242,6 +246,30 @@ def _library_flags(flags: Mapping[str, Flag], accepted: frozenset[str]) -> dict[
         elif len(prefixed) == 1:
             found[prefixed[0]] = convert(flag, None)
     return found
+
+
+def from_file(made: Iterable[Object], table: Table, accepted: Callable[[str], frozenset[str]]) -> None:
+    """Let the mapping of a config file fill the fields that no flag fills.
+
+    A key belongs to the class of the script that declares it, else to a class of a library that accepts it.
+    """
+    for each in made:
+        own = each.cls.all_fields() if each.cls is not None else {}
+        library = accepted(each.library) if each.cls is None or each.cls.library is not None else frozenset()
+        unknown_class = each.cls is None and not library
+        for key in table.items:
+            value = held(table, key)
+            if value is None or not (key in own or key in library or unknown_class):
+                continue
+            current = each.attributes.get(key)
+            if current is not None and isinstance(current.origin, Flag):
+                current.over = value
+            else:
+                value.over = current
+                each.attributes[key] = value
+        each.open |= table.open
+        if isinstance(table.origin, Datum):
+            each.home = table.origin
 
 
 def classes_of(value: Value | None) -> list[Value]:

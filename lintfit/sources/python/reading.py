@@ -18,6 +18,7 @@ from lintfit.sources.python.values import (
     Object,
     Origin,
     Record,
+    Unknown,
     Value,
     alternatives,
     dtype,
@@ -45,10 +46,17 @@ class Reading:
         known = plain(value) if to is None else to
         if isinstance(known, list) and UNKNOWN in known:
             known = UNKNOWN
-        setting = Setting(name, known, self.calls.provenance(value.origin, fallback))
+        setting = Setting(name, known, self.calls.provenance(value.origin, fallback), self._beaten(name, value))
         self.settings[name] = setting
         self.homes[name] = Home(value.origin, record)
         return setting
+
+    def _beaten(self, name: str, value: Value) -> tuple[Setting, ...]:
+        """What a value stands in the place of: the default of its flag, the config file's own word."""
+        over = value.over
+        if over is None or over.origin is value.origin or isinstance(over, Unknown):
+            return ()
+        return (Setting(name, plain(over), self.calls.provenance(over.origin)), *self._beaten(name, over))
 
     def state(self, name: str, value: Any, node: cst.CSTNode, detail: str = "") -> Setting:
         """Note a setting that a statement as a whole decides."""

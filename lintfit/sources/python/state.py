@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
+from lintfit.documents.model import DataDocument, Kind
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.values import Field, Library, Object, Record, Value
 
@@ -71,6 +72,12 @@ class Walk:
     """``sys.argv[1:]``; None where there is a launch whose words are not known."""
     environment: Mapping[str, str]
     defaults: Defaults
+    open_data: Callable[[str, Kind], DataDocument | None] | None = None
+    """Opens a JSON or YAML file that the script reads, by the name that it gives."""
+    overrides: Sequence[Flag] = ()
+    """The ``key=value`` words of the command line."""
+    unread: list[Value] = field(default_factory=list)
+    """Names of config files that are read and are not at hand."""
     assume: bool = False
     """Whether command-line fields without a flag take their defaults (else they are not known)."""
     parses: bool = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.model import DataDocument, KeyPath, Span
 from lintfit.settings import UNKNOWN
 from lintfit.sources.flags import Flag
 
@@ -43,14 +45,24 @@ class Environment:
     name: str
 
 
-Origin = cst.CSTNode | Flag | Library | Environment | None
+@dataclass(frozen=True, slots=True, eq=False)
+class Datum:
+    """The origin of a value that a JSON or YAML file holds, which the script reads."""
+
+    document: DataDocument
+    path: KeyPath
+    span: Span
+
+
+Origin = cst.CSTNode | Flag | Library | Environment | Datum | None
 
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """Anything at all; on its own: not known."""
+    """Anything at all; on its own: not known. ``over`` is what it beat: the default of a flag, a config's own value."""
 
     origin: Origin = None
+    over: Value | None = field(default=None, kw_only=True)
 
 
 class Unknown(Value):
@@ -83,10 +95,14 @@ class Items(Value):
 
 @dataclass(slots=True, eq=False)
 class Table(Value):
-    """A dict. ``open`` where more keys may be there."""
+    """A dict. ``open`` where more keys may be there.
+
+    ``root`` is the config that OmegaConf's ``${key}`` in this table refer to; None for a plain dict.
+    """
 
     items: dict[Any, Value] = field(default_factory=dict)
     open: bool = False
+    root: Table | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -172,6 +188,8 @@ class Object(Value):
     attributes: dict[str, Value] = field(default_factory=dict)
     base: Value | None = None
     parsed: bool = False
+    home: Datum | None = None
+    """The mapping of a config file that filled it: where a field that it lacks is added."""
     open: bool = False
     """Whether something that cannot be read (a config file, ``**kwargs``) may have set more of it."""
 
@@ -297,6 +315,37 @@ def same(left: Value, right: Value) -> bool:
     return isinstance(left, Ref) and isinstance(right, Ref) and left.name == right.name
 
 
+_INTERPOLATION = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
+_MAX_INTERPOLATIONS = 8
+"""References that are followed into one another."""
+
+
+def held(table: Table, key: Any, depth: int = 0) -> Value | None:
+    """What a table holds at a key, with OmegaConf's ``${other.key}`` followed; None where it lacks it."""
+    value = table.items.get(key)
+    text = value.value if isinstance(value, Const) else None
+    if table.root is None or not isinstance(text, str) or "${" not in text:
+        return value
+    parts = _INTERPOLATION.split(text)
+    found = [_referred(table.root, name, depth) for name in parts[1::2]]
+    if len(found) == 1 and parts[0] == parts[2] == "":
+        return found[0]
+    if "${" in "".join(parts[::2]) or not all(isinstance(part, Const) for part in found):
+        return Unknown(value.origin if value is not None else None)
+    texts = [str(part.value) for part in found if isinstance(part, Const)]
+    return Const(value.origin if value else None, "".join(a + b for a, b in zip(parts[::2], [*texts, ""], strict=True)))
+
+
+def _referred(root: Table, name: str, depth: int) -> Value:
+    current: Value = root
+    for part in name.split("."):
+        found = held(current, part, depth + 1) if isinstance(current, Table) and depth < _MAX_INTERPOLATIONS else None
+        if found is None:
+            return Unknown()
+        current = found
+    return current
+
+
 def dtype(value: Value) -> str | None:
     """lintfit's spelling of a torch dtype (``torch.bfloat16``), None for anything else."""
     if isinstance(value, Ref):
@@ -315,7 +364,7 @@ def plain(value: Value) -> Any:
     if isinstance(value, Items):
         return UNKNOWN if value.open else [plain(item) for item in value.items]
     if isinstance(value, Table):
-        return {key: plain(item) for key, item in value.items.items()}
+        return {key: plain(held(value, key) or Unknown()) for key in value.items}
     if isinstance(value, Choice):
         options = [plain(option) for option in value.options]
         first = options[0]

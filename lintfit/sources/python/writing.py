@@ -11,11 +11,12 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
+from lintfit.sources import data_writer
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import whole
 from lintfit.sources.python.models import is_arguments
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
-from lintfit.sources.python.values import Object, Record, Value, plain
+from lintfit.sources.python.values import Datum, Object, Record, Value, plain
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -119,6 +120,8 @@ class Writer:
         origin = current.origin
         if isinstance(origin, Flag):
             return self.write_flag(origin, value)
+        if isinstance(origin, Datum):
+            return data_writer.edits(origin.document, {origin.path: value})
         if isinstance(origin, cst.CSTNode) and (added := self._flag_for(origin, value)) is not None:
             return added
         if isinstance(origin, cst.CSTNode) and self._is_plain(origin):
@@ -166,6 +169,8 @@ class Writer:
 
     def _add(self, made: Object, name: str, value: Any) -> Edits | None:
         """State a field that nobody states: a keyword where the object is constructed, else a flag."""
+        if made.home is not None:
+            return data_writer.edits(made.home.document, {(*made.home.path, name): value})
         if made.parsed:
             return self.source.new_flag(name, value)
         if made.call is None or made.call.spreads:
@@ -208,7 +213,8 @@ class Writer:
             known = self.source.reading.version("transformers")
             name = "dtype" if known is not None and known >= (4, 56) else "torch_dtype"
         setting = self.source.settings.get("weights_dtype")
-        loaded = setting.overrode[-1] if setting is not None and setting.overrode else setting
+        cast = any(record.taken is True and not record.guarded for record, _ in self.found.casts)
+        loaded = setting.overrode[-1] if cast and setting is not None and setting.overrode else setting
         edits = self.drop_casts(*(other for other in _TORCH if other != value))
         if loaded is not None and loaded.value == value and loaded.provenance.kind == "file":
             return edits

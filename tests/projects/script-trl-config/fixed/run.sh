@@ -1,0 +1,1 @@
+python train.py --config sft.yaml --max_length 2048

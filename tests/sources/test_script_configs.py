@@ -1,0 +1,212 @@
+"""Config files that a script reads itself: their values, where they stand, and fixes written into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.json_reader import read_json
+from lintfit.documents.model import DataDocument, FileText, Kind
+from lintfit.documents.yaml_reader import read_yaml
+from lintfit.settings import UNKNOWN
+from lintfit.sources.launcher import read_launches
+from lintfit.sources.script import ScriptSource
+from tests.sources.scripts import script, values
+
+TRAIN = """
+model = AutoModelForCausalLM.from_pretrained({model})
+Trainer(model=model, args=TrainingArguments("out", per_device_train_batch_size={micro})).train()
+"""
+HEAD = "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
+
+
+def read(text: str, files: Mapping[str, str], line: str | None = "", words: str = "") -> ScriptSource:
+    """A script that reads some files; ``words`` are the ``key=value`` words of its launch."""
+    known = {name: dedent(content).lstrip("\n") for name, content in files.items()}
+
+    def open_data(name: str, kind: Kind) -> DataDocument | None:
+        if name not in known:
+            return None
+        reader = read_json if kind is Kind.JSON else read_yaml
+        return reader(FileText(Path(name), known[name]))
+
+    from lintfit.documents.shell_reader import read_shell
+
+    overrides = ()
+    if words:
+        launch = read_launches(read_shell(FileText(Path("run.sh"), f"torchrun train.py {words}\n")))[0]
+        overrides = launch.overrides
+    return script(HEAD + dedent(text), line, open_data=open_data, overrides=overrides)
+
+
+YAML = {"conf.yaml": "model: {name: m}\ntrain:\n  micro: 4  # a comment\n"}
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "import yaml\nwith open('conf.yaml') as file:\n    c = yaml.safe_load(file)",
+        "import yaml\nc = yaml.load(open('conf.yaml'), Loader=yaml.FullLoader)",
+        "import yaml\nfrom pathlib import Path\nc = yaml.safe_load((Path('.') / 'conf.yaml').resolve().read_text())",
+        "import yaml\nfrom pathlib import Path\nwith Path('conf.yaml').open() as f:\n    c = yaml.safe_load(f.read())",
+        "from omegaconf import OmegaConf\nc = OmegaConf.load('conf.yaml')",
+        "from omegaconf import OmegaConf\nc = OmegaConf.to_container(OmegaConf.load('conf.yaml'), resolve=True)",
+    ],
+)
+def test_a_file_that_is_read(load: str) -> None:
+    files = {**YAML, "./conf.yaml": YAML["conf.yaml"]}
+    source = read(load + TRAIN.format(model='c["model"]["name"]', micro='c["train"]["micro"]'), files)
+    assert values(source)["model"] == "m"
+    micro = source.settings["micro_batch_size"]
+    assert micro.value == 4
+    assert micro.provenance.place is not None and str(micro.provenance.place).endswith("conf.yaml:3")
+
+
+def test_json_by_the_first_word_of_the_command_line() -> None:
+    text = "import json, sys\nc = json.load(open(sys.argv[1]))" + TRAIN.format(model='c["m"]', micro='c.get("b", 2)')
+    known = read(text, {"a.json": '{"m": "name"}'}, "")
+    assert values(known)["model"] is UNKNOWN, "nobody knows which file"
+    text = text.replace("sys.argv[1]", "'a.json'")
+    assert values(read(text, {"a.json": '{"m": "name"}'}))["micro_batch_size"] == 2
+
+
+def test_a_file_that_is_not_at_hand_is_not_known() -> None:
+    text = "import yaml\nc = yaml.safe_load(open('other.yaml'))" + TRAIN.format(model='c["m"]', micro='c["b"]')
+    assert values(read(text, YAML))["micro_batch_size"] is UNKNOWN
+
+
+def test_the_fix_goes_into_the_file() -> None:
+    text = "import yaml\nc = yaml.safe_load(open('conf.yaml'))" + TRAIN.format(
+        model='"m"', micro='int(c["train"]["micro"])'
+    )
+    edits = read(text, YAML).write("micro_batch_size", 1)
+    assert edits is not None and [edit.path.name for edit in edits] == ["conf.yaml"]
+    assert apply(YAML["conf.yaml"], [edit.edit for edit in edits]) == YAML["conf.yaml"].replace("micro: 4", "micro: 1")
+
+
+def test_what_is_computed_from_the_file_is_mended_where_it_is_used() -> None:
+    text = "import yaml\nc = yaml.safe_load(open('conf.yaml'))" + TRAIN.format(
+        model='"m"', micro='8 // c["train"]["micro"]'
+    )
+    edits = read(text, YAML).write("micro_batch_size", 1)
+    assert edits is not None and [edit.path.name for edit in edits] == ["train.py"]
+
+
+PARSED = """
+from dataclasses import dataclass
+import sys
+@dataclass
+class Arguments:
+    name: str = "default"
+parser = HfArgumentParser((Arguments, TrainingArguments))
+arguments, training = parser.{call}
+model = AutoModelForCausalLM.from_pretrained(arguments.name)
+Trainer(model=model, args=training).train()
+"""
+ARGS = '{"name": "m", "output_dir": "out", "bf16": true}\n'
+
+
+def test_parse_json_file_takes_nothing_from_the_command_line() -> None:
+    source = read(PARSED.format(call='parse_json_file("a.json")'), {"a.json": ARGS}, "--name other --fp16")
+    found = values(source)
+    assert (found["model"], found["bf16"], found["fp16"]) == ("m", True, False)
+    assert str(source.settings["bf16"].provenance.place).endswith("a.json:1")
+    assert [setting.value for setting in source.settings["model"].overrode] == ["default"]
+
+
+def test_a_new_argument_goes_into_the_file_that_holds_the_others() -> None:
+    edits = read(PARSED.format(call='parse_json_file("a.json")'), {"a.json": ARGS}).write(
+        "gradient_checkpointing", True
+    )
+    assert edits is not None
+    text = apply(ARGS, [edit.edit for edit in edits])
+    assert text == '{"name": "m", "output_dir": "out", "bf16": true, "gradient_checkpointing": true}\n'
+
+
+def test_parse_yaml_file() -> None:
+    files = {"a.yaml": "name: m\nper_device_train_batch_size: 2\n"}
+    assert values(read(PARSED.format(call='parse_yaml_file("a.yaml")'), files))["micro_batch_size"] == 2
+
+
+def test_an_argument_file_that_is_not_at_hand_leaves_all_open() -> None:
+    found = values(read(PARSED.format(call='parse_json_file("b.json")'), {}))
+    assert found["model"] is UNKNOWN
+    assert "bf16" not in found
+
+
+TRL = """
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+parser = TrlParser((SFTConfig, ModelConfig))
+training, model = parser.parse_args_and_config()
+SFTTrainer(model=model.model_name_or_path, args=training).train()
+"""
+
+
+def test_flags_beat_the_config_of_a_trl_parser() -> None:
+    files = {"c.yaml": "model_name_or_path: m\nper_device_train_batch_size: 4\nmax_length: 2048\n"}
+    source = read(TRL, files, "--config c.yaml --per_device_train_batch_size 2")
+    assert (values(source)["model"], values(source)["seq_len"]) == ("m", 2048)
+    micro = source.settings["micro_batch_size"]
+    assert (micro.value, [setting.value for setting in micro.overrode]) == (2, [4])
+
+
+MERGED = """
+from dataclasses import dataclass
+from omegaconf import OmegaConf
+@dataclass
+class Train:
+    micro: int = 8
+    steps: int = 1
+@dataclass
+class Config:
+    name: str = "default"
+    train: Train = Train()
+c = OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load("conf.yaml"), OmegaConf.from_cli())
+model = AutoModelForCausalLM.from_pretrained(c.name)
+args = TrainingArguments(
+    "out", per_device_train_batch_size=c.train.micro, gradient_accumulation_steps=c.train.steps, bf16=c.fast
+)
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_merged_configs_know_what_they_overrode() -> None:
+    files = {"conf.yaml": "name: m\nfast: true\ntrain:\n  micro: 4\n"}
+    source = read(MERGED, files, "", "train.micro=2 fast=false")
+    found = values(source)
+    assert (found["model"], found["gradient_accumulation_steps"], found["bf16"]) == ("m", 1, False)
+    micro = source.settings["micro_batch_size"]
+    assert (micro.value, [setting.value for setting in micro.overrode]) == (2, [4, 8])
+    assert micro.provenance.place is not None and micro.provenance.place.text == "2"
+
+
+def test_without_a_launch_any_key_may_be_overridden() -> None:
+    source = read(MERGED, {"conf.yaml": "name: m\nfast: true\n"}, None)
+    assert source.settings["model"].provenance.kind == "assumed"
+
+
+def test_interpolations() -> None:
+    text = """
+    from omegaconf import OmegaConf
+    c = OmegaConf.merge(OmegaConf.load("conf.yaml"), {"size": "7B"})
+    """
+    files = {
+        "conf.yaml": "size: 3B\nmodel: {name: 'Qwen/Qwen2.5-${size}', micro: '${default.micro}'}\ndefault: {micro: 4}\n"
+    }
+    found = values(read(dedent(text) + TRAIN.format(model="c.model.name", micro="c.model.micro"), files))
+    assert (found["model"], found["micro_batch_size"]) == ("Qwen/Qwen2.5-7B", 4)
+
+
+def test_values_that_are_selected_and_updated() -> None:
+    text = """
+    from omegaconf import OmegaConf
+    c = OmegaConf.create({"model": {"name": "m"}})
+    OmegaConf.update(c, "train.micro", 3)
+    """
+    trained = TRAIN.format(model='OmegaConf.select(c, "model.name")', micro="c.train.micro")
+    found = values(read(dedent(text) + trained, {}))
+    assert (found["model"], found["micro_batch_size"]) == ("m", 3)
