@@ -18,7 +18,8 @@ def effective_deepspeed_config(
     Without a JSON, Accelerate's plugin writes one with stage and offload only, so that the buckets are DeepSpeed's
     defaults.
     """
-    config = dict(sources.deepspeed.config) if sources.deepspeed is not None else {}
+    inline = settings_of_script(sources)
+    config = dict(sources.deepspeed.config) if sources.deepspeed is not None else dict(inline)
     zero = _zero(config)
     for name in ("offload_optimizer", "offload_param"):
         device = settings.get(name)
@@ -28,6 +29,12 @@ def effective_deepspeed_config(
     if stage is not None and stage.known:
         zero["stage"] = stage.value
     return filled({**config, "zero_optimization": zero}, facts)
+
+
+def settings_of_script(sources: Sources) -> Mapping[str, Any]:
+    """The dict that the script hands to DeepSpeed itself; empty where it does not."""
+    handed = sources.said("script", "deepspeed")
+    return handed.value if handed is not None and isinstance(handed.value, Mapping) else {}
 
 
 def filled(config: Mapping[str, Any], facts: ModelFacts | None) -> dict[str, Any]:

@@ -295,8 +295,15 @@ class _Builder:
         for path in self._config_paths("accelerate", named):
             document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
             if isinstance(document, DataDocument) and document.root is not None:
-                return read_accelerate(document)
+                return self._as_launched(read_accelerate(document))
         return None
+
+    def _as_launched(self, source: AccelerateSource) -> AccelerateSource:
+        """The file as it counts where the command line chooses the engine (``--use_deepspeed``, ``--multi_gpu``)."""
+        chosen = self.sources.said("launch", "engine")
+        if chosen is None or not isinstance(chosen.value, str) or chosen.value == source.engine:
+            return source
+        return source.under(chosen.value)
 
     def _deepspeed(self) -> DeepSpeedSource | None:
         from lintfit.sources.deepspeed import read_deepspeed
@@ -308,11 +315,24 @@ class _Builder:
             self.sources.said("launch", "deepspeed_config_file"),
             self.sources.said("accelerate", "deepspeed_config_file"),
         )
+        own = self._read_by_script(named)
+        if own is not None:
+            return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
             document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_deepspeed(document)
         return None
+
+    @staticmethod
+    def _read_by_script(named: Setting | None) -> DataDocument | None:
+        """The file that a script reads itself and hands on as it is (``config=json.load(open(path))``)."""
+        place = named.provenance.place if named is not None else None
+        document = place.document if place is not None else None
+        if named is None or not isinstance(document, DataDocument) or document.root is None:
+            return None
+        whole = isinstance(named.value, dict) and document.root.plain() == named.value
+        return document if whole and detect.dialect(document) == "deepspeed" else None
 
     def _config_paths(self, dialect: str, named: Setting | None) -> list[Path]:
         """Where a config of a dialect may be: the file that is named, else partners, else the origin itself."""

@@ -8,7 +8,7 @@ it gives way to the next in line, as the HF integration of DeepSpeed has it. Wha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lintfit.config import Options
@@ -105,10 +105,13 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
     for name in FROM_SCRIPT:
         put(sources.said("script", name))
+    put(_cast_by_launcher(sources))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
     put(_nodes(sources))
     put(_gpu(sources))
     put(_engine(sources, settings))
+    if settings["engine"].value == "fsdp":
+        put(_checkpointed_by_fsdp(sources))
     _zero(sources, settings, put)
     put(_mixed_precision(sources, settings))
     put(_micro_batch_size(sources))
@@ -116,11 +119,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     put(_optimizer(sources, settings))
     put(first("max_grad_norm", *_config_then_script(sources, "max_grad_norm")))
     put(sources.said("deepspeed", "train_batch_size"))
-    put(
-        first(
-            "fsdp", sources.said("launch", "fsdp"), sources.said("accelerate", "fsdp"), sources.said("script", "fsdp")
-        )
-    )
+    put(_fsdp(sources))
     for name in CHECKED_BY_HF:
         put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
     return settings
@@ -149,13 +148,30 @@ def default(name: str, value: Any, whose: str) -> Setting:
 def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     """All processes of a run: lintfit's flag, else what the files say, else lintfit's config."""
     launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
-    stated = first("gpus", sources.flag("gpus"), recipe, launch, config)
+    stated = first("gpus", sources.flag("gpus"), recipe, _started_by_script(sources), launch, config)
     if stated is not None and stated.known:
         return stated
     configured = sources.config("gpus")
     if configured is not None:
         return configured.over(stated)
     return stated
+
+
+def _started_by_script(sources: Sources) -> Setting | None:
+    """Processes that the script starts itself (Fabric's ``devices``), where no launcher starts more than one."""
+    stated = sources.script.settings.get("gpus") if sources.script is not None else None
+    launch = sources.launch
+    if stated is None or (launch is not None and (launch.launcher != "python" or "nodes" in launch.settings)):
+        return None
+    if launch is not None and launch.settings["gpus"].provenance.kind != "default":
+        return None
+    if stated.value is not AUTO:
+        return stated
+    visible = launch.settings.get("visible_devices") if launch is not None else None
+    if visible is not None and isinstance(visible.value, str):
+        count = len([device for device in visible.value.split(",") if device.strip()])
+        return Setting("gpus", count, visible.provenance).over(stated)
+    return Setting("gpus", UNKNOWN, stated.provenance)
 
 
 def _gpu(sources: Sources) -> Setting | None:
@@ -179,8 +195,10 @@ def _nodes(sources: Sources) -> Setting | None:
 
 
 def _engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
-    stated = first("engine", sources.said("launch", "engine"), sources.said("accelerate", "engine"))
-    if stated is not None and stated.value in ("deepspeed", "fsdp"):
+    launched = first("engine", sources.said("launch", "engine"), sources.said("accelerate", "engine"))
+    in_script = sources.said("script", "engine")
+    stated = first("engine", in_script, launched)
+    if stated is not None and (stated.value in ("deepspeed", "fsdp") or in_script is not None):
         return stated
     handed = first("deepspeed", sources.said("script", "deepspeed"), sources.said("launch", "deepspeed"))
     if handed is not None and handed.value not in (None, False, ""):
@@ -212,9 +230,9 @@ def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting
     if engine.value not in ("deepspeed", UNKNOWN):
         return
     inline = sources.said("script", "deepspeed")
-    if sources.deepspeed is None and inline is not None and isinstance(inline.value, Mapping):
+    if sources.deepspeed is None and inline is not None and inline.provenance.kind != "derived" and _is_inline(inline):
         for name, fallback in (("zero_stage", 0), ("offload_optimizer", "none"), ("offload_param", "none")):
-            put(sources.said("script", name) or default(name, fallback, "DeepSpeed's default"))
+            put(first(name, sources.said("script", name)) or default(name, fallback, "DeepSpeed's default"))
         return
     missing = engine if engine.value is UNKNOWN else _missing_file(sources)
     if missing is not None:
@@ -224,6 +242,7 @@ def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting
     for name, fallback in (("zero_stage", 0), ("offload_optimizer", "none"), ("offload_param", "none")):
         candidates = [
             sources.said("deepspeed", name),
+            sources.said("script", name),
             sources.said("launch", name),
             sources.said("accelerate", name),
         ]
@@ -232,6 +251,47 @@ def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting
             candidates.insert(0, default(name, fallback, "DeepSpeed's default"))
         plugin = 2 if name == "zero_stage" else "none"
         put(first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default"))
+
+
+def _is_inline(handed: Setting) -> bool:
+    return isinstance(handed.value, Mapping)
+
+
+def _fsdp(sources: Sources) -> Setting | None:
+    """How FSDP shards: a plugin or strategy of the script, else the launcher. A Trainer's own comes last."""
+    in_script, launched = sources.said("script", "fsdp"), _launched_fsdp(sources)
+    if sources.said("script", "engine") is not None:
+        return first("fsdp", in_script, launched)
+    return first("fsdp", launched, in_script)
+
+
+def _checkpointed_by_fsdp(sources: Sources) -> Setting | None:
+    """FSDP's own activation checkpointing, asked for by the launcher: on where either side switches it on."""
+    name = "gradient_checkpointing"
+    launched = first(name, sources.said("launch", name), sources.said("accelerate", name))
+    in_script = sources.said("script", name)
+    if launched is None or launched.value is not True or (in_script is not None and in_script.value is True):
+        return None
+    return launched.over(in_script)
+
+
+def _launched_fsdp(sources: Sources) -> Setting | None:
+    """Accelerate's file with the flags that were given beside it (``launch.py:_validate_launch_command``)."""
+    file = sources.said("accelerate", "fsdp")
+    if file is None:
+        return sources.said("launch", "fsdp")
+    given = {name: sources.said("launch", f"fsdp_{name}") for name in ("version", "strategy", "cpu_offload")}
+    flags = {name: flag for name, flag in given.items() if flag is not None}
+    if not flags:
+        return file
+    value = replace(file.value, **{name: flag.value for name, flag in flags.items()})
+    return Setting("fsdp", value, next(iter(flags.values())).provenance).over(file)
+
+
+def _cast_by_launcher(sources: Sources) -> Setting | None:
+    """``fabric run --precision bf16-true`` casts the module, whatever it was loaded in."""
+    cast = sources.said("launch", "weights_dtype")
+    return cast.over(sources.said("script", "weights_dtype")) if cast is not None else None
 
 
 def _missing_file(sources: Sources) -> Setting | None:
@@ -244,7 +304,8 @@ def _missing_file(sources: Sources) -> Setting | None:
         sources.said("launch", "deepspeed_config_file"),
         sources.said("accelerate", "deepspeed_config_file"),
     )
-    return next((setting for setting in named if setting is not None and setting.value not in (None, False, "")), None)
+    said = (setting for setting in named if setting is not None and not _is_inline(setting))
+    return next((setting for setting in said if setting.value not in (None, False, "")), None)
 
 
 def _mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
@@ -318,6 +379,9 @@ def _micro_batch_size(sources: Sources) -> Setting | None:
 
 def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
     name = "gradient_accumulation_steps"
+    plugin = sources.said("script", "plugin_accumulation")
+    if plugin is not None and plugin.value is not AUTO and sources.said("deepspeed", name) is None:
+        return first(name, plugin, *_config_then_script(sources, name)[:-1])
     found = first(name, *_config_then_script(sources, name))
     if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
         inferred = _inferred_accumulation(sources, settings)

@@ -70,6 +70,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
     place = setting.provenance.place if setting is not None else None
     if run.launch is not None and place is not None and place.document is run.launch.document:
         return run.launch.write(name, value)
+    if place is not None and run.script is not None and name in run.script.settings and run.deepspeed is None:
+        return run.script.write(name, value)
     for source in (run.deepspeed, run.accelerate):
         edits = source.write(name, value) if source is not None else None
         if edits is not None:

@@ -7,7 +7,7 @@ The keys and what ``accelerate launch`` makes of them follow ``accelerate.comman
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, KeyPath, Node
@@ -84,12 +84,19 @@ class AccelerateSource(DataSource):
 
     config: Mapping[str, Any]
     dialect: str = "accelerate"
+    chosen: str | None = None
+    """The engine that the command line chooses instead of ``distributed_type``."""
 
     @property
     def engine(self) -> str | Special | None:
         """The engine that ``distributed_type`` asks for; UNKNOWN for one that is not modelled, None unsaid."""
         setting = self.settings.get("engine")
-        return setting.value if setting else None
+        return self.chosen or (setting.value if setting else None)
+
+    def under(self, engine: str) -> AccelerateSource:
+        """The file as it counts under another engine; its own ``distributed_type`` stays to be overridden."""
+        own = {name: setting for name, setting in self.settings.items() if name == "engine"}
+        return replace(self, settings={**self.settings_for(engine), **own}, chosen=engine)
 
     def settings_for(self, engine: str) -> Mapping[str, Setting]:
         """The settings that count where the command line chooses the engine (``--use_deepspeed``, ``--use_fsdp``,
@@ -249,10 +256,15 @@ def _strategy(root: Node, version: int) -> str:
         node = _nested(root, (FSDP, "fsdp_reshard_after_forward"))
         return "SHARD_GRAD_OP" if node is not None and truth(node.value) is False else "FULL_SHARD"
     node = _nested(root, (FSDP, "fsdp_sharding_strategy"))
-    if node is None or node.value is None:
+    return sharding_strategy(node.value if node is not None else None)
+
+
+def sharding_strategy(value: Any) -> str:
+    """FSDP 1's name of a strategy that is given by name or number; ``FULL_SHARD`` for nothing or nonsense."""
+    if value is None:
         return "FULL_SHARD"
-    index = coerced_integer(node.value)
+    index = coerced_integer(value)
     if isinstance(index, int) and 1 <= index <= len(SHARDING_STRATEGIES):
         return SHARDING_STRATEGIES[index - 1]
-    name = str(node.value).upper()
+    name = str(value).upper()
     return name if name in SHARDING_STRATEGIES else "FULL_SHARD"

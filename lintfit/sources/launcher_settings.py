@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from lintfit.settings import AUTO, UNKNOWN, Setting
 from lintfit.sources.command_line import Invocation, Option
+from lintfit.sources.fabric import MIXED, WEIGHTS, engine_precision
+from lintfit.sources.fabric import strategy as strategy_of
 from lintfit.sources.processes import Surroundings
 from lintfit.sources.values import Reader, coerced_integer, one_of, truth, word
 
@@ -53,15 +55,6 @@ _ENGINES: Mapping[str, Any] = {
     "tpu": UNKNOWN,
 }
 
-_FABRIC_PRECISION: Mapping[str, str] = {
-    "bf16-mixed": "bf16",
-    "16-mixed": "fp16",
-    "16": "fp16",
-    "bf16": "bf16",
-    "32-true": "no",
-    "32": "no",
-}
-
 
 def option_for(launcher: str, name: str) -> str | None:
     """The launcher's own option that states a setting, or None."""
@@ -103,28 +96,35 @@ def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Settin
         option = invocation.options.get(flag)
         if option is not None:
             yield Setting(name, _value(option, reader), around.of(option))
-    if "use_fsdp" in invocation.options:
-        yield from _fsdp(invocation, around)
+    yield from _fsdp(invocation, around)
 
 
 def _fsdp(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
+    """FSDP's flags one by one, for they override a file's keys one by one, and what they come to without a file."""
     from lintfit.memory.spec import Fsdp
-    from lintfit.sources.accelerate import SHARDING_STRATEGIES
+    from lintfit.sources.accelerate import sharding_strategy
 
-    def said(name: str, default: str) -> str:
+    def said(name: str) -> str | None:
         option = invocation.options.get(name)
-        return option.value if option is not None and option.value is not None else default
+        return option.value if option is not None else None
 
-    if said("fsdp_version", "1") == "2":
-        strategy = "FULL_SHARD" if truth(said("fsdp_reshard_after_forward", "true")) is not False else "SHARD_GRAD_OP"
-        version = 2
+    version: Literal[1, 2] = 2 if said("fsdp_version") == "2" else 1
+    if version == 2:
+        strategy = "SHARD_GRAD_OP" if truth(said("fsdp_reshard_after_forward")) is False else "FULL_SHARD"
+        shards = "fsdp_reshard_after_forward"
     else:
-        strategy, version = said("fsdp_sharding_strategy", "FULL_SHARD").upper(), 1
-        if strategy.isdigit() and 1 <= int(strategy) <= len(SHARDING_STRATEGIES):
-            strategy = SHARDING_STRATEGIES[int(strategy) - 1]
-    offload = truth(said("fsdp_offload_params", "false")) is True
-    place = around.at(invocation.options["use_fsdp"].flag.span)
-    yield Setting("fsdp", Fsdp(2 if version == 2 else 1, strategy, offload), place)
+        strategy, shards = sharding_strategy(said("fsdp_sharding_strategy")), "fsdp_sharding_strategy"
+    offload = truth(said("fsdp_offload_params") or "false") is True
+    for name, flag, value in (
+        ("fsdp_version", "fsdp_version", version),
+        ("fsdp_strategy", shards, strategy),
+        ("fsdp_cpu_offload", "fsdp_offload_params", offload),
+    ):
+        if flag in invocation.options:
+            yield Setting(name, value, around.of(invocation.options[flag]))
+    if "use_fsdp" in invocation.options:
+        place = around.at(invocation.options["use_fsdp"].flag.span)
+        yield Setting("fsdp", Fsdp(version, strategy, offload), place)
     checkpointing = invocation.options.get("fsdp_activation_checkpointing")
     if checkpointing is not None:
         yield Setting("gradient_checkpointing", _value(checkpointing, truth), around.of(checkpointing))
@@ -133,17 +133,14 @@ def _fsdp(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
 def _fabric(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     precision, strategy = invocation.options.get("precision"), invocation.options.get("strategy")
     if precision is not None:
-        known = _FABRIC_PRECISION.get(precision.value or "", UNKNOWN)
-        yield Setting("mixed_precision", known, around.of(precision))
+        name = precision.value or ""
+        sharded = strategy is not None and (strategy.value or "").startswith("deepspeed")
+        mixed = engine_precision(name) or UNKNOWN if sharded else MIXED.get(name, UNKNOWN)
+        yield Setting("mixed_precision", mixed, around.of(precision))
+        if name in WEIGHTS:
+            yield Setting("weights_dtype", WEIGHTS[name], around.of(precision))
     if strategy is None:
         return
-    place, text = around.of(strategy), strategy.value or ""
-    if text.startswith("deepspeed"):
-        yield Setting("engine", "deepspeed", place)
-        # Lightning's DeepSpeedStrategy: stage 2 unless the name says another; "_offload" offloads all it can.
-        stage = next((int(part) for part in text.split("_") if part.isdigit()), 2)
-        yield Setting("zero_stage", stage, place)
-        yield Setting("offload_optimizer", "cpu" if text.endswith("offload") else "none", place)
-        yield Setting("offload_param", "cpu" if text.endswith("offload") and stage == 3 else "none", place)
-    elif text in ("ddp", "fsdp"):
-        yield Setting("engine", text, place)
+    known = strategy_of(strategy.value) if strategy.value is not None else {"engine": UNKNOWN}
+    for name, value in known.items():
+        yield Setting(name, value, around.of(strategy))

@@ -163,7 +163,16 @@ def read_script(
 
 
 def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions: Mapping[str, str]) -> Reading:
-    reading = Reading(facts.find(walk.records), walk.records, calls, library, versions, walk.parsed)
+    reading = Reading(
+        facts.find(walk.records),
+        walk.records,
+        calls,
+        library,
+        versions,
+        walk.parsed,
+        open_data=walk.open_data,
+        divisors=walk.divisors,
+    )
     modelling.read(reading)
     training.read(reading)
     return reading

@@ -224,11 +224,16 @@ def test_card_of_a_batch_job(launch: Callable[[str], Launch], line: str, gpu: st
         ("accelerate launch --zero_stage $Z train.py", {"zero_stage": UNKNOWN}),
         (
             "accelerate launch --use_fsdp --fsdp_sharding_strategy 2 --fsdp_offload_params true train.py",
-            {"engine": "fsdp", "fsdp": Fsdp(1, "SHARD_GRAD_OP", True)},
+            {
+                "engine": "fsdp",
+                "fsdp": Fsdp(1, "SHARD_GRAD_OP", True),
+                "fsdp_strategy": "SHARD_GRAD_OP",
+                "fsdp_cpu_offload": True,
+            },
         ),
         (
             "accelerate launch --use_fsdp --fsdp_version 2 --fsdp_activation_checkpointing true train.py",
-            {"engine": "fsdp", "fsdp": Fsdp(2), "gradient_checkpointing": True},
+            {"engine": "fsdp", "fsdp": Fsdp(2), "fsdp_version": 2, "gradient_checkpointing": True},
         ),
         (
             "fabric run train.py --precision bf16-mixed --strategy deepspeed_stage_3_offload",

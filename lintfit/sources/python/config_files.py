@@ -26,7 +26,7 @@ def read(interpreter: Interpreter, record: Record, kind: Kind) -> Value:
 def load(interpreter: Interpreter, source: Value | None, record: Record, kind: Kind) -> Value:
     """The content of a file given by name, handle or text; not known where it is not at hand."""
     name = path_of(source)
-    if name is None:
+    if name is None or interpreter.walk.branch.taken is False:
         return Unknown(record.node)
     document = open_named(interpreter, name, kind)
     if document is None or document.root is None:

@@ -254,7 +254,10 @@ class Expressions:
         raise NotImplementedError
 
     def _binary(self, node: cst.BinaryOperation, scope: Scope) -> Value:
-        return operators.binary(node.operator, self.eval(node.left, scope), self.eval(node.right, scope), node)
+        left, right = self.eval(node.left, scope), self.eval(node.right, scope)
+        if isinstance(node.operator, cst.Modulo) and not isinstance(left, Const):
+            self.walk.divisors[id(node)] = right
+        return operators.binary(node.operator, left, right, node)
 
     def _unary(self, node: cst.UnaryOperation, scope: Scope) -> Value:
         return operators.unary(node.operator, self.eval(node.expression, scope), node)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 
+from lintfit.documents.model import DataDocument, Kind
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
@@ -39,6 +40,9 @@ class Reading:
     """Objects that a command-line parser filled."""
     settings: dict[str, Setting] = field(default_factory=dict)
     homes: dict[str, Home] = field(default_factory=dict)
+    open_data: Callable[[str, Kind], DataDocument | None] | None = None
+    divisors: Mapping[int, Value] = field(default_factory=dict)
+    """What the script divides by with ``%``, by the id of the expression."""
 
     def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
         """Note a setting; ``to`` is its value where that is not the plain value itself."""
@@ -86,6 +90,16 @@ class Reading:
             found = self.defaults.get(made.library, name)
             if found is not None:
                 return Const(found[1], found[0])
+        return None
+
+    def divisor(self, node: cst.CSTNode) -> Value | None:
+        """The right side of the first ``%`` in an expression; None where there is none."""
+        waiting = [node]
+        while waiting:
+            current = waiting.pop()
+            if id(current) in self.divisors:
+                return self.divisors[id(current)]
+            waiting.extend(current.children)
         return None
 
     def version(self, library: str) -> tuple[int, ...] | None:

@@ -76,6 +76,8 @@ class Walk:
     """Opens a JSON or YAML file that the script reads, by the name that it gives."""
     overrides: Sequence[Flag] = ()
     """The ``key=value`` words of the command line."""
+    divisors: dict[int, Value] = field(default_factory=dict)
+    """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     unread: list[Value] = field(default_factory=list)
     """Names of config files that are read and are not at hand."""
     assume: bool = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import libcst as cst
+
 from lintfit.settings import UNKNOWN, Provenance, Setting
-from lintfit.sources.python import operators
+from lintfit.sources.python import engines, operators
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
@@ -151,11 +153,12 @@ def _checkpointing_argument(reading: Reading, made: Object, record: Record | Non
 def _deepspeed(reading: Reading, made: Object, record: Record | None) -> None:
     value = made.attributes.get("deepspeed")
     if isinstance(value, Table):
-        reading.put("deepspeed", value, record, to=plain(value))
+        engines.config(reading, value, record, trainer=True)
     for name in ("deepspeed", "fsdp"):
         setting = reading.settings.get(name)
         if setting is not None and setting.value in (None, "", False, []):
             del reading.settings[name]
+    engines.trainer_fsdp(reading, made)
 
 
 def _optimizer_argument(reading: Reading) -> None:
@@ -203,8 +206,8 @@ def _use_cache(reading: Reading, made: Object, record: Record | None) -> None:
 
 
 def _fsdp_checkpointing(reading: Reading, made: Object) -> None:
-    config = made.attributes.get("fsdp_config")
-    if isinstance(config, Table):
+    config = engines.fsdp_config(reading, made)
+    if config is not None and "fsdp" in reading.settings:
         for key in ("activation_checkpointing", "fsdp_activation_checkpointing"):
             if key in config.items and operators.truth(config.items[key]):
                 reading.put("gradient_checkpointing", config.items[key])
@@ -218,22 +221,31 @@ def _loop(reading: Reading) -> None:
             value = accelerator.keyword(keyword)
             if value is not None and not sure_none(value):
                 reading.put(name, value, accelerator)
-        for plugin in objects(accelerator.keyword("gradient_accumulation_plugin")):
-            if plugin.call is not None and (steps := plugin.call.value(0, "num_steps")) is not None:
-                reading.put("gradient_accumulation_steps", steps, plugin.call)
-    elif (fabric := _last(reading.records, "Fabric")) is not None and (
-        value := fabric.keyword("precision")
-    ) is not None:
-        _fabric_precision(reading, value, fabric)
+        engines.accumulation(reading, accelerator)
+        engines.plugins(reading, accelerator)
+    elif (fabric := _last(reading.records, "Fabric")) is not None:
+        engines.fabric(reading, fabric)
     _loader(reading)
     _optimizer_class(reading)
-    _engine_config(reading)
+    engines.initialized(reading)
+    _accumulates(reading)
 
 
-def _fabric_precision(reading: Reading, value: Value, record: Record) -> None:
-    known = plain(value)
-    mixed = {"bf16-mixed": "bf16", "16-mixed": "fp16", "bf16-true": "no", "16-true": "no", "32-true": "no", "32": "no"}
-    reading.put("mixed_precision", value, record, to=mixed.get(str(known), UNKNOWN))
+def _accumulates(reading: Reading) -> None:
+    """``if (step + 1) % 8 == 0: optimizer.step()``: the divisor, where nothing else says how often a loop steps."""
+    if "gradient_accumulation_steps" in reading.settings:
+        return
+    for record in reading.records:
+        nodes: list[cst.CSTNode] = []
+        if record.name == "step" and "optim" in (record.receiver_name or "").lower() and record.taken is not False:
+            nodes = list(record.tests)
+        elif record.name == "no_backward_sync" and (enabled := record.value(1, "enabled")) is not None:
+            nodes = [enabled.origin] if isinstance(enabled.origin, cst.CSTNode) else []
+        for node in nodes:
+            found = reading.divisor(node)
+            if found is not None and isinstance(plain(found), int):
+                reading.put("gradient_accumulation_steps", found, record)
+                return
 
 
 def _last(records: list[Record], name: str) -> Record | None:
@@ -272,59 +284,6 @@ def _optimizer_class(reading: Reading) -> None:
         value = record.keyword(keyword)
         if value is not None:
             reading.put(setting, value, record)
-
-
-def _engine_config(reading: Reading) -> None:
-    """``deepspeed.initialize(config=…)``: a path or a dict."""
-    record = reading.found.initialize
-    if record is None or record.name != "initialize":
-        return
-    value = record.keyword("config", "config_params")
-    if value is None:
-        arguments = record.keyword("args")
-        if isinstance(arguments, Object):
-            value = arguments.attributes.get("deepspeed_config")
-    if value is None or sure_none(value):
-        return
-    if isinstance(value, Object):
-        value = Const(value.origin, UNKNOWN)
-    known = plain(value)
-    if known is not None:
-        reading.put("deepspeed", value, record, to=known)
-    if isinstance(value, Table):
-        _inline_config(reading, value, record)
-
-
-def _inline_config(reading: Reading, config: Table, record: Record) -> None:
-    for name, key in (
-        ("micro_batch_size", "train_micro_batch_size_per_gpu"),
-        ("gradient_accumulation_steps", "gradient_accumulation_steps"),
-        ("max_grad_norm", "gradient_clipping"),
-    ):
-        if key in config.items and name not in reading.settings:
-            reading.put(name, config.items[key], record)
-    _inline_precision(reading, config, record)
-    zero = config.items.get("zero_optimization")
-    if not isinstance(zero, Table):
-        return
-    if "stage" in zero.items:
-        reading.put("zero_stage", zero.items["stage"], record)
-    for name in ("offload_optimizer", "offload_param"):
-        section = zero.items.get(name)
-        if isinstance(section, Table) and "device" in section.items:
-            reading.put(name, section.items["device"], record)
-
-
-def _inline_precision(reading: Reading, config: Table, record: Record) -> None:
-    """A block that is switched on; without one the engine computes in the weights' own dtype."""
-    for name in ("bf16", "fp16"):
-        block = config.items.get(name)
-        enabled = block.items.get("enabled") if isinstance(block, Table) else None
-        if enabled is not None and operators.truth(enabled) is not False:
-            reading.put("mixed_precision", enabled, record, to=name if operators.truth(enabled) else UNKNOWN)
-            return
-    if not config.open:
-        reading.default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block")
 
 
 def _checkpointing(reading: Reading) -> None:
@@ -371,7 +330,10 @@ def _reentrant(reading: Reading) -> None:
             made.attributes.get("gradient_checkpointing_kwargs"),
             made.attributes.get("activation_checkpointing_kwargs"),
         ]
-    tables += [r.value(0, "gradient_checkpointing_kwargs") for r in reading.found.checkpointing if r.taken is True]
+    # A Trainer whose own flag is on enables it anew, with its own arguments or none.
+    again = made is not None and any(operators.truth(made.attributes.get(name) or Const()) for name in CHECKPOINTING)
+    if not again:
+        tables += [r.value(0, "gradient_checkpointing_kwargs") for r in reading.found.checkpointing if r.taken is True]
     for table in tables:
         if isinstance(table, Table) and "use_reentrant" in table.items:
             reading.put("use_reentrant", table.items["use_reentrant"])

@@ -43,6 +43,8 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.argument(("use_liger_kernel",), True)
         case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
             return writer.argument((name,), value)
+        case "zero_stage" | "offload_optimizer" | "offload_param":
+            return writer.at_home(name, value)
         case _ if name in ARGUMENTS:
             return writer.setting(name, value)
     return None
@@ -90,6 +92,19 @@ class Writer:
             if passed.value.origin is home.origin:
                 return self.replace_value(passed.value, passed.node.value, value, _code(value))
         return None
+
+    def at_home(self, name: str, value: Any) -> Edits | None:
+        """A value that stands in a dict of the script, a plugin's argument or a config file that it reads."""
+        home, setting = self.source.reading.homes.get(name), self.source.settings.get(name)
+        if home is None or setting is None or setting.provenance.kind != "file":
+            return None
+        if setting.value == value:
+            return ()
+        if type(setting.value) is not type(value):
+            return None
+        passed = next((p for p in home.record.passed if p.value.origin is home.origin), None) if home.record else None
+        node = passed.node.value if passed is not None and passed.node.star == "" else None
+        return self.replace_value(Value(home.origin), node, value, _code(value))
 
     def argument(self, names: Sequence[str], value: Any) -> Edits | None:
         """A field of the arguments object: where its value comes from now, else added."""

@@ -1,0 +1,1 @@
+accelerate launch --num_processes 4 --mixed_precision bf16 train.py

@@ -1,0 +1,191 @@
+"""Engines that a script sets up: DeepSpeed dicts, Accelerate's plugins, Fabric's strategies, the Trainer's FSDP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.json_reader import read_json
+from lintfit.documents.model import FileText
+from lintfit.memory.spec import Fsdp
+from lintfit.settings import AUTO, UNKNOWN
+from tests.sources.scripts import script, values
+
+HEAD = """
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("m", torch_dtype=torch.bfloat16)
+"""
+LOOP = """
+optimizer = torch.optim.AdamW(model.parameters())
+model, optimizer = {prepare}(model, optimizer)
+for step, batch in enumerate([]):
+    {backward}(model(**batch).loss)
+"""
+
+
+def trainer(arguments: str, versions: dict[str, str] | None = None) -> dict[str, object]:
+    text = HEAD + f"Trainer(model=model, args=TrainingArguments('out', {arguments})).train()\n"
+    return values(script(text, "", versions=versions))
+
+
+def accelerate(made: str) -> dict[str, object]:
+    head = "from accelerate import Accelerator, DeepSpeedPlugin, FullyShardedDataParallelPlugin\n"
+    head += "from accelerate.utils import GradientAccumulationPlugin\n"
+    loop = LOOP.format(prepare="accelerator.prepare", backward="accelerator.backward")
+    return values(script(head + HEAD + f"accelerator = {made}\n" + loop, ""))
+
+
+def fabric(made: str) -> dict[str, object]:
+    head = "from lightning.fabric import Fabric\n"
+    head += "from lightning.fabric.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy\n"
+    return values(
+        script(head + HEAD + f"fabric = {made}\n" + LOOP.format(prepare="fabric.setup", backward="fabric.backward"), "")
+    )
+
+
+ZERO = '{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": "auto"}}'
+
+
+def test_a_dict_handed_to_the_trainer() -> None:
+    found = trainer(f"deepspeed={ZERO}")
+    assert (found["zero_stage"], found["offload_optimizer"]) == (3, "cpu")
+    assert found["bf16"] is False, "the Trainer's own arguments fill it"
+
+
+def test_a_dict_whose_stage_is_automatic() -> None:
+    assert trainer('deepspeed={"zero_optimization": {"stage": "auto"}}')["zero_stage"] is AUTO
+
+
+def test_a_dict_that_is_changed_before_it_is_handed_over() -> None:
+    text = HEAD + f"import deepspeed\nconfig = {ZERO}\nconfig['zero_optimization']['stage'] = 2\n"
+    text += "config['gradient_accumulation_steps'] = 4\n"
+    text += "engine, *_ = deepspeed.initialize(model=model, config=config)\nengine.backward(0)\n"
+    found = values(script(text, ""))
+    assert (found["zero_stage"], found["gradient_accumulation_steps"]) == (2, 4)
+
+
+def test_the_stage_in_a_dict_is_mended_there() -> None:
+    text = HEAD + f"Trainer(model=model, args=TrainingArguments('out', deepspeed={ZERO})).train()\n"
+    source = script(text, "")
+    edits = source.write("zero_stage", 2)
+    assert edits is not None and [edit.edit.text for edit in edits] == ["2"]
+    assert source.document.slice(edits[0].edit.span) == "3"
+
+
+def test_accelerates_deepspeed_plugin() -> None:
+    plugin = "DeepSpeedPlugin(zero_stage=3, gradient_accumulation_steps=4, offload_param_device='cpu')"
+    found = accelerate(f"Accelerator(deepspeed_plugin={plugin})")
+    assert (found["engine"], found["zero_stage"], found["offload_param"]) == ("deepspeed", 3, "cpu")
+    assert found["gradient_accumulation_steps"] == found["plugin_accumulation"] == 4
+
+
+def test_a_plugin_with_a_config_file() -> None:
+    found = accelerate("Accelerator(deepspeed_plugin=DeepSpeedPlugin(hf_ds_config='ds.json'))")
+    assert (found["engine"], found["deepspeed"]) == ("deepspeed", "ds.json")
+
+
+def test_a_plugin_that_may_not_be_there() -> None:
+    assert accelerate("Accelerator(deepspeed_plugin=DeepSpeedPlugin() if wanted() else None)")["engine"] is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("sharding_strategy='SHARD_GRAD_OP', cpu_offload=True", Fsdp(1, "SHARD_GRAD_OP", True)),
+        ("sharding_strategy=torch.distributed.fsdp.ShardingStrategy.HYBRID_SHARD", Fsdp(1, "HYBRID_SHARD")),
+        ("cpu_offload=torch.distributed.fsdp.CPUOffload(offload_params=True)", Fsdp(1, "FULL_SHARD", True)),
+        ("fsdp_version=2, reshard_after_forward=False", Fsdp(2, "SHARD_GRAD_OP")),
+    ],
+)
+def test_accelerates_fsdp_plugin(arguments: str, expected: Fsdp) -> None:
+    found = accelerate(f"Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin({arguments}))")
+    assert (found["engine"], found["fsdp"]) == ("fsdp", expected)
+
+
+def test_the_accumulation_plugin() -> None:
+    found = accelerate("Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=6))")
+    assert found["gradient_accumulation_steps"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("devices=4", {"gpus": 4}),
+        ("devices=[0, 2], num_nodes=2", {"gpus": 4, "nodes": 2}),
+        ("devices='0,1,2'", {"gpus": 3}),
+        ("", {"gpus": AUTO}),
+        ("devices=-1", {"gpus": AUTO}),
+        ("strategy='deepspeed'", {"engine": "deepspeed", "zero_stage": 2, "offload_optimizer": "none"}),
+        ("strategy='deepspeed_stage_3_offload'", {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}),
+        ("strategy='fsdp'", {"engine": "fsdp", "fsdp": Fsdp(1)}),
+        ("strategy=DeepSpeedStrategy()", {"engine": "deepspeed", "zero_stage": 2, "offload_param": "none"}),
+        ("strategy=DeepSpeedStrategy(stage=3, offload_parameters=True)", {"zero_stage": 3, "offload_param": "cpu"}),
+        ("strategy=FSDPStrategy(cpu_offload=True)", {"engine": "fsdp", "fsdp": Fsdp(1, "FULL_SHARD", True)}),
+        ("strategy=FSDPStrategy(activation_checkpointing_policy={Block})", {"gradient_checkpointing": True}),
+        ("strategy=ModelParallelStrategy()", {"engine": UNKNOWN}),
+        ("precision='bf16-true'", {"mixed_precision": "no", "weights_dtype": "bf16"}),
+        ("precision='16-true'", {"mixed_precision": "no", "weights_dtype": "fp16"}),
+        ("precision='bf16-true', strategy='deepspeed'", {"mixed_precision": "bf16"}),
+    ],
+)
+def test_fabric(arguments: str, expected: dict[str, object]) -> None:
+    found = fabric(f"Fabric({arguments})")
+    assert {name: found.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "if (step + 1) % 8 == 0:\n        optimizer.step()",
+        "if step % 8 != 0:\n        continue\n    optimizer.zero_grad()\nif 0 == count() % 8:\n    optimizer.step()",
+    ],
+)
+def test_how_often_a_loop_steps(loop: str) -> None:
+    text = HEAD + LOOP.format(prepare="fit", backward="run") + f"    model.loss.backward()\n    {loop}\n"
+    assert values(script(text, ""))["gradient_accumulation_steps"] == 8
+
+
+def test_how_often_fabric_synchronizes() -> None:
+    text = "from lightning.fabric import Fabric\n" + HEAD + "fabric = Fabric()\n"
+    text += LOOP.format(prepare="fabric.setup", backward="fabric.backward")
+    text += "    going_on = (step + 1) % steps() != 0\n".replace("steps()", "4")
+    text += "    with fabric.no_backward_sync(model, enabled=going_on):\n        fabric.backward(0)\n"
+    assert values(script(text, ""))["gradient_accumulation_steps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "versions", "expected"),
+    [
+        ("fsdp='full_shard auto_wrap'", None, Fsdp(2)),
+        ("fsdp=True, fsdp_config={'reshard_after_forward': False}", None, Fsdp(2, "SHARD_GRAD_OP")),
+        ("fsdp='full_shard auto_wrap'", {"transformers": "4.48.0"}, Fsdp(1)),
+        ("fsdp='shard_grad_op offload'", {"transformers": "4.48.0"}, Fsdp(1, "SHARD_GRAD_OP", True)),
+        ("fsdp=['hybrid_shard'], fsdp_config={'fsdp_version': 1}", None, Fsdp(1, "HYBRID_SHARD")),
+        ("fsdp=True, fsdp_config={'cpu_offload': True}", None, Fsdp(2, "FULL_SHARD", True)),
+    ],
+)
+def test_the_trainers_fsdp(arguments: str, versions: dict[str, str] | None, expected: Fsdp) -> None:
+    assert trainer(arguments, versions)["fsdp"] == expected
+
+
+def test_the_trainers_fsdp_from_a_file() -> None:
+    file = read_json(FileText(Path("fsdp.json"), '{"version": 1, "activation_checkpointing": true}'))
+    text = (
+        HEAD
+        + "Trainer(model=model, args=TrainingArguments('out', fsdp='full_shard', fsdp_config='fsdp.json')).train()\n"
+    )
+    found = values(script(text, "", open_data=lambda name, kind: file if name == "fsdp.json" else None))
+    assert (found["fsdp"], found["gradient_checkpointing"]) == (Fsdp(1), True)
+
+
+def test_without_fsdp_its_config_says_nothing() -> None:
+    assert trainer("fsdp_config={'activation_checkpointing': True}")["gradient_checkpointing"] is False
+
+
+@pytest.mark.parametrize(("own", "expected"), [("gradient_checkpointing=True", False), ("bf16=True", True)])
+def test_a_trainer_enables_checkpointing_anew(own: str, expected: bool) -> None:
+    text = HEAD + "model.gradient_checkpointing_enable({'use_reentrant': True})\n"
+    text += f"Trainer(model=model, args=TrainingArguments('out', {own})).train()\n"
+    assert values(script(text, ""))["use_reentrant"] is expected
