@@ -15,11 +15,13 @@ from tests.support import ROOT
 HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 
 
-def test_there_is_one_that_checks_and_one_that_fixes() -> None:
+def test_two_check_and_one_fixes() -> None:
     assert {hook["id"]: hook["entry"] for hook in HOOKS} == {
         "lintfit": "lintfit check",
         "lintfit-fix": "lintfit check --fix",
+        "lintfit-repository": "lintfit check .",
     }
+    assert [hook["id"] for hook in HOOKS if not hook.get("pass_filenames", True)] == ["lintfit-repository"]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
