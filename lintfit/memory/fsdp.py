@@ -223,7 +223,12 @@ def _unit_stored(held: Inventory) -> int:
 
 
 def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
-    """Shards and one unit on its way, or the whole model where the script moved it to the GPU first."""
+    """Shards and one unit on its way, or the whole model where the script moved it to the GPU first.
+
+    With CPU offload the shard of a unit goes back to the host before the next unit comes (FSDP1:
+    ``_init_param_handle_from_params``; FSDP2 never brings it to the GPU).
+    """
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
-    return components(parameters=shard.bytes, temporaries=_unit_stored(held) + load_temporary(spec))
+    offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
+    return components(parameters=0 if offloaded else shard.bytes, temporaries=_unit_stored(held) + load_temporary(spec))

@@ -270,6 +270,9 @@ def test_fsdp_with_cpu_offload_keeps_shards_on_the_host(baichuan_7b: ModelFacts)
     )
     assert model_states(held) == 0
     assert held.rank_host.bytes == pytest.approx(16 * baichuan_7b.parameters / 8, rel=0.001)
+    # FSDP1 moves each unit's shard back before it wraps the next: no more than a unit is on the GPU while loading.
+    assert held.load.get("parameters", 0) == 0
+    assert held.load["temporaries"] < 2 * GIB
 
 
 # --- what must hold of every run -------------------------------------------------------------------------------------

@@ -218,3 +218,8 @@ def test_a_figure_and_its_unit_stay_on_one_line(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert not any(re.match(r"\s*(GiB|B|×)\b", line) for line in lines)
     assert " ".join(" ".join(lines).split()) == f"head: {text}".strip()
+
+
+def test_statistics_count_what_was_taken_back() -> None:
+    shown = render("text", replace(Story().result(), refused_fixes=2), View(statistics=True))
+    assert "    2  fixes not offered: read again, not as claimed\n" in shown
