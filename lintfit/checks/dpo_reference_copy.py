@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, fits, place_of
+from lintfit.checks.script_calls import hands_over
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.sources.script_model import Argument, Call
+from lintfit.sources.script_model import Argument
 
 _KINDS = ("dpo", "kto")
 _ROOM = 0.15
@@ -24,7 +25,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     trainer = run.script.facts.trainer
     handed = trainer.argument("ref_model")
     adapters = run.value("method") == "lora"
-    if adapters and handed is not None and isinstance(handed.value, Call) and trainer.taken is True:
+    copied = handed is not None and hands_over(run.script, trainer, "ref_model")
+    if adapters and handed is not None and copied and trainer.taken is True:
         yield _beside_adapters(context, handed)
     elif not adapters and run.value("method") == "full" and run.value("reference_model") is True:
         yield from _beside_full(context)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
 from lintfit.checks.runs import breaks_or_strains, change, copies, fits
+from lintfit.checks.script_calls import trained_load
 from lintfit.checks.wording import billions, gib
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
@@ -19,6 +21,8 @@ _SMALL = 500_000_000
 def check_run(context: RunContext) -> Iterator[Report]:
     script = context.run.script
     if script is None or not script.facts.trains:
+        return
+    if _is_fp32_already(context):
         return
     for upcast in script.facts.upcasts:
         if upcast.call.taken is not False and not upcast.call.device_guarded:
@@ -52,6 +56,25 @@ def _report(context: RunContext, upcast: Statement) -> Report | None:
         severity=severity,
         fix=_without_it(context, spec),
         help=_what_to_do(spec),
+    )
+
+
+def _is_fp32_already(context: RunContext) -> bool:
+    """Whether the model is loaded in fp32, so that the cast makes nothing larger."""
+    run = context.run
+    load = trained_load(run.script) if run.script is not None else None
+    if load is None or load.spreads or load.name != "from_pretrained":
+        return False
+    asked = load.argument("dtype", "torch_dtype")
+    if asked is not None:
+        return bool(asked.value == "fp32")
+    if load.function.startswith("diffusers."):
+        return True
+    own_code = load.argument("trust_remote_code")
+    return (
+        load.function.startswith("transformers.")
+        and (own_code is None or own_code.value is False)
+        and older((run,), "transformers", "5") is True
     )
 
 

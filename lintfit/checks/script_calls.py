@@ -25,6 +25,13 @@ def trained_load(source: ScriptSource) -> Call | None:
     return source.reading.calls.call(record) if record is not None else None
 
 
+def hands_over(source: ScriptSource, call: Call, name: str) -> bool:
+    """Whether a call certainly gets an object of the script's for this argument, in every branch."""
+    from lintfit.sources.python.values import Object
+
+    return isinstance(source.reading.calls.records[id(call)].keyword(name), Object)
+
+
 def on_trained_model(source: ScriptSource, call: Call) -> bool:
     """Whether a method is called on the trained model as a whole, wrapped or not."""
     from lintfit.sources.python.facts import is_trained

@@ -18,7 +18,7 @@ from lintfit.run.spec import assemble, find_facts, find_hardware, with_checkpoin
 from lintfit.run.versions import versions_near
 from lintfit.settings import Setting
 from lintfit.sources import detect
-from lintfit.sources.prefilter import maybe_training_script
+from lintfit.sources.prefilter import is_test, maybe_training_script
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -129,6 +129,8 @@ def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Foun
     scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
+        if is_test(script.path.name, script.text):
+            continue
         yield Origin("script", script.path, partners=_partners(script, named, documents, found, cli))
 
 

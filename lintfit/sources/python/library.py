@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.model import Kind
 from lintfit.sources.python import config_files, operators, parsers
 from lintfit.sources.python.functions import FUNCTIONS
-from lintfit.sources.python.methods import GROWS, method
+from lintfit.sources.python.methods import CHANGES, GROWS, method
 from lintfit.sources.python.models import is_arguments, is_dataclass_parser, is_model
 from lintfit.sources.python.values import (
     Choice,
@@ -22,6 +22,7 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
+    choice,
     objects,
 )
 
@@ -61,7 +62,7 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
             return handler(interpreter, record)
         return _named(interpreter, record, function.name)
     if isinstance(receiver, Const | Items | Table | Choice):
-        found = method(receiver, record)
+        found = _changed(interpreter, receiver, record) if record.name in CHANGES else method(receiver, record)
         if isinstance(receiver, Items) and record.name in GROWS:
             receiver.open |= bool(interpreter.walk.loops or interpreter.walk.branch.undecided)
         if found is not None:
@@ -69,6 +70,21 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
     if isinstance(receiver, Class):
         return _class_method(interpreter, record, receiver)
     return _object_method(interpreter, record)
+
+
+def _changed(interpreter: Interpreter, receiver: Value, record: Record) -> Value | None:
+    """What a method returns that changes its receiver, which other branches see, too."""
+    branch = interpreter.walk.branch
+    if branch.taken is False:
+        return Unknown(record.node)
+    before = dict(receiver.items) if isinstance(receiver, Table) and branch.undecided else None
+    returned = method(receiver, record)
+    if before is not None and isinstance(receiver, Table):
+        for key in {**before, **receiver.items}:
+            old, new = before.get(key), receiver.items.get(key)
+            if old is not new:
+                receiver.items[key] = choice([old or Unknown(record.node), new or Unknown(record.node)], record.node)
+    return returned
 
 
 def _named(interpreter: Interpreter, record: Record, name: str) -> Value:

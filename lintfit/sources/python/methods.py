@@ -7,6 +7,8 @@ from lintfit.sources.python.values import Choice, Const, Items, Object, Record, 
 
 GROWS = frozenset({"append", "add", "extend", "update"})
 """Methods that add to a list or set."""
+CHANGES = GROWS | {"pop", "setdefault", "remove", "insert", "clear", "discard"}
+"""Methods that leave their list, set or dict another one."""
 
 _PATH_OPENS = frozenset({"open", "read_text", "read_bytes"})
 _PATH_STAYS = frozenset({"resolve", "absolute", "expanduser", "as_posix"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,5 +75,5 @@ class Modules:
         else:
             folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
         for base in (*folders, *(folder / "src" for folder in folders if not dots)):
-            yield base.joinpath(*parts[:-1], parts[-1] + ".py")
-            yield base.joinpath(*parts, "__init__.py")
+            yield Path(os.path.normpath(base.joinpath(*parts[:-1], parts[-1] + ".py")))
+            yield Path(os.path.normpath(base.joinpath(*parts, "__init__.py")))
