@@ -33,6 +33,21 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Margin:
+    """Room that a plan is to leave on every card, beyond what its estimate already plans for: bytes, or a share."""
+
+    size: int = 0
+    share: float = 0.0
+
+    def bytes_of(self, capacity: int) -> int:
+        """The margin in bytes on a card of this size."""
+        return self.size + int(self.share * capacity)
+
+    def __str__(self) -> str:
+        return f"{self.share:.0%}" if self.share else f"{self.size / 2**30:g} GiB"
+
+
+@dataclass(frozen=True, slots=True)
 class Glob:
     """A gitignore-like pattern and the folder that it is relative to.
 
@@ -100,6 +115,8 @@ class Options:
     """A Hugging Face id, or a folder with a ``config.json``."""
     model_config: Path | None = None
     seq_len: int | None = None
+    margin: Margin = Margin()
+    """What plans are to leave free on every card."""
 
     config_path: Path | None = None
     runs: tuple[RunGroup, ...] = ()
@@ -167,6 +184,25 @@ def parse_size(value: object) -> int:
     if not 0 < size < 2**60:
         raise ValueError(f"{expected}, more than 0 and less than 1 EiB")
     return size
+
+
+def parse_margin(value: object) -> Margin:
+    """A share of the card (``10%``) or a size as :func:`parse_size` reads it. ValueError says what is allowed."""
+    text = str(value).strip()
+    if text.endswith("%"):
+        try:
+            share = float(text[:-1]) / 100
+        except ValueError:
+            share = -1
+        if not 0 <= share < 1:
+            raise ValueError('a share from "0%" to below "100%"')
+        return Margin(share=share)
+    if text in ("0", "0.0"):
+        return Margin()
+    try:
+        return Margin(size=parse_size(value))
+    except ValueError:
+        raise ValueError('a share such as "10%", or a size such as "2GiB"') from None
 
 
 def _whole(value: object) -> int:
@@ -260,6 +296,7 @@ KEYS: Mapping[str, _Key] = {
     "model": _Key("model", _model, per_run=True),
     "model-config": _Key("model_config", lambda value, root: root / _text(value), per_run=True),
     "seq-len": _Key("seq_len", lambda value, _: _whole(value), per_run=True),
+    "margin": _Key("margin", lambda value, _: parse_margin(value), per_run=True),
     "select": _Key("select", lambda value, _: _rules(value)),
     "ignore": _Key("ignore", lambda value, _: _rules(value)),
     "per-file-ignores": _Key("per_file_ignores", _per_file),

@@ -35,6 +35,28 @@ class Carried:
     edits: tuple[FileEdit, ...]
 
 
+class Pen:
+    """Says of changes, before anything is carried out, whether somebody writes each of them on its own."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def can(self, changes: Mapping[str, Any]) -> bool:
+        """Whether every change can be written. That they can be together is what :func:`carry_out` finds out."""
+        names = list(_ordered(self.run, changes))
+        if ("engine", "deepspeed") in names:
+            # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed.
+            names = [(name, value) for name, value in names if name not in _ZERO]
+        return all(self._one(name, value) for name, value in names)
+
+    def _one(self, name: str, value: Any) -> bool:
+        key = (name, repr(value))
+        if key not in self._known:
+            self._known[key] = write_one(self.run, name, value) is not None
+        return self._known[key]
+
+
 def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | None:
     """Make the changes in every file that states a part of them; None where one of them cannot be written."""
     texts: dict[Path, str] = {}
@@ -53,6 +75,9 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
     return Carried(texts, now, places, tuple(difference(texts, workspace)))
 
 
+_ZERO = ("zero_stage", "offload_optimizer", "offload_param")
+
+
 def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
@@ -65,9 +90,9 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield "engine", "deepspeed"
         else:
             yield "mixed_precision", wanted.pop("mixed_precision", None)
-            yield "deepspeed", {name: wanted.pop(name) for name in ("zero_stage", "offload_optimizer", "offload_param")}
+            yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
     for name, value in wanted.items():
-        if spec is None or getattr(spec, name) != value:
+        if spec is None or getattr(spec, name, None) != value:
             yield name, value
 
 

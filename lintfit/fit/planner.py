@@ -1,30 +1,38 @@
-"""The planner: the cheapest set of changes that turns ``does-not-fit`` into ``fits``, and what was not enough.
+"""The planner: the cheapest set of changes that turns ``does-not-fit`` into ``fits``, what was not enough, and what
+else would do.
 
-All combinations of the space are estimated; among those that fit, the best by safety, step time and number of changes
-is carried out in memory, read again and estimated again. A plan that does not then fit is not offered.
+The best by class, step time and number of changes is carried out in memory, read again and estimated again. A plan
+that does not then fit is not offered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
-from lintfit.fit.carry import Carried, carry_out
-from lintfit.fit.shortfall import shortfall, suffices
-from lintfit.fit.space import LADDER, Candidate, candidates
-from lintfit.fit.speed import relative_step_time
+from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
+from lintfit.fit.carry import Carried, Pen, carry_out
+from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
+from lintfit.fit.search import Fitting, Search, Tried, suffices
+from lintfit.fit.shortfall import shortfall
+from lintfit.fit.space import Space
+from lintfit.fit.speed import relative_step_time, rounded
 from lintfit.memory import estimate
-from lintfit.memory.result import Estimate, Verdict
-from lintfit.memory.spec import Spec
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import GIB, Spec
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 
 _ATTEMPTS = 6
-"""How many of the best candidates are carried out before one that can only be shown is taken."""
+"""How many of the best candidates of a class are carried out before one that can only be shown is taken."""
+
+_FURTHEST = Effect.SHORTER
+"""Beyond it a plan is no fix of this run but another run; ``lintfit fit`` lists those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,100 +44,109 @@ class Outcome:
     shortfall: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    candidate: Candidate
-    spec: Spec
-    estimate: Estimate
-    step_time: float
-
-
 def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     """What would make the run fit. The run must have a spec whose estimate does not fit."""
     assert run.spec is not None
-    shown: Plan | None = None
-    for attempt, found in enumerate(_fitting(run, run.spec)):
-        confirmed = _confirmed(run, found, workspace, cli)
-        if confirmed is not None:
-            return Outcome(confirmed, confirmed.rejected)
-        shown = shown or _displayed(run, found)
-        if attempt + 1 == _ATTEMPTS:
+    space = Space(Subject(run, run.spec), _FURTHEST)
+    search = Search(space, run.options.margin)
+    pen = Pen(run)
+    for effect in Effect:
+        if effect > _FURTHEST:
             break
-    if shown is not None:
-        return Outcome(shown, shown.rejected)
-    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, run.spec))
+        found = _of_class(run, search, effect, pen, workspace, cli)
+        if found is not None:
+            return Outcome(found, found.rejected)
+    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space))
 
 
-def _fitting(run: Run, spec: Spec) -> Iterator[_Fitting]:
-    """The candidates that fit, best first. Estimates are made only as far as they are asked for."""
-    ranked = sorted(
-        ((candidate, changed_spec(spec, candidate.changes)) for candidate in candidates(run)),
-        key=lambda pair: _rank(spec, *pair),
-    )
-    for candidate, changed in ranked:
-        result = estimate(changed)
-        if suffices(result):
-            yield _Fitting(candidate, changed, result, relative_step_time(spec, changed))
+def _of_class(run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options) -> Plan | None:
+    """The best plan of a class that can be written, else the best that can only be shown."""
+    shown: Plan | None = None
+    attempts = 0
+    for found in search.of_class(effect):
+        shown = shown or displayed(run, found, search)
+        if not pen.can(found.candidate.changes):
+            continue
+        confirmed = confirm(run, found, search, workspace, cli)
+        if confirmed is not None:
+            return confirmed
+        attempts += 1
+        if attempts == _ATTEMPTS:
+            break
+    return shown
 
 
-def _rank(spec: Spec, candidate: Candidate, changed: Spec) -> tuple[int, bool, int, float, int]:
-    """Safety first, then what does not rest on an unknown host, what keeps the sequences, step time, few changes."""
-    host_unknown = changed.host_memory_bytes is None and changed.offload_optimizer != "none"
-    applicability = list(Applicability).index(candidate.applicability)
-    cut = spec.seq_len - changed.seq_len
-    return applicability, host_unknown, cut, relative_step_time(spec, changed), len(candidate.made)
-
-
-def _confirmed(run: Run, found: _Fitting, workspace: Workspace, cli: Options) -> Plan | None:
+def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | None:
     """The plan carried out in memory, read again and estimated again; None where it does not come out as said."""
     assert run.spec is not None
     carried = carry_out(run, found.candidate.changes, workspace, cli)
     if carried is None or carried.run.spec is None or carried.run.doubtful:
         return None
     result = estimate(carried.run.spec)
-    same_batch = _effective_batch(carried.run.spec) == _effective_batch(run.spec)
-    if not suffices(result) or not same_batch:
+    if not suffices(result, search.limit) or effective_batch(carried.run.spec) != effective_batch(run.spec):
         return None
-    applicability = found.candidate.applicability
-    steps = tuple(_steps(run, found, carried))
-    message = "; ".join(_describe(step) for step in steps)
-    fix = Fix(message, applicability, carried.edits, dict(found.candidate.changes))
-    rejected = _ladder_rejected(run, found.candidate.changes)
-    beyond = _beyond(run.spec, found.candidate.changes)
-    step_time = relative_step_time(run.spec, carried.run.spec)
-    return Plan(applicability, steps, result, step_time, fix, rejected, beyond)
+    return replace(
+        _plan(run, found, search, carried),
+        estimate=result,
+        relative_step_time=relative_step_time(run.spec, carried.run.spec),
+        beyond=_beyond(run.spec, found.candidate.changes),
+    )
 
 
-def _displayed(run: Run, found: _Fitting) -> Plan:
+def displayed(run: Run, found: Fitting, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files."""
-    assert run.spec is not None
-    steps = tuple(_steps(run, found, None))
-    message = "; ".join(_describe(step) for step in steps)
-    fix = Fix(message, Applicability.DISPLAY, (), dict(found.candidate.changes))
-    rejected = _ladder_rejected(run, found.candidate.changes)
-    return Plan(Applicability.DISPLAY, steps, found.estimate, found.step_time, fix, rejected)
+    return _plan(run, found, search, None)
 
 
-def _effective_batch(spec: Spec) -> int:
-    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
+def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> Plan:
+    candidate = found.candidate
+    steps = tuple(_steps(run, candidate, carried))
+    applicability = candidate.applicability if carried is not None else Applicability.DISPLAY
+    edits = carried.edits if carried is not None else ()
+    return Plan(
+        applicability=applicability,
+        steps=steps,
+        estimate=found.estimate,
+        relative_step_time=rounded(found.step_time),
+        fix=Fix("; ".join(_describe(step) for step in steps), applicability, edits, dict(candidate.changes)),
+        rejected=_ladder_rejected(run, candidate.changes),
+        name=candidate.name,
+        effects=candidate.notes,
+        proof=proof(search.tried, search.limit),
+    )
 
 
-def _steps(run: Run, found: _Fitting, carried: Carried | None) -> Iterator[Step]:
+def proof(tried: Tried, limit: int) -> str:
+    """Why nothing that is cheaper does, with the nearest of what does not suffice."""
+    if tried.count < 2:
+        return ""
+    text = f"{tried.count} other combinations do not fit, every one that changes less or costs less time among them"
+    nearest = tried.closest()
+    if nearest is not None:
+        candidate, result = nearest
+        need = f"{result.peak.high / GIB:.1f} of {limit / GIB:.1f} GiB to plan for"
+        text += f" (nearest: {candidate.name}, {need})"
+    if tried.hosts:
+        text += f"; {tried.hosts} would fit the cards but not the host"
+    return text
+
+
+def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[Step]:
     assert run.spec is not None
     places = carried.places if carried is not None else {}
     edits = carried.edits if carried is not None else ()
-    for name, after in found.candidate.changes.items():
-        before = getattr(run.spec, name, after)
-        if name == "full_load_dtype" or before == after:
+    for name, after in candidate.changes.items():
+        before = getattr(run.spec, name, None)
+        if name in ("full_load_dtype", "forced_float32") or before == after:
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
-        in_config = name in ("engine", "zero_stage", "offload_optimizer", "offload_param")
+        in_config = name in ("engine", *FIELDS)
         home = run.recipe.document.path if run.recipe is not None else run.origin.path
         path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
         yield Step(name, before, after, path, _edits_of(edits, path))
 
 
-def _edits_of(edits: Sequence[FileEdit], path: Any) -> tuple[FileEdit, ...]:
+def _edits_of(edits: Sequence[FileEdit], path: Path) -> tuple[FileEdit, ...]:
     return tuple(edit for edit in edits if edit.path == path)
 
 
@@ -150,35 +167,35 @@ def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ..
     if spec.data_parallel < 2 or (run.recipe is not None and "zero_stage" not in run.recipe.adjustable):
         return ()
     goal = _rung(spec, changes)
-    here = (spec.zero_stage, spec.offload_optimizer, spec.offload_param) if spec.engine == "deepspeed" else None
+    here = _rung(spec, {}) if spec.engine == "deepspeed" else None
     found: list[Rejected] = []
-    for name, stage, optimizer, param in LADDER:
-        rung = {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
-        if tuple(rung.values()) in (goal, here) or (spec.engine == "deepspeed" and stage < spec.zero_stage):
+    for name, rung in LADDER:
+        if rung in (goal, here) or (spec.engine == "deepspeed" and rung[0] < spec.zero_stage):
             continue
         engine = {"engine": "deepspeed", "mixed_precision": _precision(spec, changes)}
-        result = estimate(changed_spec(spec, {**changes, **engine, **rung}))
+        result = estimate(changed_spec(spec, {**changes, **engine, **_settings(rung)}))
         if result.verdict is not Verdict.FITS:
             found.append(Rejected(name, result))
     return tuple(found)
 
 
-def _rung(spec: Spec, changes: Mapping[str, Any]) -> tuple[Any, ...]:
+def _rung(spec: Spec, changes: Mapping[str, Any]) -> Rung:
     """Where a run stands on ZeRO's ladder with the changes made."""
-    return tuple(
-        changes.get(name, getattr(spec, name)) for name in ("zero_stage", "offload_optimizer", "offload_param")
-    )
+    stage, optimizer, param = (changes.get(name, getattr(spec, name)) for name in FIELDS)
+    return stage, optimizer, param
+
+
+def _settings(rung: Rung) -> dict[str, Any]:
+    return dict(zip(FIELDS, rung, strict=True))
 
 
 def _beyond(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
     """The rung of ZeRO above the plan's own: it fits as well, and is more than is needed."""
     goal = _rung(spec, changes)
-    rungs = [tuple(rung[1:]) for rung in LADDER]
-    if goal not in rungs[:-1] or goal[1] == "none":
+    name, last = LADDER[-1]
+    if goal not in [rung for _, rung in LADDER[:-1]] or goal[1] == "none":
         return ()
-    name, stage, optimizer, param = LADDER[-1]
-    rung = {"zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
-    return (Rejected(name, estimate(changed_spec(spec, {**changes, **rung}))),)
+    return (Rejected(name, estimate(changed_spec(spec, {**changes, **_settings(last)}))),)
 
 
 def _precision(spec: Spec, changes: Mapping[str, Any]) -> str:

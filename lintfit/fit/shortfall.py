@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lintfit.fit.space import LADDER, candidates
+from lintfit.fit.axes.sharding import FIELDS, LADDER
+from lintfit.fit.bounds import Bounds
+from lintfit.fit.search import suffices
+from lintfit.fit.space import Space
 from lintfit.memory import estimate
-from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
@@ -17,20 +20,34 @@ _USABLE_GIB = {24: 23.5, 40: 39.3, 48: 44.4, 80: 79.1, 141: 139.8}
 """GiB that torch sees of cards by their name's GB (catalog/data/gpus.json: RTX 4090, A100, L40S, H100, H200)."""
 
 
-def suffices(result: Estimate) -> bool:
-    """Whether a run with this estimate is sure to fit its cards, and its host as far as that is known."""
-    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
-    return result.verdict is Verdict.FITS and host_fits
-
-
-def shortfall(run: Run, spec: Spec) -> str:
-    """A sentence on what is missing when nothing fits."""
-    tried = ((changed, estimate(changed)) for changed in (changed_spec(spec, c.changes) for c in candidates(run)))
-    smallest, least = min(tried, key=lambda pair: pair[1].peak.high)
+def shortfall(run: Run, space: Space) -> str:
+    """A sentence on what is missing when nothing of a space fits."""
+    smallest, least = _smallest(space)
     # A recipe's front end shards in its own way, which more cards with ZeRO say nothing of.
     cards = _cards(replace(smallest, host_memory_bytes=None)) if run.recipe is None else ""
     parts = [_missing(least), cards]
     return "; ".join(part for part in parts if part)
+
+
+def _smallest(space: Space) -> tuple[Spec, Estimate]:
+    """The candidate that needs the least memory of each card, exactly: what a bound rules out is not estimated."""
+    spec = space.subject.spec
+    bounds = Bounds(spec.seq_len)
+    pending: list[tuple[int, Spec]] = []
+    for candidate in space:
+        changed = changed_spec(spec, candidate.changes)
+        pending.append((bounds.floor(changed, candidate.changes), changed))
+    # Of equal floors the smaller batch first: it leaves the least to beat.
+    pending.sort(key=lambda item: (item[0], item[1].tokens, not item[1].gradient_checkpointing))
+    best: tuple[Spec, Estimate] | None = None
+    for bound, changed in pending:
+        if best is not None and bound >= best[1].peak.high:
+            break
+        result = estimate(changed)
+        if best is None or result.peak.high < best[1].peak.high:
+            best = (changed, result)
+    assert best is not None
+    return best
 
 
 def _missing(least: Estimate) -> str:
@@ -64,8 +81,7 @@ def _cards(spec: Spec) -> str:
 
 def _fewest(spec: Spec) -> int | None:
     """The fewest cards above the spec's own on which ZeRO-3 fits without offload."""
-    _, stage, optimizer, param = LADDER[1]
-    rung = {"engine": "deepspeed", "zero_stage": stage, "offload_optimizer": optimizer, "offload_param": param}
+    rung = {"engine": "deepspeed", **dict(zip(FIELDS, LADDER[1][1], strict=True))}
     precision = spec.mixed_precision if spec.mixed_precision != "no" else "bf16"
     for count in _COUNTS:
         if count > spec.gpus:

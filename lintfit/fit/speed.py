@@ -1,28 +1,16 @@
 """How much slower a step gets: a first-order model, only ever quoted as a ratio of two of its results.
 
-Compute: 6 FLOPs per parameter and token for forward and backward, 8 with full recomputation (Narayanan et al. 2021,
-section 5.1). Communication: data parallelism moves 2 P elements a step, ZeRO-3 3 P with a gather in forward and one in
-backward at every micro-batch (Rajbhandari et al. 2020, section 7). Offload: gradients go down and updated weights come
-back over PCIe, and the host's Adam reads and writes 28 bytes a parameter (Ren et al. 2021, section 5).
-Compute and communication are taken as not overlapped, the slower end of the truth.
+``docs/step-time.md`` has every term with its source. Compute, communication and offload are added up as if nothing
+overlapped, which is the slower end of the truth for the plan that communicates more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from lintfit.fit.hardware import Card, card_of
+from lintfit.memory.host import ranks_per_node
 from lintfit.memory.parameters import inventory
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 
-TFLOPS: Mapping[str, float] = {
-    "B200": 2250, "H200": 989, "H100": 989, "GH200": 989, "H800": 989, "A100": 312, "A800": 312, "A40": 150, "A30": 165,
-    "A10G": 70, "A10": 125, "A6000": 155, "A5000": 111, "A4000": 77, "L40S": 362, "L40": 181, "L4": 121,
-    "6000 Ada": 364, "5090": 210, "4090": 165, "4080": 97, "3090": 71, "3080": 60, "2080": 54, "V100": 125, "P100": 19,
-    "T4": 65,
-}  # fmt: skip
-"""Dense 16-bit tensor TFLOPS with fp32 accumulation, from the vendors' data sheets, by a part of the card's name."""
-
-_DEFAULT_TFLOPS = 150.0
 UTILISATION = 0.4
 """Share of peak FLOPS that fine-tuning reaches; the usual range is 0.3 to 0.5 (Narayanan et al. 2021, table 1)."""
 
@@ -30,71 +18,153 @@ NF4_SLOWDOWN = 1.4
 """Time with nf4 weights over that with bf16 weights: LoRA on one A10G takes 1.39 (Llama-2-7B), 1.44 (Mistral-7B) and
 1.37 (Gemma-2B) times as long in LitGPT's own table (``config_hub/finetune/README.md``, 0.5.13)."""
 
-_NVLINK = ("SXM", "H100", "H200", "H800", "B200", "GH200")
-NVLINK_BYTES_PER_S = 200e9
-"""Bus bandwidth of a ring over NVLink 3 as nccl-tests reach it on eight A100."""
-PCIE_BYTES_PER_S = 12e9
-"""What one PCIe 3.0 x16 link moves one way."""
+EAGER_BYTES = 20
+"""Bytes that eager attention reads and writes for each score: product, mask, fp32 softmax and cast in the forward pass,
+and as much again in the backward pass (``eager_attention_forward`` of transformers' models)."""
+
+NETWORK_BYTES_PER_S = 12.5e9
+"""What goes in or out of a machine where there are several: one 100 Gbit/s adapter, which nobody states."""
 HOST_BYTES_PER_S = 100e9
 """Memory bandwidth that DeepSpeedCPUAdam sees on a two-socket host."""
-ADAM_BYTES_PER_PARAMETER = 28
-"""fp32 master, two moments and gradient read, three of them written back."""
+NVME_BYTES_PER_S = 3e9
+"""What one NVMe drive reads or writes in large blocks."""
+ADAM_BYTES = 28
+"""fp32 master, two moments and gradient read, three of them written back, for each parameter."""
+STATE_BYTES = 12
+"""The part of them that lies with the optimizer: master and two moments."""
+BUCKET_SECONDS = 50e-6
+"""Start of one collective: 20 to 100 microseconds for a few ranks (nccl-tests' smallest sizes)."""
+
+_GIGA, _TERA = 1e9, 1e12
 
 
 def step_seconds(spec: Spec) -> float:
     """Seconds that one optimizer step of one rank takes, in the model above. Only ratios of it mean anything."""
-    compute = _compute(spec)
-    gathered = _communication(spec)
-    return compute + gathered + _offload(spec)
+    card = card_of(spec)
+    return _compute(spec, card) + _update(spec, card) + _communication(spec, card) + _offload(spec, card)
 
 
 def relative_step_time(before: Spec, after: Spec) -> float:
-    """The ratio of the step times for the same number of tokens."""
-    return round(step_seconds(after) / after.seq_len / (step_seconds(before) / before.seq_len), 2)
+    """The ratio of the step times for the same number of tokens, rounded as it is quoted."""
+    return rounded(step_seconds(after) / after.seq_len / (step_seconds(before) / before.seq_len))
 
 
-def _compute(spec: Spec) -> float:
-    name = spec.gpu.name if spec.gpu is not None else ""
-    tflops = next((value for part, value in TFLOPS.items() if part in name), _DEFAULT_TFLOPS)
-    if spec.mixed_precision == "no" and spec.weights_dtype == "fp32":
-        tflops /= 4  # fp32 runs on the plain cores (or TF32) of the same cards
+def rounded(ratio: float) -> float:
+    """A ratio with the digits that the model can answer for: tenths, above 3 halves, above 10 whole numbers."""
+    if ratio >= 10:
+        return float(round(ratio))
+    return round(2 * ratio) / 2 if ratio >= 3 else round(ratio, 1)
+
+
+def _compute(spec: Spec, card: Card) -> float:
+    """Forward and backward of all micro-batches of a step: arithmetic, or reading the weights where tokens are few."""
+    facts, tokens = spec.facts, spec.tokens
+    peak = card.single if spec.mixed_precision == "no" and spec.weights_dtype == "fp32" else card.half
+    rate = peak * _TERA * UTILISATION
     if spec.quantization is not None and spec.quantization.startswith("nf4"):
-        tflops /= NF4_SLOWDOWN
-    recompute = 2 if spec.gradient_checkpointing else 0
-    frozen = spec.facts.parameters - inventory(spec).trainable
-    per_token = (6 + recompute) * spec.facts.parameters - 2 * max(0, frozen)
-    return per_token * spec.tokens * spec.gradient_accumulation_steps / (tflops * 1e12 * UTILISATION)
+        rate /= NF4_SLOWDOWN
+    recompute = 1 if spec.gradient_checkpointing else 0
+    frozen = max(0, facts.parameters - inventory(spec).trainable)
+    active = facts.parameters - _idle(spec)
+    flops: float = (6 + 2 * recompute) * active - 2 * min(frozen, active)
+    flops += (3 + recompute) * _attention_flops(spec)
+    seconds = flops * tokens / rate
+    if spec.attention == "eager":
+        scores = facts.layers * facts.heads * tokens * spec.seq_len
+        seconds += EAGER_BYTES * scores * (1 + recompute / 2) / (card.memory * _GIGA)
+    reading = (2 + recompute) * DTYPE_BYTES[spec.weights_dtype] * facts.parameters / (card.memory * _GIGA)
+    shared = spec.tensor_parallel * spec.pipeline_parallel * spec.sequence_parallel
+    return max(seconds, reading) * spec.gradient_accumulation_steps / shared
 
 
-def _communication(spec: Spec) -> float:
+def _idle(spec: Spec) -> int:
+    """Parameters of the experts that a token does not visit."""
+    moe = spec.facts.moe
+    if moe is None or not moe.experts:
+        return 0
+    matrices = 3 if spec.facts.gated else 2
+    return (moe.experts - moe.top_k) * matrices * spec.facts.hidden * moe.intermediate * moe.layers
+
+
+def _attention_flops(spec: Spec) -> float:
+    """FLOPs a token of one forward pass for the scores and their product with the values, causal halves left out."""
+    facts = spec.facts
+    width = facts.heads * facts.head_dim
+    window = facts.sliding_window or spec.seq_len
+    local = min(facts.layers, facts.sliding_layers)
+    reach = (facts.layers - local) * spec.seq_len + local * min(spec.seq_len, window)
+    causal = 1.0 if spec.attention == "eager" else 0.5
+    return 4 * width * reach * causal
+
+
+def _update(spec: Spec, card: Card) -> float:
+    """The optimizer's step on the card: reading and writing its states, and one launch for each sub-group."""
+    if spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload):
+        return 0.0
+    return ADAM_BYTES * _own(spec) / (card.memory * _GIGA)
+
+
+def _own(spec: Spec) -> float:
+    """Trainable parameters whose states one rank keeps."""
+    trainable = inventory(spec).trainable
+    return trainable / spec.data_parallel if spec.zero_stage or spec.engine == "fsdp" else float(trainable)
+
+
+def _communication(spec: Spec, card: Card) -> float:
+    """Gradients reduced once a step (ZeRO-2: at every micro-batch), and where parameters are sharded a gather in the
+    forward and one in the backward pass of every micro-batch."""
     ranks = spec.data_parallel
     if ranks < 2:
         return 0.0
-    name = spec.gpu.name if spec.gpu is not None else ""
-    bandwidth = NVLINK_BYTES_PER_S if any(part in name for part in _NVLINK) else PCIE_BYTES_PER_S
     width = 2 if spec.mixed_precision != "no" or spec.weights_dtype != "fp32" else 4
-    trainable = inventory(spec).trainable
-    gradients = 2 * trainable
+    if spec.engine in ("single", "ddp"):
+        width = DTYPE_BYTES[spec.weights_dtype]
+    trainable, micro_batches = inventory(spec).trainable, spec.gradient_accumulation_steps
     sharded = spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy == "FULL_SHARD")
-    gathers = 2 * spec.facts.parameters * spec.gradient_accumulation_steps if sharded else 0
     if sharded:
-        gradients = trainable * spec.gradient_accumulation_steps
+        elements = (trainable + 2 * spec.facts.parameters) * micro_batches
     elif spec.zero_stage == 2:
-        gradients = trainable * (spec.gradient_accumulation_steps + 1)
-    return (gradients + gathers) * width * (ranks - 1) / ranks / bandwidth
+        elements = trainable * (micro_batches + 1)
+    else:
+        elements = 2 * trainable
+    seconds = elements * width * (ranks - 1) / ranks / _link(spec, card)
+    return seconds + BUCKET_SECONDS * elements / _bucket(spec)
 
 
-def _offload(spec: Spec) -> float:
-    if spec.offload_optimizer == "none" and spec.offload_param == "none":
+def _bucket(spec: Spec) -> float:
+    """Elements that one collective moves."""
+    if spec.engine != "deepspeed":
+        return 25 * 2**20 / 4
+    zero = spec.deepspeed_config.get("zero_optimization")
+    size = zero.get("reduce_bucket_size") if isinstance(zero, dict) else None
+    return float(size) if isinstance(size, int | float) and size >= 1 else 5e8
+
+
+def _link(spec: Spec, card: Card) -> float:
+    """Bytes a second that each rank moves in a ring: the slowest link of it counts."""
+    inside = card.nvlink or card.pcie / 2
+    if spec.nodes > 1:
+        return min(inside * _GIGA, NETWORK_BYTES_PER_S)
+    return inside * _GIGA
+
+
+def _offload(spec: Spec, card: Card) -> float:
+    """Gradients go down at every micro-batch, updated weights come back, and the host's Adam works on all of a
+    node's shards; offloaded parameters come up for every pass."""
+    fsdp = spec.fsdp is not None and spec.fsdp.cpu_offload
+    if spec.offload_optimizer == "none" and spec.offload_param == "none" and not fsdp:
         return 0.0
-    trainable = inventory(spec).trainable / spec.data_parallel
-    ranks_per_node = max(1, spec.gpus // spec.nodes)
+    own, pcie = _own(spec), card.pcie * _GIGA
     seconds = 0.0
-    if spec.offload_optimizer != "none":
-        moved = 2 * trainable * (spec.gradient_accumulation_steps + 1)
-        seconds += moved / PCIE_BYTES_PER_S
-        seconds += ADAM_BYTES_PER_PARAMETER * trainable * ranks_per_node / HOST_BYTES_PER_S
-    if spec.offload_param != "none":
+    if spec.offload_optimizer != "none" or fsdp:
+        moved = 2 * own * (spec.gradient_accumulation_steps + 1)
+        on_node = own * ranks_per_node(spec)
+        seconds += moved / pcie + ADAM_BYTES * on_node / HOST_BYTES_PER_S
+        if spec.offload_optimizer == "nvme":
+            seconds += 2 * STATE_BYTES * on_node / NVME_BYTES_PER_S
+    if spec.offload_param != "none" or fsdp:
         fetched = 2 * 2 * spec.facts.parameters / spec.data_parallel * spec.gradient_accumulation_steps
-        seconds += fetched / PCIE_BYTES_PER_S
+        seconds += fetched / pcie
+        if spec.offload_param == "nvme":
+            seconds += fetched * ranks_per_node(spec) / NVME_BYTES_PER_S
     return seconds

@@ -15,14 +15,29 @@ from lintfit.sources.deepspeed import new_config
 def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
     """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings."""
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
-    if not _ZERO_FIELDS.isdisjoint(known):
+    buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
+    if not _ZERO_FIELDS.isdisjoint(known) or buckets:
         after = replace(spec, **known)
-        known["deepspeed_config"] = _zero_config(after) if spec.engine == "deepspeed" else _new_config(after)
+        config = _zero_config(after) if spec.engine == "deepspeed" else _new_config(after)
+        config["zero_optimization"].update(buckets)
+        known["deepspeed_config"] = config
     return replace(spec, **known, stated=spec.stated | known.keys())
 
 
 _SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
 _ZERO_FIELDS = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
+
+ZERO_KEYS = frozenset(
+    {
+        "reduce_bucket_size",
+        "stage3_prefetch_bucket_size",
+        "stage3_param_persistence_threshold",
+        "stage3_max_live_parameters",
+        "stage3_max_reuse_distance",
+        "sub_group_size",
+    }
+)
+"""Sizes that only the DeepSpeed JSON's ``zero_optimization`` states."""
 
 
 def _zero_config(spec: Spec) -> dict[str, Any]:

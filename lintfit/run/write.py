@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit
+from lintfit.run.change import ZERO_KEYS
 from lintfit.run.model import Run
 from lintfit.settings import AUTO
 
@@ -47,16 +48,40 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return run.accelerate.write("engine", value) if run.accelerate is not None else None
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
+        case _ if name in ZERO_KEYS:
+            return run.deepspeed.write(name, value) if run.deepspeed is not None else None
+        case "fsdp":
+            return run.accelerate.write("fsdp", value) if run.accelerate is not None else None
+        case "gpus" | "nodes":
+            return _write_processes(run, name, value)
         case "micro_batch_size" | "gradient_accumulation_steps":
             return _everywhere(run, name, value)
         case "loss":
-            return author.write("use_liger_kernel", True) if author is not None else None
+            return _write_loss(run, value)
         case "optimizer":
             if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
                 return None
             return author.write("optimizer", value) if author is not None else None
         case _:
             return author.write(name, value) if author is not None else None
+
+
+def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    author = _author(run)
+    if author is None:
+        return None
+    return author.write("use_liger_kernel", True) if value == "liger" else author.write("loss", value)
+
+
+def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
+    """The number of processes: on the launch line where one states it, else in the Accelerate YAML or the recipe."""
+    setting = run.settings.get(name)
+    place = setting.provenance.place if setting is not None else None
+    if run.recipe is not None:
+        return run.recipe.write(name, value)
+    if run.accelerate is not None and place is not None and place.document is run.accelerate.document:
+        return run.accelerate.write(name, value)
+    return run.launch.write(name, value) if run.launch is not None else None
 
 
 def _author(run: Run) -> ScriptSource | Recipe | None:

@@ -16,9 +16,6 @@ from lintfit.documents.edits import apply
 from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit.carry import line_edits
-from lintfit.fit.space import candidates
-from lintfit.fit.speed import relative_step_time
-from lintfit.memory import estimate
 from lintfit.memory.result import Verdict
 from lintfit.results import RunResult
 from lintfit.run.change import changed_spec
@@ -120,27 +117,6 @@ def test_safe_fixes_alone_keep_the_effective_batch(project: dict[str, Any]) -> N
         before = _batch(_only_run(folder, _options(project)))
         check([folder], _options(project, fix=True))
         assert _batch(_only_run(folder, _options(project))) == before
-
-
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(projects)
-def test_no_safer_and_faster_candidate_fits_than_the_plan(project: dict[str, Any]) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        _write(folder, project)
-        judged = _only_run(folder, _options(project))
-        spec = judged.run.spec
-        if judged.plan is None or spec is None or judged.plan.applicability is Applicability.DISPLAY:
-            return
-        order = list(Applicability)
-        chosen = (order.index(judged.plan.applicability), judged.plan.relative_step_time)
-        for candidate in candidates(judged.run):
-            changed = changed_spec(spec, candidate.changes)
-            rank = (order.index(candidate.applicability), relative_step_time(spec, changed))
-            if rank < chosen:
-                result = estimate(changed)
-                short = result.host.peak > 512 * 2**30
-                assert result.verdict is not Verdict.FITS or short, candidate.name
 
 
 lines = st.text(alphabet="ab \n\r{}", max_size=40)

@@ -41,6 +41,8 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.checkpointing(value)
         case "loss" if value == "liger":
             return writer.argument(("use_liger_kernel",), True)
+        case "loss" if value == "chunked":
+            return writer.argument(("loss_type",), "chunked_nll")
         case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":

@@ -1,0 +1,43 @@
+"""The axes of the planner's space, one module each.
+
+A module defines ``options(subject: Subject) -> Iterator[Option]``: the alternatives to leaving things as they are, each
+a set of settings to change with what that means for the training. A new axis is a module here, its name in ``NAMES``,
+and, where nobody writes these settings yet, their edits in ``lintfit/run/write.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from lintfit.fit.options import LEAVE, Option, Subject
+
+NAMES = (
+    "forced_float32",
+    "loading",
+    "precision",
+    "checkpointing",
+    "micro_batch",
+    "loss",
+    "attention",
+    "sharding",
+    "fsdp",
+    "buckets",
+    "optimizer",
+    "quantization",
+    "adapters",
+    "sequence",
+    "cards",
+)
+"""Modules of this package, in the order in which a plan's steps are told and carried out."""
+
+
+def axes(subject: Subject) -> Iterator[tuple[Option, ...]]:
+    """The alternatives along each axis that has any for this run, "leave it" first."""
+    recipe = subject.run.recipe
+    for name in NAMES:
+        found = [LEAVE, *import_module(f"{__name__}.{name}").options(subject)]
+        if recipe is not None:
+            found = [option for option in found if option.changes.keys() <= recipe.adjustable]
+        if len(found) > 1:
+            yield tuple(found)

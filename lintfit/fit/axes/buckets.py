@@ -1,0 +1,46 @@
+"""Smaller buffers of ZeRO: buckets, what is fetched ahead and kept alive, and the groups of the optimizer step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lintfit.fit.options import Option, Subject
+from lintfit.memory.zero_config import ZeroConfig, zero_config
+
+REDUCE: Mapping[str, int] = {"reduce_bucket_size": 50_000_000}
+GATHER: Mapping[str, int] = {
+    **REDUCE,
+    "stage3_prefetch_bucket_size": 10_000_000,
+    "stage3_param_persistence_threshold": 100_000,
+    "stage3_max_live_parameters": 100_000_000,
+    "stage3_max_reuse_distance": 100_000_000,
+    "sub_group_size": 100_000_000,
+}
+"""Elements: a tenth of DeepSpeed's defaults and a fifth of its prefetch bucket; ZeRO-3's paper runs use less."""
+
+NAMES = frozenset(GATHER)
+_WORTH = 2
+"""A value below this many times the smaller one stays."""
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """One alternative for stages 1 and 2 and one for stage 3; ``space.consistent`` takes the one that counts."""
+    run, spec = subject.run, subject.spec
+    if spec.engine != "deepspeed" or (run.deepspeed is None and run.documents):
+        return
+    current = _current(zero_config(spec))
+    for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):
+        changes = {key: size for key, size in wanted.items() if current[key] >= _WORTH * size}
+        if changes and (wanted is GATHER or spec.zero_stage != 3):
+            yield Option(name, changes)
+
+
+def _current(config: ZeroConfig) -> dict[str, int]:
+    return {
+        "reduce_bucket_size": config.reduce_bucket,
+        "stage3_prefetch_bucket_size": config.prefetch_bucket,
+        "stage3_param_persistence_threshold": config.persistence_threshold,
+        "stage3_max_live_parameters": config.max_live,
+        "stage3_max_reuse_distance": config.max_reuse_distance,
+        "sub_group_size": config.sub_group,
+    }

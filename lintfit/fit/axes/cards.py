@@ -1,0 +1,46 @@
+"""More cards of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lintfit.fit.options import Effect, Option, Subject, effective_batch
+from lintfit.memory.spec import Spec
+
+MOST = 8
+"""Times as many cards as there are, and no more."""
+PER_NODE = 8
+"""Cards of a machine, where the run does not say otherwise."""
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """Twice, four and eight times as many, where accumulation can make up for it.
+
+    Cards that lintfit's config counts and the launch leaves alone may be somebody else's (a vLLM server's): they are no
+    exception.
+    """
+    spec = subject.spec
+    if subject.run.recipe is not None:
+        return
+    samples, others = effective_batch(spec), spec.gpus // spec.data_parallel
+    factor = 2
+    while factor <= MOST:
+        gpus = factor * spec.gpus
+        factor *= 2
+        if samples % (gpus // others):
+            continue
+        changes: dict[str, Any] = {"gpus": gpus}
+        if spec.engine == "single":
+            changes["engine"] = "ddp"
+        nodes = nodes_of(spec, gpus)
+        if nodes != spec.nodes:
+            changes["nodes"] = nodes
+        note = f"{gpus - spec.gpus} more cards, the same samples in a step"
+        yield Option(f"{gpus} cards", changes, Effect.HARDWARE, note, kind="more cards")
+
+
+def nodes_of(spec: Spec, gpus: int) -> int:
+    """Machines for so many cards, of the size that the run's have."""
+    per_node = max(PER_NODE, spec.gpus // spec.nodes)
+    return -(-gpus // per_node)

@@ -1,0 +1,23 @@
+"""Load a 16-bit checkpoint in 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.fit.axes.forced_float32 import forces_float32
+from lintfit.fit.options import Effect, Option, Subject, half
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """Safe where nothing trains in these weights: a frozen base, or an engine with fp32 master weights of its own."""
+    run, spec = subject.run, subject.spec
+    setting = run.settings.get("weights_dtype")
+    if spec.weights_dtype != "fp32" or forces_float32(run) or (setting is None and "weights_dtype" not in spec.stated):
+        return
+    if spec.facts.checkpoint_dtype not in ("bf16", "fp16"):
+        return
+    dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
+    kept = spec.method == "lora" or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
+    safe = kept and setting is not None and setting.provenance.kind == "default"
+    note = "" if safe else f"the weights are kept in {dtype} instead of fp32"
+    yield Option(f"{dtype} weights", {"weights_dtype": dtype}, Effect.SAME if safe else Effect.NUMERICS, note)

@@ -1,0 +1,20 @@
+"""Smaller micro-batches with more accumulation: a step sees the same samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.fit.options import Option, Subject
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """Every size that divides what one rank sees in a step; accumulation follows (``space.combined``).
+
+    GRPO's groups must divide the generation batch, which this leaves as it is, too.
+    """
+    spec = subject.spec
+    samples = spec.micro_batch_size * spec.gradient_accumulation_steps
+    most = samples if subject.both_ways else spec.micro_batch_size - 1
+    for size in range(most, 0, -1):
+        if samples % size == 0 and size != spec.micro_batch_size:
+            yield Option(f"micro-batch {size}", {"micro_batch_size": size})

@@ -1,0 +1,20 @@
+"""Shorter sequences: what is cut off is not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.fit.options import Effect, Option, Subject
+
+SHORTEST = 256
+"""Tokens: no plan cuts sequences below this."""
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """Half the tokens, a quarter, …, where somebody states how many there are."""
+    spec = subject.spec
+    length = spec.seq_len // 2
+    while length >= SHORTEST and "seq_len" in spec.stated:
+        note = f"samples are cut at {length:,} tokens"
+        yield Option(f"{length} tokens", {"seq_len": length}, Effect.SHORTER, note, kind="shorter sequences")
+        length //= 2

@@ -1,0 +1,73 @@
+"""DeepSpeed's ZeRO stages and offload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lintfit.fit.options import Effect, Option, Subject, half
+
+Rung = tuple[int, str, str]
+"""Stage, the optimizer's device, the parameters' device."""
+
+LADDER: tuple[tuple[str, Rung], ...] = (
+    ("ZeRO-2", (2, "none", "none")),
+    ("ZeRO-3", (3, "none", "none")),
+    ("ZeRO-2 with the optimizer offloaded", (2, "cpu", "none")),
+    ("ZeRO-3 with the optimizer offloaded", (3, "cpu", "none")),
+    ("ZeRO-3 with optimizer and parameters offloaded", (3, "cpu", "cpu")),
+)
+"""From the least to the most memory saved and time spent."""
+
+RUNGS: tuple[tuple[str, Rung], ...] = (("ZeRO-1", (1, "none", "none")), *LADDER)
+"""All that is tried. ZeRO-1 keeps whole gradients, which is worth it only where steps accumulate."""
+
+FIELDS = ("zero_stage", "offload_optimizer", "offload_param")
+
+
+def options(subject: Subject) -> Iterator[Option]:
+    """Every rung that takes nothing back. A run without DeepSpeed gets one, which is never safe."""
+    spec = subject.spec
+    if spec.engine == "fsdp" or not _can_shard(subject):
+        return
+    here = standing(subject)
+    for name, rung in RUNGS:
+        if rung == here or (spec.data_parallel == 1 and rung[1] == "none"):
+            continue
+        if here is not None and not subject.both_ways and not _keeps(rung, here):
+            continue
+        if here is not None:
+            yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
+        else:
+            yield _new(subject, name, rung)
+
+
+def standing(subject: Subject) -> Rung | None:
+    """Where the run stands on the ladder; None without DeepSpeed."""
+    spec = subject.spec
+    return (spec.zero_stage, spec.offload_optimizer, spec.offload_param) if spec.engine == "deepspeed" else None
+
+
+def _new(subject: Subject, name: str, rung: Rung) -> Option:
+    spec = subject.spec
+    precision = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
+    changes: dict[str, Any] = {"engine": "deepspeed", **dict(zip(FIELDS, rung, strict=True))}
+    note = f"DeepSpeed trains in {precision} with fp32 master weights"
+    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
+
+
+def _keeps(rung: Rung, here: Rung) -> bool:
+    """Whether a rung keeps every saving that the run has."""
+    stage, optimizer, param = rung
+    return stage >= here[0] and (here[1] == "none" or optimizer != "none") and (here[2] == "none" or param != "none")
+
+
+def _can_shard(subject: Subject) -> bool:
+    """DeepSpeed needs a launcher that starts ranks, and does not shard a bitsandbytes base."""
+    run, spec = subject.run, subject.spec
+    if spec.engine == "deepspeed":
+        return True
+    if spec.quantization is not None:
+        return False
+    launcher = run.launch.launcher if run.launch is not None else None
+    return launcher in ("torchrun", "deepspeed", "accelerate") or (launcher is None and spec.gpus > 1)

@@ -1,0 +1,61 @@
+"""What a plan cannot be smaller than: the proofs that let the search leave combinations out.
+
+Both bounds are of the figure that decides a verdict, the bytes to plan for (``Estimate.peak.high``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.fit.space import PASSING
+from lintfit.memory import estimate
+from lintfit.memory.spec import Spec
+from lintfit.memory.states import States, states
+
+
+class Bounds:
+    """Bounds for the candidates of one run, each worked out once. ``shortest`` is the fewest tokens of the space."""
+
+    def __init__(self, shortest: int) -> None:
+        self.shortest = shortest
+        self.estimates = 0
+        self._floors: dict[tuple[Any, ...], int] = {}
+        self._least: dict[tuple[Any, ...], int] = {}
+
+    def floor(self, spec: Spec, changes: Mapping[str, Any]) -> int:
+        """Bytes of what lasts on the card: no batch and no kernel makes a run smaller than its largest moment.
+
+        Every moment of an estimate is one of these sets with something alive on top.
+        """
+        key = (*_key(changes, PASSING), spec.gradient_accumulation_steps > 1)
+        if key not in self._floors:
+            self._floors[key] = floor(states(spec))
+        return self._floors[key]
+
+    def least(self, spec: Spec, changes: Mapping[str, Any]) -> int:
+        """Bytes to plan for with one sample of the fewest tokens and everything else as in the candidate.
+
+        More samples or tokens only ever add: whether steps accumulate, which decides about gradients that are kept,
+        stays as it is in the candidate.
+        """
+        key = (*_key(changes, _BATCH), spec.gradient_accumulation_steps > 1)
+        if key not in self._least:
+            self.estimates += 1
+            self._least[key] = estimate(replace(spec, micro_batch_size=1, seq_len=self.shortest)).peak.high
+        return self._least[key]
+
+
+_BATCH = frozenset({"micro_batch_size", "seq_len"})
+
+
+def _key(changes: Mapping[str, Any], without: frozenset[str]) -> tuple[Any, ...]:
+    kept = changes.keys() - without - {"gradient_accumulation_steps"}
+    return tuple((name, changes[name]) for name in sorted(kept))
+
+
+def floor(held: States) -> int:
+    """The largest of the sets of bytes that a step has at its moments, before anything of a batch is alive."""
+    sets = (held.load, held.initialize, held.forward, held.backward_start, held.first_gradient, held.step, held.save)
+    return max(sum(components.values()) for components in sets)

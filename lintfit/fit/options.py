@@ -1,0 +1,113 @@
+"""What the planner combines: alternatives along axes, and what each means for the training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from lintfit.findings import Applicability
+from lintfit.memory.spec import Spec
+from lintfit.run.model import Hardware, Run
+
+
+class Effect(IntEnum):
+    """What a change does to the training, from nothing to another training: the planner's first concern.
+
+    ``SAME``: the same updates of the same parameters. ``NUMERICS``: the same objective on the same data, with other
+    rounding or another engine. ``ROUNDED_BASE``: frozen weights are rounded to a few bits. ``SHORTER``: less of each
+    sample is seen. ``ADAPTERS``: something else is trained. ``HARDWARE``: cards that nobody said to be there.
+    """
+
+    SAME = 0
+    NUMERICS = 1
+    ROUNDED_BASE = 2
+    SHORTER = 3
+    ADAPTERS = 4
+    HARDWARE = 5
+
+    @property
+    def applicability(self) -> Applicability:
+        return Applicability.SAFE if self is Effect.SAME else Applicability.UNSAFE
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The run that is planned for. ``both_ways`` asks the axes for alternatives that take more memory, too."""
+
+    run: Run
+    spec: Spec
+    both_ways: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One alternative of one axis.
+
+    ``name`` is how people call it ("ZeRO-3"), ``changes`` the settings to change, ``note`` what that changes in the
+    training, empty where it changes nothing. ``kind`` marks what makes a plan another kind of plan: options without
+    one only trim it.
+    """
+
+    name: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    effect: Effect = Effect.SAME
+    note: str = ""
+    kind: str = ""
+
+    @property
+    def is_change(self) -> bool:
+        return bool(self.changes)
+
+
+LEAVE = Option()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One alternative of every axis, and all settings that change with them."""
+
+    options: tuple[Option, ...]
+    changes: Mapping[str, Any]
+
+    @property
+    def effect(self) -> Effect:
+        return max((option.effect for option in self.options), default=Effect.SAME)
+
+    @property
+    def applicability(self) -> Applicability:
+        return self.effect.applicability
+
+    @property
+    def name(self) -> str:
+        return " + ".join(option.name for option in self.options) or "as it is"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the candidate changes in the training, option by option."""
+        return tuple(dict.fromkeys(option.note for option in self.options if option.note))
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        return tuple(option.kind for option in self.options if option.kind)
+
+
+def half(subject: Subject) -> str:
+    """The 16-bit type that the cards can do."""
+    gpu = subject.spec.gpu
+    return "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
+
+
+def effective_batch(spec: Spec) -> int:
+    """Samples that one update sees."""
+    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
+
+
+def run_of(spec: Spec) -> Run:
+    """A run that is known by its spec alone: nothing of it can be written."""
+    hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)
+    return Run(
+        id=spec.facts.name, documents=(), settings={}, hardware=hardware, facts=spec.facts, spec=spec,
+        versions=spec.versions,
+    )  # fmt: skip

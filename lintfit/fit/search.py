@@ -1,0 +1,150 @@
+"""The exact search: candidates in the order of their rank, estimated as far as they are asked for.
+
+Nothing is left out without a proof. A class of changes (:class:`Effect`) is looked at as a whole before the next one.
+Within it, groups of candidates whose lasting memory alone is too much are dropped with it, the others are ranked, and
+those that one sample of the fewest tokens would not make fit are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lintfit.config import Margin
+from lintfit.fit.bounds import Bounds
+from lintfit.fit.options import Candidate, Effect
+from lintfit.fit.space import Space
+from lintfit.fit.speed import rounded, step_seconds
+from lintfit.memory import estimate
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import Spec
+from lintfit.run.change import changed_spec
+
+Rank = tuple[int, bool, int, float, int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A candidate that fits, with its spec, estimate and step time relative to the run as it is."""
+
+    candidate: Candidate
+    spec: Spec
+    estimate: Estimate
+    step_time: float
+    rank: Rank
+
+
+@dataclass(slots=True)
+class Tried:
+    """What is known not to fit: how many candidates, and the one that comes nearest to its cards."""
+
+    count: int = 0
+    estimated: int = 0
+    """How many of them were estimated themselves rather than covered by a bound."""
+    hosts: int = 0
+    """How many of those that would fit their cards lack host memory."""
+    nearest: tuple[Candidate, Estimate] | None = None
+    bounded: list[tuple[int, Spec, Candidate]] = field(default_factory=list)
+    """Bound in bytes, spec and candidate of what only a bound spoke of."""
+
+    def add(self, candidate: Candidate, result: Estimate, limit: int) -> None:
+        self.count += 1
+        self.estimated += 1
+        if result.verdict is Verdict.FITS and result.peak.high <= limit:
+            self.hosts += 1
+        elif self.nearest is None or result.peak.high < self.nearest[1].peak.high:
+            self.nearest = (candidate, result)
+
+    def closest(self) -> tuple[Candidate, Estimate] | None:
+        """The candidate that comes nearest, among those behind a bound as well."""
+        for bound, spec, candidate in sorted(self.bounded, key=lambda item: item[0]):
+            if self.nearest is not None and bound >= self.nearest[1].peak.high:
+                break
+            result = estimate(spec)
+            if self.nearest is None or result.peak.high < self.nearest[1].peak.high:
+                self.nearest = (candidate, result)
+        self.bounded.clear()
+        return self.nearest
+
+
+class Search:
+    """Looks through a space for what fits with a margin."""
+
+    def __init__(self, space: Space, margin: Margin) -> None:
+        self.space = space
+        self.spec = space.subject.spec
+        self.capacity = self.spec.capacity_bytes or 0
+        self.limit = self.capacity - margin.bytes_of(self.capacity)
+        self.tried = Tried()
+        self.now = step_seconds(self.spec) / self.spec.seq_len
+        self.bounds = Bounds(self._shortest())
+
+    def _shortest(self) -> int:
+        lengths: list[int] = [
+            o.changes["seq_len"] for axis in self.space.passing for o in axis if "seq_len" in o.changes
+        ]
+        return min([self.spec.seq_len, *lengths])
+
+    def fitting(self) -> Iterator[Fitting]:
+        """Everything that fits, best first."""
+        for effect in Effect:
+            yield from self.of_class(effect)
+
+    def of_class(self, effect: Effect) -> Iterator[Fitting]:
+        """What fits of one class, best first: by rank, exactly."""
+        ranked = sorted(self._reachable(effect), key=lambda item: item[0])
+        for rank, candidate, spec in ranked:
+            result = self.result(candidate, spec)
+            if result is not None:
+                yield Fitting(candidate, spec, result, self.step_time(spec), rank)
+
+    def _reachable(self, effect: Effect) -> Iterator[tuple[Rank, Candidate, Spec]]:
+        """The candidates of a class that their lasting memory does not rule out."""
+        for group in self.space.groups():
+            if max((option.effect for option in group), default=Effect.SAME) > effect:
+                continue
+            for candidate in self.space.members(group):
+                if candidate.effect is not effect:
+                    continue
+                spec = changed_spec(self.spec, candidate.changes)
+                bound = self.bounds.floor(spec, candidate.changes)
+                if bound > self.limit:
+                    self._rule_out(bound, spec, candidate)
+                else:
+                    yield self.rank(candidate, spec), candidate, spec
+
+    def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
+        """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
+        bound = self.bounds.least(spec, candidate.changes)
+        if bound > self.limit:
+            self._rule_out(bound, spec, candidate)
+            return None
+        result = estimate(spec)
+        if suffices(result, self.limit):
+            return result
+        self.tried.add(candidate, result, self.limit)
+        return None
+
+    def _rule_out(self, bound: int, spec: Spec, candidate: Candidate) -> None:
+        self.tried.count += 1
+        self.tried.bounded.append((bound, spec, candidate))
+
+    def rank(self, candidate: Candidate, spec: Spec) -> Rank:
+        """Lower is better: class, an offload to a host of unknown size, tokens cut, step time as it is quoted, number
+        of changes; the model's own step time breaks what is then left of ties."""
+        offloads = spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload)
+        unknown_host = spec.host_memory_bytes is None and offloads
+        cut = max(0, self.spec.seq_len - spec.seq_len)
+        time = self.step_time(spec)
+        return candidate.effect, unknown_host, cut, rounded(time), len(candidate.options), time
+
+    def step_time(self, spec: Spec) -> float:
+        """Relative to the run as it is, for the same number of tokens."""
+        return step_seconds(spec) / spec.seq_len / self.now
+
+
+def suffices(result: Estimate, limit: int | None = None) -> bool:
+    """Whether a run with this estimate is sure to fit its cards (``limit`` bytes of them), and its host as far as
+    that is known."""
+    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
+    return result.verdict is Verdict.FITS and host_fits and (limit is None or result.peak.high <= limit)

@@ -1,0 +1,93 @@
+"""The search against brute force, and the bounds that it leaves combinations out with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from lintfit.config import Margin
+from lintfit.fit.bounds import floor
+from lintfit.fit.options import Effect, Subject, effective_batch, run_of
+from lintfit.fit.search import Search, suffices
+from lintfit.fit.space import Space
+from lintfit.memory import estimate
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.states import states
+from lintfit.run.change import changed_spec
+from tests.fit.generated import specs
+
+few = settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+
+
+def _search(spec: Spec, margin: Margin = Margin(), most: Effect = Effect.NUMERICS) -> Search:  # noqa: B008
+    return Search(Space(Subject(run_of(spec), spec), most), margin)
+
+
+@few
+@given(specs, st.sampled_from([Margin(), Margin(size=2 * GIB), Margin(share=0.2)]))
+def test_brute_force_finds_nothing_better(spec: Spec, margin: Margin) -> None:
+    search = _search(spec, margin)
+    found = next(search.fitting(), None)
+    fitting = []
+    for candidate in search.space:
+        changed = changed_spec(spec, candidate.changes)
+        if suffices(estimate(changed), search.limit):
+            fitting.append(search.rank(candidate, changed))
+    if found is None:
+        assert not fitting
+    else:
+        assert found.rank == min(fitting)
+        assert found.estimate.peak.high <= search.capacity - margin.bytes_of(search.capacity)
+
+
+@few
+@given(specs)
+def test_the_nearest_that_does_not_fit_is_the_nearest(spec: Spec) -> None:
+    search = _search(spec)
+    if next(search.fitting(), None) is not None:
+        return
+    peaks = [estimate(changed_spec(spec, one.changes)) for one in search.space]
+    short = [result.peak.high for result in peaks if result.peak.high > search.limit]
+    nearest = search.tried.closest()
+    assert search.tried.count == len(peaks)
+    assert (nearest[1].peak.high if nearest is not None else None) == min(short, default=None)
+
+
+@few
+@given(specs, st.data())
+def test_no_candidate_is_smaller_than_its_bounds(spec: Spec, data: st.DataObject) -> None:
+    space = Space(Subject(run_of(spec), spec))
+    candidates = list(space)
+    for _ in range(8):
+        candidate = candidates[data.draw(st.integers(0, len(candidates) - 1))]
+        changed = changed_spec(spec, candidate.changes)
+        high = estimate(changed).peak.high
+        least = estimate(replace(changed, micro_batch_size=1, seq_len=min(256, changed.seq_len))).peak.high
+        assert floor(states(changed)) <= least <= high, candidate.name
+
+
+@few
+@given(specs)
+def test_every_candidate_keeps_the_samples_of_a_step(spec: Spec) -> None:
+    for candidate in Space(Subject(run_of(spec), spec)):
+        assert effective_batch(changed_spec(spec, candidate.changes)) == effective_batch(spec), candidate.name
+
+
+@few
+@given(specs)
+def test_only_what_leaves_the_training_alone_is_safe(spec: Spec) -> None:
+    for candidate in Space(Subject(run_of(spec), spec)):
+        changed = changed_spec(spec, candidate.changes)
+        if candidate.effect is Effect.SAME:
+            kept = ("loss", "attention", "method", "seq_len", "optimizer", "quantization", "engine", "mixed_precision")
+            assert all(getattr(changed, name) == getattr(spec, name) for name in kept), candidate.name
+            assert not candidate.notes
+        else:
+            assert candidate.notes, candidate.name
