@@ -11,8 +11,9 @@ from typing import Any
 
 from lintfit.fit.space import PASSING
 from lintfit.memory import estimate
+from lintfit.memory.engines import states
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States, states
+from lintfit.memory.states import States
 
 
 class Bounds:
@@ -29,7 +30,7 @@ class Bounds:
 
         Every moment of an estimate is one of these sets with something alive on top.
         """
-        key = (*_key(changes, PASSING), spec.gradient_accumulation_steps > 1)
+        key = (*_key(changes, _WITHOUT_STATES), spec.gradient_accumulation_steps > 1)
         if key not in self._floors:
             self._floors[key] = floor(states(spec))
         return self._floors[key]
@@ -46,6 +47,9 @@ class Bounds:
             self._least[key] = estimate(replace(spec, micro_batch_size=1, seq_len=self.shortest)).peak.high
         return self._least[key]
 
+
+_WITHOUT_STATES = PASSING - {"gradient_checkpointing"}
+"""Settings that no engine's states depend on; ZeRO-3 fetches once more where activations are recomputed."""
 
 _BATCH = frozenset({"micro_batch_size", "seq_len"})
 

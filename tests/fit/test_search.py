@@ -13,8 +13,8 @@ from lintfit.fit.options import Effect, Subject, effective_batch, run_of
 from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
+from lintfit.memory.engines import states
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.states import states
 from lintfit.run.change import changed_spec
 from tests.fit.generated import specs
 
