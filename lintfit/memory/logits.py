@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Counts, Live, Table, total
+from lintfit.memory.activations.form import Amounts, Backward, Live, Table, total
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
@@ -65,10 +65,10 @@ class _Form(NamedTuple):
     """
 
     table: Table
-    states: Counts
-    log: Counts
-    logits: tuple[Counts, ...]
-    hidden: Counts
+    states: Amounts
+    log: Amounts
+    logits: tuple[Amounts, ...]
+    hidden: Amounts
     loss: Backward | None
     head: Backward
     weights: int
@@ -145,10 +145,10 @@ def _recorded(t: Layer, loss_path: str, stream: int) -> _Form | _Chunked:
     hidden = [] if any(y.storage in node.saved for node in t.nodes) else [table.storage(y.storage)]
     return _Form(
         table=table,
-        states=table.counts([table.storage(storage) for storage in t.saved()]),
-        log=table.counts([table.storage(storage) for storage in after.saved()]),
-        logits=tuple([table.counts(point) for point in points]),
-        hidden=table.counts(hidden),
+        states=table.amounts(map(table.storage, t.saved())),
+        log=table.amounts(map(table.storage, after.saved())),
+        logits=tuple([table.together(table.amounts(point)) for point in points]),
+        hidden=table.together(table.amounts(hidden)),
         loss=loss,
         head=own,
         weights=t.weights(),
@@ -165,8 +165,8 @@ class _Chunked(NamedTuple):
     """
 
     table: Table
-    states: Counts
-    held: Counts
+    states: Amounts
+    held: Amounts
     stream: Var
     logits: Var
     dequantized: int
@@ -205,8 +205,8 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
     each = 4 if recipe.copies_dequantized else 2
     table = Table()
     return _Chunked(
-        states=table.counts([table.storage(storage) for storage in t.saved()]),
-        held=table.counts([table.storage(storage) for storage in t.pinned]),
+        states=table.amounts(map(table.storage, t.saved())),
+        held=table.together(table.amounts(map(table.storage, t.pinned))),
         table=table,
         stream=x,
         logits=logits,
@@ -285,9 +285,9 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
     own = backward(t, out, table)
     return _Form(
         table=table,
-        states=table.counts([table.storage(storage) for storage in t.saved()]),
+        states=table.amounts(map(table.storage, t.saved())),
         log=(),
-        logits=(table.counts([table.column(LOGITS, size, per, False) for size, per in loss.forward]),),
+        logits=(table.together(table.amounts([table.column(LOGITS, size, per, False) for size, per in loss.forward])),),
         hidden=(),
         loss=None,
         head=own,

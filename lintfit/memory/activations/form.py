@@ -15,11 +15,11 @@ from lintfit.memory.activations.tape import BLOCK, Extent, Storage
 TEMPORARY = 3
 """The kind of gradients on their way and of scratch; the other kinds are a storage's."""
 
-Counts = tuple[int, ...]
-"""How often each size of a table is alive."""
+Amounts = tuple[int, ...]
+"""How much of each size of a table is alive."""
 
 Sizes = list[int]
-"""The bytes of every column of a table for one micro-batch."""
+"""The sizes of a table for one micro-batch."""
 
 
 class Live(NamedTuple):
@@ -37,88 +37,123 @@ class Live(NamedTuple):
 
 
 class Table:
-    """The distinct sizes of a tape, each of one kind: a column each."""
+    """The sizes that make up a tape's, and their columns, one for each kind of memory.
 
-    __slots__ = ("_columns", "_extents", "_kinds", "_rows")
+    Most tensors are whole blocks for every element of their extent, so that their bytes add up: these share the extent
+    itself as their size. Of the others each is rounded up for itself and has a size of its own.
+    """
+
+    __slots__ = ("_columns", "_kinds", "_sizes", "rows")
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[int, int, Extent, bool], int] = {}
-        self._extents: list[Extent] = []
+        self._columns: dict[tuple[int, int, Extent], int] = {}
         self._kinds: list[int] = []
-        self._rows: list[tuple[int, int, bool]] = []
+        self._sizes: dict[tuple[int, Extent], int] = {}
+        self.rows: list[int] = []
+        """Of each column its size's index."""
 
-    def column(self, kind: int, size: int, per: Extent, rounds: bool = True) -> int:
-        """The column of ``size`` bytes for each of ``per``; ``rounds``: in whole blocks of the allocator."""
-        key = kind, size, per, rounds
+    def column(self, kind: int, size: int, per: Extent, rounds: bool = True) -> tuple[int, int]:
+        """The column of ``size`` bytes for each of ``per``, and how much of it these are.
+
+        ``rounds``: whether they come in whole blocks of the allocator.
+        """
+        alone = size if rounds and size % BLOCK else 0
+        key = kind, alone, per
         found = self._columns.get(key)
         if found is None:
-            found = self._columns[key] = len(self._rows)
-            if per not in self._extents:
-                self._extents.append(per)
+            found = self._columns[key] = len(self.rows)
             self._kinds.append(kind)
-            self._rows.append((size, self._extents.index(per), rounds))
-        return found
+            self.rows.append(self._sizes.setdefault(key[1:], len(self._sizes)))
+        return found, 1 if alone else size
 
-    def storage(self, storage: Storage) -> int:
-        """The column of a storage."""
+    def storage(self, storage: Storage) -> tuple[int, int]:
+        """The column of a storage, and how much of it the storage is."""
         return self.column(storage.kind, storage.bytes, storage.per)
 
-    def counts(self, columns: Iterable[int]) -> Counts:
-        """How often each column occurs."""
-        found = [0] * len(self._rows)
-        for column in columns:
-            found[column] += 1
+    def amounts(self, parts: Iterable[tuple[int, int]]) -> Amounts:
+        """How much there is of each column."""
+        parts = list(parts)
+        found = [0] * len(self.rows)
+        for column, amount in parts:
+            found[column] += amount
+        return tuple(found)
+
+    def together(self, amounts: Sequence[int]) -> Amounts:
+        """How much there is of each size, whatever the kind."""
+        found = [0] * len(self._sizes)
+        for row, amount in zip(self.rows, amounts, strict=False):
+            found[row] += amount
         return tuple(found)
 
     def sizes(self, batch: int, seq: int) -> Sizes:
-        """The bytes of every column for ``batch`` sequences of ``seq`` tokens."""
-        numbers = [extent(batch, seq) for extent in self._extents]
+        """The sizes for ``batch`` sequences of ``seq`` tokens."""
         return [
-            -(-size * numbers[index] // BLOCK) * BLOCK if rounds else size * numbers[index]
-            for size, index, rounds in self._rows
+            -(-alone * per(batch, seq) // BLOCK) * BLOCK if alone else per(batch, seq) for alone, per in self._sizes
         ]
 
-    def live(self, alive: Counts, sizes: Sizes) -> Live:
-        """Bytes by kind."""
+    def live(self, amounts: Amounts, sizes: Sizes) -> Live:
+        """Bytes of columns by kind."""
         found = [0, 0, 0, 0]
-        for count, size, kind in zip(alive, sizes, self._kinds, strict=False):
-            if count:
-                found[kind] += count * size
+        for kind, row, amount in zip(self._kinds, self.rows, amounts, strict=False):
+            if amount:
+                found[kind] += amount * sizes[row]
         return Live(*found)
 
 
-def total(alive: Counts, sizes: Sizes) -> int:
+def total(together: Amounts, sizes: Sizes) -> int:
     """Bytes of all kinds together."""
-    return sum(map(mul, alive, sizes))
+    return sum(map(mul, together, sizes))
 
 
-def uncovered(points: Sequence[Counts]) -> list[Counts]:
-    """Those of several points that may have the most bytes: without what the one with most tensors covers."""
+def uncovered(points: Sequence[Amounts]) -> list[Amounts]:
+    """Those of several points that may have the most bytes: without what the one that looks largest covers."""
     if not points:
         return []
-    fullest = max(points, key=sum)
-    return [fullest, *[point for point in points if not all(map(ge, fullest, point))]]
+    largest = max(points, key=sum)
+    return [largest, *[point for point in points if not all(map(ge, largest, point))]]
 
 
 class Point(NamedTuple):
     """One point of a backward pass: what is alive, and bytes of the parameter gradients made at it and done before."""
 
-    alive: Counts
-    made: int = 0
-    done: int = 0
+    together: Amounts
+    made: int
+    done: int
+    alive: Amounts
+
+    def covers(self, other: Point) -> bool:
+        """Whether there is at no micro-batch more at the other point."""
+        return (
+            self.made >= other.made
+            and self.made + self.done >= other.made + other.done
+            and all(map(ge, self.together, other.together))
+        )
+
+
+def highest(points: Sequence[Point]) -> list[Point]:
+    """The points that may be the peak, in order: without most of those that another one near them covers."""
+    found: list[Point] = []
+    for point in points:
+        if any(before.covers(point) for before in found[-2:]):
+            continue
+        # Of two points with as much alive the first is the peak.
+        while found and point.together != found[-1].together and point.covers(found[-1]):
+            found.pop()
+        found.append(point)
+    return found
 
 
 class Backward(NamedTuple):
-    """The points of a backward pass in order.
+    """The points of a backward pass that may be its peak, in order.
 
     A checkpointed layer is run again when the first of its nodes asks for a saved tensor: ``waiting`` is alive then,
-    beside that forward pass, and the first ``rerun`` points are past.
+    beside that forward pass, and the points of ``before`` are past.
     """
 
     table: Table
-    points: Sequence[Point]
-    waiting: Counts
-    rerun: int
+    before: Sequence[Point]
+    after: Sequence[Point]
+    waiting: Amounts
 
     def peak(self, sizes: Sizes, *, kept: float = 1.0, extra: int = 0, recompute: int = 0) -> Live:
         """What is alive at the point with the most bytes, the first of equals.
@@ -128,14 +163,15 @@ class Backward(NamedTuple):
         ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the worst point of the
         forward pass that is run again.
         """
-        totals = [sum(map(mul, alive, sizes)) + made + int(kept * done) for alive, made, done in self.points]
+        points = (*self.before, *self.after)
+        totals = [sum(map(mul, together, sizes)) + made + int(kept * done) for together, made, done, _ in points]
         most = max(totals)
         index = totals.index(most)
         if recompute:
             waiting = total(self.waiting, sizes)
-            if recompute + waiting > most or (recompute + waiting == most and index >= self.rerun):
+            if recompute + waiting > most or (recompute + waiting == most and index >= len(self.before)):
                 return Live(recompute, 0, 0, waiting + extra, 0)
-        alive, made, done = self.points[index]
+        _, made, done, alive = points[index]
         parts = self.table.live(alive, sizes)
         stays = int(kept * made)
         return parts._replace(

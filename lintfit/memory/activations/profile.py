@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Counts, Live, Table, total
+from lintfit.memory.activations.form import Amounts, Backward, Live, Table, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward, forward
@@ -39,12 +39,12 @@ class Form(NamedTuple):
     table: Table
     input: Var
     output: Var
-    saved: Counts
-    marked: Counts
-    pinned: Counts
+    saved: Amounts
+    marked: Amounts
+    pinned: Amounts
     passed: Backward
-    rerun: list[Counts]
-    early: list[Counts]
+    rerun: list[Amounts]
+    early: list[Amounts]
     weights: int
 
 
@@ -130,9 +130,9 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
         table=table,
         input=x,
         output=out,
-        saved=table.counts([table.storage(storage) for storage in t.saved()]),
-        marked=table.counts([table.storage(storage) for storage in t.marked]),
-        pinned=table.counts([table.storage(storage) for storage in t.pinned]),
+        saved=table.amounts(map(table.storage, t.saved())),
+        marked=table.together(table.amounts(map(table.storage, t.marked))),
+        pinned=table.together(table.amounts(map(table.storage, t.pinned))),
         passed=backward(t, out, table),
         rerun=rerun,
         early=early,

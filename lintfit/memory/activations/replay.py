@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import sub
 
-from lintfit.memory.activations.form import TEMPORARY, Backward, Counts, Point, Table, uncovered
+from lintfit.memory.activations.form import TEMPORARY, Amounts, Backward, Point, Table, highest, uncovered
 from lintfit.memory.activations.tape import LOGITS, Node, Storage, Tape, Var
 
 
 class _Gradient:
-    """A gradient on its way: the column of its size, and how many tensors it is the gradient of."""
+    """A gradient on its way: the column of its size, how much of it, and how many tensors it is the gradient of."""
 
-    __slots__ = ("column", "refs")
+    __slots__ = ("amount", "column", "refs")
 
-    def __init__(self, column: int) -> None:
-        self.column = column
+    def __init__(self, part: tuple[int, int]) -> None:
+        self.column, self.amount = part
         self.refs = 0
 
 
@@ -31,46 +31,46 @@ def backward(tape: Tape, out: Var, table: Table) -> Backward:
     scratch = [[table.column(TEMPORARY, size, per, False) for size, per in node.temp] for node in tape.nodes]
     columns = {storage: table.storage(storage) for storage in tape.saved()}
     users = _users(tape)
-    saved = table.counts(columns.values())
-    points = [Point(saved)]
+    saved = table.amounts(columns.values())
     alive = list(saved)
-    alive[first.column] += 1
+    points = [Point(table.together(saved), 0, 0, saved)]
+    alive[first.column] += first.amount
     pending: dict[Var, _Gradient] = {out: first}
-    waiting: Counts = ()
-    rerun = done = 0
+    waiting: Amounts = ()
+    before: list[Point] = []
+    done = 0
     for node, sizes, temporary in zip(reversed(tape.nodes), reversed(outgoing), reversed(scratch), strict=True):
         incoming = _taken(pending, node)
         if not waiting and node.saved:
-            waiting, rerun = tuple(map(sub, alive, saved)), len(points)
+            waiting = table.together(tuple(map(sub, alive, saved)))
+            before, points = points, []
         gradients: list[_Gradient] = []
         if incoming:
-            gradients = [incoming[0] if node.same else _Gradient(column) for column in sizes]
+            gradients = [incoming[0] if node.same else _Gradient(part) for part in sizes]
         if not node.same:
             for gradient in gradients:
-                alive[gradient.column] += 1
+                alive[gradient.column] += gradient.amount
         made = sum(node.weights)
-        for storage in node.overwritten:
-            alive[columns[storage]] -= 1
-        points.append(Point(_with(alive, temporary), made, done))
-        for storage in node.overwritten:
-            alive[columns[storage]] += 1
+        there = _with(alive, temporary, [columns[storage] for storage in node.overwritten])
+        points.append(Point(table.together(there), made, done, there))
         done += made
         for storage in node.saved:
             if not storage.external:
                 users[storage] -= 1
                 if not users[storage]:
-                    alive[columns[storage]] -= 1
+                    column, amount = columns[storage]
+                    alive[column] -= amount
         for var, gradient in zip(node.inputs, gradients, strict=bool(gradients)):
             if not _handed_on(pending, var, gradient, node.same):
-                alive[gradient.column] -= 1
+                alive[gradient.column] -= gradient.amount
         for gradient in incoming:
             if not gradient.refs:
-                alive[gradient.column] -= 1
-    return Backward(table, points, waiting, rerun)
+                alive[gradient.column] -= gradient.amount
+    return Backward(table, highest(before), highest(points), waiting)
 
 
-def _column(table: Table, var: Var) -> int:
-    """The column of a tensor's gradient."""
+def _column(table: Table, var: Var) -> tuple[int, int]:
+    """The column of a tensor's gradient, and how much of it."""
     kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
     return table.column(kind, var.width * var.item, var.per)
 
@@ -95,13 +95,13 @@ def _taken(pending: dict[Var, _Gradient], node: Node) -> list[_Gradient]:
     return taken
 
 
-def _with(alive: list[int], columns: Sequence[int]) -> Counts:
-    """What is alive and one more of each column."""
-    if not columns:
-        return tuple(alive)
+def _with(alive: list[int], more: Sequence[tuple[int, int]], less: Sequence[tuple[int, int]] = ()) -> Amounts:
+    """What is alive with more and less."""
     found = alive.copy()
-    for column in columns:
-        found[column] += 1
+    for column, amount in more:
+        found[column] += amount
+    for column, amount in less:
+        found[column] -= amount
     return tuple(found)
 
 
@@ -121,7 +121,7 @@ def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, sam
     return True
 
 
-def forward(tape: Tape, table: Table) -> tuple[list[Counts], list[Counts]]:
+def forward(tape: Tape, table: Table) -> tuple[list[Amounts], list[Amounts]]:
     """What may be alive at the worst point of a watched forward pass, and of its part up to the last tensor saved.
 
     After an operation these are what is saved so far, what is held, and its own inputs and result. Non-reentrant
@@ -131,21 +131,22 @@ def forward(tape: Tape, table: Table) -> tuple[list[Counts], list[Counts]]:
     storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)}
     storages.update(tape.saved())
     columns = {storage: table.storage(storage) for storage in storages}
-    kept = list(table.counts(()))
+    kept = list(table.amounts(()))
     seen: set[Storage] = set()
-    after: list[Counts] = []
-    early: list[Counts] = []
+    after: list[Amounts] = []
+    early: list[Amounts] = []
     for step in tape.steps:
         for storage in (*step.saved, *step.pinned):
             if storage not in seen and not storage.external:
                 seen.add(storage)
-                kept[columns[storage]] += 1
+                column, amount = columns[storage]
+                kept[column] += amount
         loose = {var.storage for var in (*step.inputs, *step.held)} - seen
         counted = [columns[storage] for storage in loose if not storage.external]
         if step.saved:
-            early = [*after, _with(kept, counted)]
+            early = [*after, table.together(_with(kept, counted))]
         made = step.out.storage
         if made not in seen and made not in loose:
             counted.append(columns[made])
-        after.append(_with(kept, counted))
+        after.append(table.together(_with(kept, counted)))
     return uncovered(after), uncovered(early)
