@@ -7,7 +7,7 @@ from typing import Literal
 
 from lintfit.findings import Severity
 from lintfit.run.model import Run
-from lintfit.run.versions import before
+from lintfit.run.versions import FLOOR, before
 from lintfit.schemas import Older
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
@@ -33,8 +33,16 @@ def _reader(run: Run) -> Reader | None:
 
 def older(runs: Iterable[Run], library: str, bound: str) -> bool | None:
     """Whether a library is older than a version in all of these runs; None where that is not known or differs."""
-    answers = {before(run.versions.get(library), bound) for run in runs}
+    answers = {_older(run, library, bound) for run in runs}
     return answers.pop() if len(answers) == 1 else None
+
+
+def _older(run: Run, library: str, bound: str) -> bool | None:
+    """By the version that the project pins; where it pins none, by the oldest that it takes."""
+    pinned = before(run.versions.get(library), bound)
+    if pinned is not None:
+        return pinned
+    return False if before(run.versions.get(library + FLOOR), bound) is False else None
 
 
 def milder(severity: Severity) -> Severity:

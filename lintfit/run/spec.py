@@ -15,7 +15,7 @@ from lintfit.memory.spec import Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
-from lintfit.run.versions import concrete
+from lintfit.run.versions import LIBRARIES, concrete
 from lintfit.settings import AUTO, Setting
 from lintfit.sources.front_ends import command_of
 
@@ -200,7 +200,7 @@ def assemble(
         nodes=hardware.nodes,
         host_memory_bytes=hardware.host_memory_bytes,
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
-        versions={library: concrete(version) for library, version in versions.items()},
+        versions={library: concrete(version) for library, version in versions.items() if library in LIBRARIES},
         stated=frozenset(_stated(settings, doubtful) & known)
         | _gpus_stated(hardware)
         | _length_stated(values, settings),

@@ -9,6 +9,9 @@ from pathlib import Path
 
 LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel")
 
+FLOOR = ">="
+"""Ends the key under which the oldest version that a project takes stands."""
+
 _FILES = (
     "requirements.txt",
     "requirements-train.txt",
@@ -18,23 +21,31 @@ _FILES = (
     "environment.yaml",
 )
 _LOCKS = ("uv.lock", "poetry.lock")
-_LEVELS = 4
+_LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
 _PIN = re.compile(
     rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?"""
     r"""(?:(?:>=?|!=)\s*v?\d+(?:\.\d+)*\S*?\s*,\s*)*"""
-    r"""(?P<op>===|==|~=|<=|<)\s*v?(?P<version>\d+(?:\.\d+)*)""",
+    r"""(?P<op>===|==|~=|<=|<|\^)\s*v?(?P<version>\d+(?:\.\d+)*)""",
     re.ASCII,
 )
+_FLOOR = re.compile(
+    rf"""(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?["']?\s*(?:=\s*["'])?>=\s*v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII
+)
+_ELSEWHERE = re.compile(
+    r"""^(?!.*\bor\b).*\b(?:sys_platform|platform_system)\s*==\s*["'](?:darwin|win32|Darwin|Windows)["']"""
+)
+"""A requirement that only holds on other systems than those that train."""
 _LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
 
 
 def versions_near(path: Path, root: Path) -> Mapping[str, str]:
     """Library → version, from the project files beside and above a file, the nearest first.
 
-    ``==`` and ``~=`` give the version itself, ``<=`` the bound; ``<`` the bound marked with a leading ``<``. A library
-    without an upper bound is absent: the newest is assumed.
+    ``==`` and ``~=`` give the version itself, ``<=`` the bound; ``<`` and ``^`` the bound marked with a leading ``<``.
+    A library without an upper bound is absent: the newest is assumed. What ``>=`` asks for stands under the library's
+    name with ``>=`` behind it (``transformers>=``).
     """
     found: dict[str, str] = {}
     for folder in _folders(path, root):
@@ -48,7 +59,7 @@ def _folders(path: Path, root: Path) -> Iterator[Path]:
     stop = root.absolute()
     for _ in range(_LEVELS):
         yield folder
-        if folder in (stop, folder.parent):
+        if folder in (stop, folder.parent) or (folder / ".git").exists():
             return
         folder = folder.parent
 
@@ -61,13 +72,21 @@ def _read_folder(folder: Path) -> Mapping[str, str]:
             found.setdefault(match["name"], match["version"])
     for name in _FILES:
         for match in _PIN.finditer(_without_comments(_text(folder / name))):
-            bound = "<" if match["op"] == "<" else ""
-            found.setdefault(match["name"], bound + match["version"])
+            found.setdefault(match["name"], _bound(match["op"], match["version"]))
+        for match in _FLOOR.finditer(_without_comments(_text(folder / name))):
+            found.setdefault(match["name"] + FLOOR, match["version"])
     return found
 
 
+def _bound(operator: str, version: str) -> str:
+    """Poetry's ``^4.40`` takes anything before 5."""
+    if operator == "^":
+        return f"<{int(version.partition('.')[0]) + 1}"
+    return f"<{version}" if operator == "<" else version
+
+
 def _without_comments(text: str) -> str:
-    return "\n".join(line.split("#", 1)[0] for line in text.splitlines())
+    return "\n".join(line.split("#", 1)[0] for line in text.splitlines() if not _ELSEWHERE.search(line))
 
 
 def _text(path: Path) -> str:
@@ -80,13 +99,16 @@ def _text(path: Path) -> str:
 def before(version: str | None, bound: str) -> bool | None:
     """Whether a version is older than a bound; None where the version is not known.
 
-    A version written ``<5`` (an upper bound in the requirements) is older than 5.
+    A version written ``<5`` (an upper bound in the requirements) is older than 5; of one written ``<6`` that is not
+    known.
     """
     if version is None:
         return None
     exclusive = version.startswith("<")
     have, want = _parts(version.removeprefix("<")), _parts(bound)
-    return have <= want if exclusive else have < want
+    if exclusive:
+        return True if have <= want else None
+    return have < want
 
 
 def concrete(version: str) -> str:

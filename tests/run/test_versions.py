@@ -1,0 +1,54 @@
+"""What a project's own files say of the libraries' versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.run.versions import before, concrete, versions_near
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("requirements.txt", "transformers==4.56.1\n", {"transformers": "4.56.1"}),
+        ("requirements.txt", "transformers>=5.6.0\n", {"transformers>=": "5.6.0"}),
+        ("requirements.txt", "trl>=0.18,<0.20  # tested\n", {"trl": "<0.20", "trl>=": "0.18"}),
+        ("requirements.txt", "# transformers==4.30\npeft~=0.15.2\n", {"peft": "0.15.2"}),
+        ("requirements.txt", "deepspeed\n", {}),
+        ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
+         {"transformers>=": "4.51.1", "trl": "0.9.6"}),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.40"\n', {"transformers": "<5"}),
+        ("pyproject.toml", """deps = [
+            "bitsandbytes>=0.42,<0.43; sys_platform=='darwin'",
+            "bitsandbytes>=0.45.2,<0.50; sys_platform=='linux' or sys_platform=='win32'",
+        ]""", {"bitsandbytes": "<0.50", "bitsandbytes>=": "0.45.2"}),
+        ("setup.py", 'install_requires=["accelerate==1.2.0"]\n', {"accelerate": "1.2.0"}),
+        ("uv.lock", '[[package]]\nname = "deepspeed"\nversion = "0.17.5"\n', {"deepspeed": "0.17.5"}),
+    ],
+)  # fmt: skip
+def test_what_a_file_says(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
+    (tmp_path / name).write_text(text)
+    assert dict(versions_near(tmp_path / "train.py", tmp_path)) == expected
+
+
+def test_the_nearest_file_wins(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("transformers==4.40.0\n")
+    inner = tmp_path / "examples"
+    inner.mkdir()
+    (inner / "requirements.txt").write_text("transformers==4.50.0\n")
+    assert versions_near(inner / "train.py", tmp_path)["transformers"] == "4.50.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "bound", "older"),
+    [("4.56.1", "5", True), ("<5", "5", True), ("5.0", "5", False), (None, "5", None), ("<6", "5", None)],
+)
+def test_before(version: str | None, bound: str, older: bool | None) -> None:
+    assert before(version, bound) is older
+
+
+def test_a_version_below_a_bound() -> None:
+    assert concrete("<5") == "4.99"
+    assert concrete("<4.50") == "4.49.99"
