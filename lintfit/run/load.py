@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -233,7 +234,8 @@ class _Builder:
             path = self._find(name)
             return self._read(path) if path is not None else None
 
-        recipe = read_recipe(launch, open_file, lambda own: number_of_gpus(self.sources, own))
+        world = partial(number_of_gpus, self.sources)
+        recipe = read_recipe(launch, open_file, world, self.versions)
         if recipe is not None and recipe.missing is not None:
             self.missing.append(recipe.missing)
         return recipe

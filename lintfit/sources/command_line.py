@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from lintfit.documents.shell_words import Word
@@ -48,6 +48,7 @@ class Invocation:
     ``positional`` are the words between the script and its first flag. ``opaque`` says that among the launcher's own
     options are words that could not be expanded, so that any of its options may be set without being listed.
     ``action`` is what a front end that trains from a recipe is asked for (``finetune_lora``); it has no script.
+    ``machines`` is the option by which a submitting script in front of ``--`` is told on how many it runs the command.
     """
 
     launcher: Launcher
@@ -60,6 +61,7 @@ class Invocation:
     opaque: bool = False
     prefix: tuple[Word, ...] = ()
     action: str | None = None
+    machines: Option | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +120,23 @@ GRAMMARS: Mapping[Launcher, Grammar] = {
     "python": Grammar(frozenset(), frozenset(), {"W": "warning", "X": "implementation"}, abbreviations=False),
 }
 
+# What trl hands on to accelerate launch: options that no config of TRL's and no TrainingArguments has.
+_ACCELERATE_BY_TRL = _names("""
+    accelerate_config config_file deepspeed_config_file fsdp_offload_params fsdp_reshard_after_forward
+    fsdp_sharding_strategy fsdp_version gpu_ids machine_rank main_process_ip main_process_port mixed_precision
+    multi_gpu num_machines num_processes offload_optimizer_device offload_param_device use_deepspeed use_fsdp
+    zero3_init_flag zero_stage
+    """)
+
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
 _WRAPPERS = _names("""
     apptainer bash conda coverage docker env exec gosu ionice mpirun mpiexec nice nohup nsys numactl pipenv poetry
     podman setsid sh singularity srun stdbuf sudo taskset time timeout unbuffer uv xvfb-run
     """)
 """Commands that run another command, which stands further right on their line."""
+
+_MACHINES = _names("nnodes nodes num_machines num_nodes replicas")
+"""What submitting scripts call the number of machines."""
 
 _MODULES: Mapping[str, Launcher] = {
     "torch.distributed.run": "torchrun",
@@ -209,13 +222,15 @@ def _front_end(launcher: Launcher, words: Sequence[Word], program: int, rest: in
         return None
     action, taken = found
     own = words[rest + taken :]
+    flags = arguments(own)
+    handed_on = _ACCELERATE_BY_TRL if launcher == "trl" else frozenset()
     return Invocation(
         launcher=launcher,
         program=words[program],
-        options={},
+        options={option.name: option for option in flags if option.name in handed_on},
         script=None,
         module=False,
-        arguments=arguments(own),
+        arguments=tuple(option for option in flags if option.name not in handed_on),
         positional=_positional(own),
         prefix=tuple(words[:program]),
         action=action,
@@ -246,7 +261,9 @@ def _with_script(
         options, own = {**options, **mine}, tuple(option for option in own if option.name not in mine)
     inner = _separator(words, index) if launcher == "python" else None
     if inner is not None:
-        return take_apart(words[inner:])
+        submitted = take_apart(words[inner:])
+        machines = next((option for option in arguments(words[index + 1 : inner]) if option.name in _MACHINES), None)
+        return replace(submitted, machines=machines) if submitted is not None and machines is not None else submitted
     return Invocation(
         launcher=launcher,
         program=words[program],

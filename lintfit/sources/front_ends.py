@@ -53,7 +53,7 @@ _COMMANDS: Mapping[str, FrontEnd] = {
 }
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
 
-READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt"}
+READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt", "trl": "lintfit.sources.trl"}
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
 
 

@@ -338,7 +338,9 @@ class LitGptRecipe:
             yield found.setting("optimizer", known)
 
 
-def read_recipe(launch: Launch, open_file: OpenFile, world: World) -> LitGptRecipe:
+def read_recipe(
+    launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
+) -> LitGptRecipe:
     """A LitGPT launch with the files of its ``--config`` options, the last of which is the one that is edited."""
     stated: dict[str, _Stated] = {}
     config: DataDocument | None = None

@@ -79,8 +79,18 @@ class Surroundings:
 
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """``gpus`` (processes over all nodes) and ``nodes``, as far as the command says or implies them."""
-    count = _LAUNCHERS[invocation.launcher]
-    yield from count(invocation, around)
+    settings = tuple(_LAUNCHERS[invocation.launcher](invocation, around))
+    machines = _integer(invocation.machines, around)
+    if machines is None or machines.value == 1 or any(setting.name == "nodes" for setting in settings):
+        yield from settings
+        return
+    why = "the submitting script is taken to start the command's processes on each of its machines"
+    assumed = Provenance("assumed", why, machines.provenance.place)
+    for setting in settings:
+        known = isinstance(setting.value, int) and isinstance(machines.value, int)
+        value = setting.value * machines.value if known and isinstance(machines.value, int) else UNKNOWN
+        yield Setting(setting.name, value, assumed, (setting,)) if setting.name == "gpus" else setting
+    yield Setting("nodes", machines.value, assumed)
 
 
 def visible_devices(around: Surroundings) -> Setting | None:
@@ -286,8 +296,22 @@ def _llamafactory(invocation: Invocation, around: Surroundings) -> Iterator[Sett
 
 def _by_accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """axolotl and trl hand over to ``accelerate launch``, with its options among their own."""
-    flags = {option.name: option for option in invocation.arguments}
+    flags = {**invocation.options, **{option.name: option for option in invocation.arguments}}
+    if "nproc_per_node" in flags:
+        # axolotl --launcher torchrun hands on what stands behind --.
+        one = Stated(1, Provenance.default("torchrun's default (1 node)"))
+        per_node = _integer(flags["nproc_per_node"], around)
+        if per_node is not None:
+            yield from _product(per_node, _integer(flags.get("nnodes"), around) or one)
+        return
     processes = _integer(flags.get("num_processes"), around)
+    config = flags.get("accelerate_config") or flags.get("config_file")
+    if processes is None and config is not None:
+        from lintfit.sources.launcher_settings import PACKAGED
+
+        if config.value is not None and config.value in PACKAGED:
+            yield Setting("gpus", PACKAGED[config.value], around.of(config))
+        return
     found = processes or _all_gpus(around, "one process per visible GPU")
     yield Setting("gpus", found.value, found.provenance)
 

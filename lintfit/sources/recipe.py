@@ -1,9 +1,9 @@
 """What a front end's recipe is to a run: settings from its YAML file and its launch line, and a way to restate them.
 
-A format is one module with ``read_recipe(launch, open_file, world)`` that returns a :class:`Recipe`, and a line in
-:data:`lintfit.sources.front_ends.READERS`. The recipe takes the script's place: it states the settings that a script
-would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp`` where the front end
-starts its processes itself.
+A format is one module with ``read_recipe(launch, open_file, world, versions)`` that returns a :class:`Recipe`, and a
+line in :data:`lintfit.sources.front_ends.READERS`. The recipe takes the script's place: it states the
+settings that a script would state, under the same names, and besides them ``gpus``, ``nodes``, ``engine`` and ``fsdp``
+where the front end starts its processes itself.
 """
 
 from __future__ import annotations
@@ -57,9 +57,14 @@ class Recipe(Protocol):
         """The edits that make the launch say ``name = value`` where the setting lives; None where it cannot."""
 
 
-def read_recipe(launch: Launch, open_file: OpenFile, world: World) -> Recipe | None:
-    """The recipe of a front end's launch; None where lintfit does not read this format."""
+def read_recipe(
+    launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
+) -> Recipe | None:
+    """The recipe of a front end's launch; None where lintfit does not read this format.
+
+    ``versions`` are those of the libraries, as far as the project says them.
+    """
     module = READERS.get(cast("FrontEnd", launch.launcher))
     if module is None or launch.action is None:
         return None
-    return cast("Recipe | None", import_module(module).read_recipe(launch, open_file, world))
+    return cast("Recipe | None", import_module(module).read_recipe(launch, open_file, world, versions))

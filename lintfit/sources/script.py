@@ -170,6 +170,8 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         library,
         versions,
         walk.parsed,
+        walk.read,
+        walk.lengths,
         open_data=walk.open_data,
         divisors=walk.divisors,
     )

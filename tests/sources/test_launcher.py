@@ -144,6 +144,12 @@ def test_several_launches_in_order(shell_document: Read) -> None:
         ("srun python train.py", 1, None),
         ("srun --ntasks=8 python train.py", 8, None),
         ("srun -N 2 --ntasks-per-node 4 python train.py", 8, 2),
+        ("python submit.py --num_nodes 4 -- accelerate launch --num_processes 8 train.py", 32, 4),
+        ("python submit.py --num_nodes 1 -- torchrun --nproc_per_node 8 train.py", 8, None),
+        ("python submit.py --num_nodes 2 -- torchrun --nnodes 2 --nproc_per_node 8 train.py", 16, 2),
+        ("python submit.py --num_nodes $N -- torchrun --nproc_per_node 8 train.py", UNKNOWN, UNKNOWN),
+        ("axolotl train a.yaml --launcher torchrun -- --nproc_per_node=8 --nnodes=2", 16, 2),
+        ("axolotl train a.yaml --launcher torchrun -- --nproc_per_node=$GPUS", UNKNOWN, None),
     ],
 )
 def test_processes(launch: Callable[[str], Launch], text: str, gpus: Any, nodes: Any) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.workspace import Workspace
 from lintfit.settings import UNKNOWN
+from lintfit.sources.script import read_script
 from tests.sources.scripts import script, values
 
 LOAD = """
@@ -135,3 +140,146 @@ def test_a_deepspeed_config_that_a_helper_returns() -> None:
     said = values(source)
     assert (said["zero_stage"], said["offload_optimizer"], said["mixed_precision"]) == (3, "cpu", "fp16")
     assert said["micro_batch_size"] == 4
+
+
+TRL = """
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, get_quantization_config
+parser = TrlParser((SFTConfig, ModelConfig))
+training_args, model_args = parser.parse_args_and_config()
+SFTTrainer(
+    model=model_args.model_name_or_path,
+    args=training_args,
+    quantization_config=get_quantization_config(model_args),
+    peft_config=get_peft_config(model_args),
+).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "method", "quantization"),
+    [
+        ("", "full", None),
+        ("--load_in_4bit --use_peft", "lora", "nf4"),
+        ("--load_in_4bit --use_bnb_nested_quant True --use_peft", "lora", "nf4-double"),
+        ("--load_in_8bit --use_peft", "lora", "int8"),
+    ],
+)
+def test_a_trainer_that_loads_the_model_itself(flags: str, method: str, quantization: str | None) -> None:
+    found = values(script(TRL, f"--model_name_or_path m {flags}"))
+    assert (found["method"], found.get("quantization")) == (method, quantization)
+
+
+def test_an_adapters_config_that_cannot_be_told() -> None:
+    text = """
+    from trl import SFTConfig, SFTTrainer
+    SFTTrainer(model="m", args=SFTConfig(), peft_config=config_of_a_file()).train()
+    """
+    assert values(script(text, ""))["method"] is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "quantization"),
+    [
+        ("org/Meta-Llama-3.1-8B-Instruct-GPTQ-INT4", "gptq-int4"),
+        ("Qwen/Qwen2-7B-Instruct-GPTQ-Int8", "gptq-int8"),
+        ("org/model-4bit-gptq", "gptq-int4"),
+        ("unsloth/llama-3-8b-bnb-4bit", "nf4-double"),
+        ("org/Llama-2-7B-AWQ", UNKNOWN),
+        ("org/Llama-2-7B", None),
+    ],
+)
+def test_a_checkpoint_that_is_quantized_says_so(name: str, quantization: object) -> None:
+    text = LOAD.format(between="", more="").replace('"m"', f'"{name}"')
+    assert values(script(text)).get("quantization") == quantization
+
+
+def test_unsloth_quantizes_twice_and_picks_the_dtype() -> None:
+    text = """
+    from unsloth import FastLanguageModel
+    from trl import SFTConfig, SFTTrainer
+    model, tokenizer = FastLanguageModel.from_pretrained("m", dtype=None, load_in_4bit=True)
+    SFTTrainer(model=model, args=SFTConfig()).train()
+    """
+    found = script(text)
+    assert values(found)["quantization"] == "nf4-double"
+    assert found.settings["weights_dtype"].value == "bf16"
+    assert found.settings["weights_dtype"].provenance.kind == "assumed"
+
+
+def test_a_model_that_is_loaded_out_of_any_training_is_a_guess() -> None:
+    text = 'from transformers import AutoModelForCausalLM\nAutoModelForCausalLM.from_pretrained("m", dtype="float32")\n'
+    assert script(text).settings["weights_dtype"].provenance.kind == "assumed"
+
+
+PREFIX = """
+from transformers import AutoConfig, AutoModel, Trainer, TrainingArguments
+config = AutoConfig.from_pretrained("m")
+config.pre_seq_len = {length}
+model = AutoModel.from_pretrained("m", config=config)
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(("length", "method"), [("128", UNKNOWN), ("None", "full")])
+def test_a_prefix_that_the_models_own_code_trains(length: str, method: object) -> None:
+    assert values(script(PREFIX.format(length=length)))["method"] == method
+
+
+PARTS = """
+import argparse
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_source_length", type=int, default=64)
+parser.add_argument("--max_target_length", type=int, default=32)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(rows):
+    {computed}
+    return tokenizer(rows["text"], max_length=args.max_source_length)
+data = load("d").map(preprocess)
+Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("computed", "length", "kind"),
+    [
+        ("max_seq_length = args.max_source_length + args.max_target_length + 1", 97, "file"),
+        ("pass", 96, "assumed"),
+    ],
+)
+def test_a_prompt_and_its_answer_are_one_sequence(computed: str, length: int, kind: str) -> None:
+    setting = script(PARTS.format(computed=computed), "").settings["seq_len"]
+    assert (setting.value, setting.provenance.kind) == (length, kind)
+
+
+@pytest.mark.parametrize(("use", "kind"), [("print(args.max_seq_length)", "default"), ("pass", "assumed")])
+def test_a_length_that_nobody_asks_for_is_a_guess(use: str, kind: str) -> None:
+    text = """
+    import argparse
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--max_seq_length", type=int, default=4096)
+    args = parser.parse_args()
+    {use}
+    Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments("out")).train()
+    """
+    setting = script(text.format(use=use), "").settings["seq_len"]
+    assert setting.value == 4096
+    assert (setting.provenance.kind == "assumed") == (kind == "assumed")
+
+
+def test_a_module_of_nothing_but_dataclasses_is_read(tmp_path: Path) -> None:
+    (tmp_path / "arguments.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Mine:\n    model_name: str = 'm'\n"
+    )
+    (tmp_path / "train.py").write_text(
+        "from arguments import Mine\n"
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n"
+        "mine, args = HfArgumentParser((Mine, TrainingArguments)).parse_args_into_dataclasses()\n"
+        "Trainer(model=AutoModelForCausalLM.from_pretrained(mine.model_name), args=args).train()\n"
+    )
+    workspace = Workspace(tmp_path)
+    document = workspace.read(Path("train.py"))
+    assert isinstance(document, PythonDocument)
+    assert values(read_script(document, has_launch=True, open_file=workspace.read))["model"] == "m"

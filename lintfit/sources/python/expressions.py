@@ -161,6 +161,8 @@ class Expressions:
 
     def _member(self, holder: Object, name: str, node: cst.CSTNode) -> Value:
         if name in holder.attributes:
+            if holder.parsed:
+                self.walk.read.setdefault(id(holder), set()).add(name)
             return holder.attributes[name]
         if name == "__dict__":
             return Table(node, dict(holder.attributes), open=not holder.parsed)

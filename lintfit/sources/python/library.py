@@ -102,6 +102,12 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if name in ("tyro.cli", "simple_parsing.parse") and record.positional:
         parser = parsers.Parser(record.node, name, record, classes=[record.positional[0]])
         return _dataclasses(interpreter, record, parser)[0]
+    if last == "get_quantization_config":
+        return _of_model_config(interpreter, record)
+    if last == "get_peft_config" and name.startswith("trl"):
+        holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
+        if operators.truth(interpreter.attribute(holder, "use_peft", record.node)) is False:
+            return Const(record.node, None)
     made = Object(record.node, name, record, open=record.spreads)
     if is_arguments(name):
         made.attributes |= {passed.name: passed.value for passed in record.passed if passed.name is not None}
@@ -122,6 +128,15 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if made.base is None and record.assigned_to is not None:
         made.base = _same_name(record)
     return made
+
+
+def _of_model_config(interpreter: Interpreter, record: Record) -> Value:
+    """What TRL's helper makes of ``ModelConfig``: None unless that says 4 or 8 bits."""
+    holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
+    bits = [operators.truth(interpreter.attribute(holder, f"load_in_{n}bit", record.node)) for n in (4, 8)]
+    if bits == [False, False]:
+        return Const(record.node, None)
+    return Object(record.node, "transformers.BitsAndBytesConfig" if True in bits else record.function, record)
 
 
 def _deepspeed_arguments(parser: Value, record: Record) -> Value:

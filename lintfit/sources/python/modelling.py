@@ -38,9 +38,55 @@ def read(reading: Reading) -> None:
     else:
         _not_loaded(reading)
     _quantization(reading, load)
+    _quantized_checkpoint(reading)
     _method(reading, load)
     _casts(reading)
     _liger(reading)
+    if load is not None and not _in_training(reading):
+        _guessed(reading)
+
+
+def _in_training(reading: Reading) -> bool:
+    """Whether the model's training is in sight: what trains it, or its being handed to something that does."""
+    found = reading.found
+    if found.trains or found.arguments is not None or found.accelerator is not None:
+        return True
+    return any(models.is_model(each) for each in objects(found.trained))
+
+
+def _guessed(reading: Reading) -> None:
+    """Without a training in sight, a model that is loaded need not be the one that is trained."""
+    why = "the model that is loaded in sight is taken for the one that is trained"
+    for name in ("weights_dtype", "quantization", "attention", "method"):
+        setting = reading.settings.get(name)
+        if setting is not None and setting.provenance.kind != "assumed":
+            place = setting.provenance.place
+            reading.settings[name] = replace(setting, provenance=Provenance("assumed", why, place))
+
+
+_QUANTIZED_NAME = re.compile(
+    r"gptq[-_]?(?:int)?([48])(?:[-_]?bits?)?\b|\b(?:int)?([48])(?:[-_]?bits?)?[-_]gptq", re.IGNORECASE
+)
+_BITSANDBYTES_NAME = re.compile(r"[-_]bnb[-_]([48])bit$", re.IGNORECASE)
+_OTHER_NAME = re.compile(r"[-_](awq|gptq|aqlm|eetq|hqq|exl2)\b", re.IGNORECASE)
+
+
+def _quantized_checkpoint(reading: Reading) -> None:
+    """A checkpoint that is quantized says so in its name, and needs no config to be loaded that way."""
+    model = reading.settings.get("model")
+    stated = reading.settings.get("quantization")
+    if model is None or not isinstance(model.value, str) or (stated is not None and stated.value is not None):
+        return
+    value: Any = None
+    if match := _QUANTIZED_NAME.search(model.value):
+        value = f"gptq-int{match[1] or match[2]}"
+    elif match := _BITSANDBYTES_NAME.search(model.value):
+        value = "nf4-double" if match[1] == "4" else "int8"
+    elif _OTHER_NAME.search(model.value):
+        value = UNKNOWN
+    if value is not None:
+        provenance = Provenance("derived", "the checkpoint's name says that it is quantized", model.provenance.place)
+        reading.settings["quantization"] = Setting("quantization", value, provenance)
 
 
 def _loaded(reading: Reading, load: Record) -> None:
@@ -89,6 +135,10 @@ def _dtype(reading: Reading, load: Record) -> None:
         reading.put("weights_dtype", value, load, to=AUTO if known == "auto" else known)
         return
     if load.spreads:
+        return
+    if _by_unsloth(load):
+        why = "unsloth takes bfloat16 wherever the GPU has it"
+        reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", why))
         return
     _default_dtype(reading)
     remote = load.keyword("trust_remote_code")
@@ -147,8 +197,7 @@ def _named_by_flag(reading: Reading) -> None:
 
 def _by_name(reading: Reading, trainer: Record) -> None:
     """TRL loads a model that it is given by name: in float32 since 0.29, with ``model_init_kwargs["dtype"]`` else."""
-    made = reading.found.arguments
-    kwargs = made.attributes.get("model_init_kwargs") if made is not None else None
+    kwargs = _init_kwargs(trainer, reading.found.arguments)
     if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
         return
     items = kwargs.items if isinstance(kwargs, Table) else {}
@@ -180,33 +229,59 @@ def _attention(reading: Reading, load: Record) -> None:
 
 
 def _quantization(reading: Reading, load: Record | None) -> None:
-    if load is None:
-        return
-    config = load.keyword("quantization_config")
+    config = _quantization_config(reading, load)
     if config is not None and not sure_none(config):
         options = without_none(config)
         known: Any = UNKNOWN
         if len(options) == 1 and isinstance(options[0], Object) and options[0].call is not None:
-            known = _quantized(options[0].call)
+            known = _quantized(reading, options[0].call)
             if isinstance(config, Choice):
                 known = UNKNOWN if known is not None else None
         reading.put("quantization", config, load)
         reading.settings["quantization"] = _with(reading, "quantization", known)
         return
-    for keyword, name in (("load_in_4bit", "nf4"), ("load_in_8bit", "int8")):
+    if load is None:
+        return
+    nested = "nf4-double" if _by_unsloth(load) else "nf4"
+    for keyword, name in (("load_in_4bit", nested), ("load_in_8bit", "int8")):
         value = load.keyword(keyword)
         if value is not None and operators.truth(value) is not False:
             reading.put("quantization", value, load, to=name if operators.truth(value) else UNKNOWN)
             return
 
 
+def _quantization_config(reading: Reading, load: Record | None) -> Value | None:
+    """The config that the model is loaded by: the load's, else what the trainer gets for a model given by name."""
+    if load is not None:
+        return load.keyword("quantization_config")
+    trainer, made = reading.found.trainer, reading.found.arguments
+    if trainer is not None and (handed := trainer.keyword("quantization_config")) is not None:
+        return handed
+    kwargs = _init_kwargs(trainer, made)
+    return kwargs.items.get("quantization_config") if isinstance(kwargs, Table) else None
+
+
+def _init_kwargs(trainer: Record | None, made: Object | None) -> Value | None:
+    """What TRL's trainers load a model that is given by name with: of their config, of the trainer up to TRL 0.12."""
+    if trainer is not None and (handed := trainer.keyword("model_init_kwargs")) is not None:
+        return handed
+    return made.attributes.get("model_init_kwargs") if made is not None else None
+
+
+def _by_unsloth(load: Record) -> bool:
+    """Whether unsloth's own classes load the model: always with double quantization (unsloth/models/llama.py)."""
+    return load.function.startswith("unsloth")
+
+
 def _with(reading: Reading, name: str, value: Any) -> Any:
     return replace(reading.settings[name], value=value)
 
 
-def _quantized(record: Record) -> Any:
+def _quantized(reading: Reading, record: Record) -> Any:
     """The quantization that a config object means; fp4 takes the same bytes as nf4."""
     match record.name:
+        case "get_quantization_config":
+            return _of_model_config(reading, record)
         case "BitsAndBytesConfig":
             four, eight = record.keyword("load_in_4bit"), record.value(0, "load_in_8bit")
             states = [None if value is None else operators.truth(value) for value in (four, eight)]
@@ -225,13 +300,32 @@ def _quantized(record: Record) -> Any:
     return UNKNOWN
 
 
+def _of_model_config(reading: Reading, record: Record) -> Any:
+    """TRL's ``get_quantization_config(model_args)``: bits and kind as ``ModelConfig`` has them."""
+    holder = next(objects(record.value(0, "model_args")), None)
+    if holder is None:
+        return UNKNOWN
+    names = ("load_in_4bit", "load_in_8bit", "use_bnb_nested_quant")
+    values = [reading.attribute(holder, name) for name in names]
+    four, eight, nested = (None if value is None else operators.truth(value) for value in values)
+    if four:
+        return UNKNOWN if nested is None else ("nf4-double" if nested else "nf4")
+    if four is None:
+        return UNKNOWN
+    return UNKNOWN if eight is None else ("int8" if eight else None)
+
+
 def _method(reading: Reading, load: Record | None) -> None:
     config = _adapter(reading)
     wrapped = _wrapped(reading)
     if config is None:
         if wrapped is not None and wrapped is not False:
             reading.state("method", "lora" if wrapped is True else UNKNOWN, _wrapping(reading).node)
-        elif load is not None or reading.found.trained is not None:
+        elif (handed := _handed_adapter(reading)) is not None:
+            reading.state("method", UNKNOWN, handed.node, "an adapter's config that cannot be told is handed in here")
+        elif load is not None and (tuned := _prompt_tuned(reading, load)) is not None:
+            reading.state("method", UNKNOWN, tuned.node, "the model's own code trains a prefix where one is asked for")
+        elif load is not None or reading.found.trained is not None or "model" in reading.settings:
             reading.derive("method", "full", "no adapter is applied")
             _frozen(reading)
         return
@@ -242,6 +336,8 @@ def _method(reading: Reading, load: Record | None) -> None:
     values |= made.attributes if made is not None else {}
     for name, keywords in _LORA.items():
         value = next((values[keyword] for keyword in keywords if keyword in values), None)
+        if value is None and made is not None:
+            value = reading.attribute(made, *keywords)
         if value is not None and not sure_none(value):
             setting = reading.put(name, value, record)
             if name == "lora_targets" and not setting.known:
@@ -249,6 +345,23 @@ def _method(reading: Reading, load: Record | None) -> None:
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
     _adapter_dtype(reading)
+
+
+def _prompt_tuned(reading: Reading, load: Record) -> Record | None:
+    """The load of a model whose config asks for a prefix (ChatGLM's ``pre_seq_len``): the rest of it is frozen then."""
+    for each in objects(load.keyword("config")):
+        length = each.attributes.get("pre_seq_len")
+        if length is not None and not sure_none(length):
+            return load
+    length = load.keyword("pre_seq_len")
+    return load if length is not None and not sure_none(length) else None
+
+
+def _handed_adapter(reading: Reading) -> Record | None:
+    """The trainer where it gets an adapter's config that nothing is known of."""
+    trainer = reading.found.trainer
+    config = trainer.keyword("peft_config") if trainer is not None else None
+    return None if sure_none(config) else trainer
 
 
 def _frozen(reading: Reading) -> None:

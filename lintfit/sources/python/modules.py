@@ -17,8 +17,8 @@ MAX_CHARACTERS = 100_000
 _ABOVE = 4
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
-    r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|@dataclass|LoraConfig|get_peft_model"
-    r"|BitsAndBytesConfig|Trainer|Accelerator|zero_optimization)\b"
+    r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
+    r"|BitsAndBytesConfig|Trainer|Accelerator|zero_optimization)\b|@dataclass\b|@dataclasses\."
 )
 _LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",

@@ -38,6 +38,10 @@ class Reading:
     versions: Mapping[str, str]
     parsed: list[Object] = field(default_factory=list)
     """Objects that a command-line parser filled."""
+    read: Mapping[int, set[str]] = field(default_factory=dict)
+    """Their fields that the script asks for, by the object's id."""
+    lengths: list[Value] = field(default_factory=list)
+    """What variables named like a sequence length were set to, from fields that limit a prompt and its answer."""
     settings: dict[str, Setting] = field(default_factory=dict)
     homes: dict[str, Home] = field(default_factory=dict)
     open_data: Callable[[str, Kind], DataDocument | None] | None = None

@@ -86,6 +86,10 @@ class Walk:
     """Whether anything was read from the command line."""
     parsed: list[Object] = field(default_factory=list)
     """The objects that it filled."""
+    read: dict[int, set[str]] = field(default_factory=dict)
+    """Their fields that the script asks for, by the object's id."""
+    lengths: list[Value] = field(default_factory=list)
+    """Whole numbers that variables named like a sequence length are computed to."""
     spelling: dict[str, str] = field(default_factory=dict)
     """How the script declares a flag whose name has dashes, by the field's name."""
     switches: set[str] = field(default_factory=set)

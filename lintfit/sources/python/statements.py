@@ -34,6 +34,9 @@ _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.FloorDivideAssign: cst.FloorDivide,
     cst.BitOrAssign: cst.BitOr,
 }
+LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
+           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
+"""What scripts call the length of a sequence in tokens."""
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
@@ -168,6 +171,8 @@ class Statements(Expressions):
         match target:
             case cst.Name():
                 scope.set(target.value, value)
+                if target.value in LENGTHS and isinstance(value, Const) and _is_computed(value):
+                    self.walk.lengths.append(value)
             case cst.Tuple() | cst.List():
                 self._unpack(target, value, scope)
             case cst.Attribute():
@@ -396,6 +401,11 @@ class Statements(Expressions):
                     return Items(argument) if factory.name == "list" else Table(argument)
                 return Unknown(argument)
         return None
+
+
+def _is_computed(value: Const) -> bool:
+    """Whether a number is the result of an operation rather than read off somewhere."""
+    return type(value.value) is int and isinstance(value.origin, cst.BinaryOperation)
 
 
 def body_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:

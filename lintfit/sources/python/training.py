@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import libcst as cst
 
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import engines, operators
 from lintfit.sources.python.reading import Reading, sure_none
+from lintfit.sources.python.statements import LENGTHS
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -39,8 +41,6 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 """Settings by the names of the fields of ``TrainingArguments`` and TRL's configs."""
 
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
-LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
-           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
 PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
 _OPTIMIZERS: dict[str, str] = {
@@ -364,13 +364,25 @@ def _length(reading: Reading) -> None:
         return
     for value, where in (*_tokenized(reading), *_declared(reading)):
         if isinstance(known := plain(value), int) and not isinstance(known, bool) and 1 < known < 10_000_000:
-            reading.put("seq_len", value, where)
+            setting = reading.put("seq_len", value, where)
+            if where is None and not _is_read(reading, value):
+                why = "nothing in sight reads this field; it is taken for the length of a sequence"
+                assumed = Provenance("assumed", why, setting.provenance.place)
+                reading.settings["seq_len"] = replace(setting, provenance=assumed)
             return
     _in_parts(reading)
 
 
+def _is_read(reading: Reading, value: Value) -> bool:
+    """Whether the script asks for the field that holds a value anywhere that the walk came by."""
+    return any(made.attributes.get(name) is value for made in reading.parsed for name in reading.read.get(id(made), ()))
+
+
 def _in_parts(reading: Reading) -> None:
-    """Prompt and answer with a limit of their own: taken to be put together."""
+    """Prompt and answer with a limit of their own: what the script puts them together to, else their sum."""
+    if reading.lengths:
+        reading.put("seq_len", reading.lengths[-1])
+        return
     for first, second in PARTS:
         for made in reading.parsed:
             lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
@@ -385,13 +397,14 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     """Lengths handed to tokenizers, calls before constructors."""
     calls: list[tuple[Value, Record]] = []
     loads: list[tuple[Value, Record]] = []
+    parts = {id(made.attributes.get(name)) for made in reading.parsed for names in PARTS for name in names}
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
             length = record.keyword("model_max_length", "max_length")
-            if length is not None:
+            if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))
     return calls + loads
 

@@ -1,0 +1,142 @@
+"""TRL's command line: ``trl sft --model_name_or_path … --num_processes 8``, read as the script that it starts.
+
+``trl/scripts/*.py`` of TRL 1.16 all do the same: fill the trainer's config and ``ModelConfig`` from flags and
+``--config``, and hand the trainer the model's name with the dtype, adapters and quantization of ``ModelConfig``.
+``accelerate launch`` gets the options that none of these classes has (``lintfit/sources/command_line.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lintfit.documents.model import DataDocument, Document, FileText, Kind
+from lintfit.settings import Provenance, Setting
+from lintfit.sources.recipe import OpenFile, World
+
+if TYPE_CHECKING:
+    from lintfit.findings import FileEdit
+    from lintfit.sources.launcher import Launch
+    from lintfit.sources.script import ScriptSource
+
+TRAINERS: Mapping[str, str] = {
+    "sft": "SFT",
+    "dpo": "DPO",
+    "grpo": "GRPO",
+    "kto": "KTO",
+    "reward": "Reward",
+    "rloo": "RLOO",
+}
+"""The commands by what their config and trainer are called."""
+
+_SCRIPT = """\
+from trl import {kind}Config, {kind}Trainer, ModelConfig, ScriptArguments, TrlParser
+from trl import get_peft_config, get_quantization_config
+
+parser = TrlParser((ScriptArguments, {kind}Config, ModelConfig))
+script_args, training_args, model_args = parser.parse_args_and_config()
+trainer = {kind}Trainer(
+    model=model_args.model_name_or_path,
+    args=training_args,
+    model_init_kwargs=dict(attn_implementation=model_args.attn_implementation, dtype=model_args.{dtype}),
+    quantization_config=get_quantization_config(model_args),
+    peft_config=get_peft_config(model_args),
+)
+trainer.train()
+"""
+"""What a command amounts to."""
+
+_RENAMED = (0, 23)
+"""The TRL whose ``ModelConfig`` first has ``dtype`` for ``torch_dtype``."""
+
+_FLAGS: Mapping[str, str] = {"seq_len": "max_length", "lora_rank": "lora_r"}
+"""Settings that are a flag of another name."""
+
+_ADJUSTABLE = frozenset({
+    "gradient_accumulation_steps", "gradient_checkpointing", "micro_batch_size", "optimizer", "seq_len",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class TrlRecipe:
+    """One ``trl`` launch."""
+
+    launch: Launch
+    source: ScriptSource
+
+    @property
+    def document(self) -> Document:
+        return self.launch.document
+
+    @property
+    def dialect(self) -> str:
+        return "trl"
+
+    @property
+    def uses_trainer(self) -> bool:
+        return True
+
+    @property
+    def adjustable(self) -> frozenset[str]:
+        return _ADJUSTABLE
+
+    @cached_property
+    def missing(self) -> Setting | None:
+        """Always None: a ``--config`` that is not there leaves its settings unknown."""
+        return None
+
+    @cached_property
+    def settings(self) -> Mapping[str, Setting]:
+        return {name: self._placed(setting) for name, setting in self.source.settings.items()}
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """Changes or adds the flag, or the key of the ``--config`` file where that decides."""
+        if name in _FLAGS:
+            return self.launch.set_flag(_FLAGS[name], str(value))
+        edits = self.source.write(name, value)
+        if edits is None or any(edit.document is self.source.document for edit in edits):
+            return None
+        return edits
+
+    def _placed(self, setting: Setting) -> Setting:
+        """What stands in no file of the user's follows from how TRL's own script goes."""
+        place = setting.provenance.place
+        if place is None or place.document is not self.source.document:
+            return setting
+        return replace(setting, provenance=Provenance("derived", f"trl {self.launch.action} does so"))
+
+
+def read_recipe(
+    launch: Launch, open_file: OpenFile, world: World, versions: Mapping[str, str] | None = None
+) -> TrlRecipe | None:
+    """A ``trl`` launch with the file of its ``--config``; None for a command that does not train."""
+    from lintfit.documents.python_reader import read_python
+    from lintfit.sources.python.reading import version_numbers
+    from lintfit.sources.script import read_script
+
+    kind = TRAINERS.get(launch.action or "")
+    if kind is None:
+        return None
+    numbers = version_numbers((versions or {}).get("trl"))
+    dtype = "torch_dtype" if numbers is not None and numbers < _RENAMED else "dtype"
+    file = FileText(launch.document.path.parent / f"trl-{launch.action}.py", _SCRIPT.format(kind=kind, dtype=dtype))
+    source = read_script(
+        read_python(file),
+        flags=launch.flags,
+        env=launch.environment,
+        versions=versions or {},
+        has_launch=True,
+        add_flag=launch.set_flag,
+        open_data=_opener(open_file),
+    )
+    return TrlRecipe(launch, source)
+
+
+def _opener(open_file: OpenFile) -> Callable[[str, Kind], DataDocument | None]:
+    def opened(name: str, kind: Kind) -> DataDocument | None:
+        document = open_file(name)
+        return document if isinstance(document, DataDocument) and document.kind is kind else None
+
+    return opened

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.model import FileText
+from lintfit.documents.shell_reader import ShellDocument
+from lintfit.documents.yaml_reader import read_yaml
+from lintfit.memory.spec import Fsdp
+from lintfit.settings import UNKNOWN
+from lintfit.sources.launcher import read_launches
+from lintfit.sources.trl import TRAINERS, TrlRecipe, read_recipe
+
+Read = Callable[[str], ShellDocument]
+
+
+def recipe(read: Read, command: str, versions: Mapping[str, str] | None = None) -> TrlRecipe:
+    (launch,) = read_launches(read(command))
+    found = read_recipe(launch, lambda name: None, lambda own: own, versions)
+    assert found is not None
+    return found
+
+
+def values(found: TrlRecipe) -> dict[str, Any]:
+    return {name: setting.value for name, setting in found.settings.items()}
+
+
+def test_defaults_of_the_newest(shell_document: Read) -> None:
+    found = values(recipe(shell_document, "trl sft --model_name_or_path Qwen/Qwen2.5-0.5B"))
+    assert (found["model"], found["weights_dtype"], found["bf16"]) == ("Qwen/Qwen2.5-0.5B", "fp32", True)
+    assert (found["method"], found["micro_batch_size"], found["gradient_accumulation_steps"]) == ("full", 8, 1)
+    assert (found["gradient_checkpointing"], found["seq_len"]) == (True, 1024)
+    assert "quantization" not in found
+
+
+def test_flags(shell_document: Read) -> None:
+    command = (
+        "trl dpo --model_name_or_path m --dtype bfloat16 --use_peft --lora_r 32 --load_in_4bit --use_bnb_nested_quant"
+        " --max_length 512 --per_device_train_batch_size 2 --gradient_checkpointing False"
+    )
+    found = values(recipe(shell_document, command))
+    assert (found["weights_dtype"], found["method"], found["lora_rank"]) == ("bf16", "lora", 32)
+    assert (found["quantization"], found["seq_len"], found["micro_batch_size"]) == ("nf4-double", 512, 2)
+    assert found["gradient_checkpointing"] is False
+
+
+def test_the_dtype_of_an_older_trl(shell_document: Read) -> None:
+    older = recipe(shell_document, "trl sft --model_name_or_path m --torch_dtype float16", {"trl": "0.19.1"})
+    assert values(older)["weights_dtype"] == "fp16"
+
+
+@pytest.mark.parametrize("action", TRAINERS)
+def test_every_command_has_its_trainer(shell_document: Read, action: str) -> None:
+    found = recipe(shell_document, f"trl {action} --model_name_or_path m")
+    assert values(found)["method"] == "full"
+    assert found.source.reading.found.trainer is not None
+
+
+def test_nothing_points_into_trls_own_script(shell_document: Read) -> None:
+    found = recipe(shell_document, "trl kto --model_name_or_path m --use_peft")
+    places = [setting.provenance.place for setting in found.settings.values()]
+    assert all(place is None or place.document is found.document for place in places)
+    assert found.settings["method"].provenance.kind == "derived"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--num_processes 4", {"gpus": 4}),
+        ("--accelerate_config zero2", {"gpus": 8, "engine": "deepspeed", "zero_stage": 2, "mixed_precision": "bf16"}),
+        ("--accelerate_config zero3 --num_processes 2", {"gpus": 2, "zero_stage": 3, "offload_param": "none"}),
+        ("--accelerate_config fsdp2", {"engine": "fsdp", "fsdp": Fsdp(2, "FULL_SHARD", False)}),
+        ("--accelerate_config single_gpu", {"gpus": 1}),
+        ("--accelerate_config mine.yaml", {"accelerate_config": "mine.yaml"}),
+        ("", {"gpus": UNKNOWN}),
+    ],
+)
+def test_what_accelerate_gets(shell_document: Read, flags: str, expected: dict[str, Any]) -> None:
+    (launch,) = read_launches(shell_document(f"trl sft --model_name_or_path m {flags}"))
+    assert {name: launch.settings[name].value for name in expected} == expected
+    assert not {flag.name for flag in launch.flags} & {"num_processes", "accelerate_config"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("micro_batch_size", 1, "trl sft --model_name_or_path m --max_length 2048 --per_device_train_batch_size 1"),
+        ("seq_len", 1024, "trl sft --model_name_or_path m --max_length 1024"),
+        ("weights_dtype", "bf16", None),
+    ],
+)
+def test_write(shell_document: Read, name: str, value: Any, expected: str | None) -> None:
+    command = "trl sft --model_name_or_path m --max_length 2048"
+    edits = recipe(shell_document, command).write(name, value)
+    written = apply(command, [edit.edit for edit in edits]) if edits is not None else None
+    assert (written.strip() if written is not None else None) == expected
+
+
+def test_a_config_file(shell_document: Read) -> None:
+    text = "model_name_or_path: m\nper_device_train_batch_size: 2\nuse_peft: true\n"
+    config = read_yaml(FileText(Path("sft.yaml"), text))
+    (launch,) = read_launches(shell_document("trl sft --config sft.yaml --max_length 512"))
+    found = read_recipe(launch, {"sft.yaml": config}.get, lambda own: own)
+    assert found is not None
+    assert (found.settings["model"].value, found.settings["seq_len"].value) == ("m", 512)
+    assert found.settings["method"].value == "lora"
+    (edit,) = found.write("micro_batch_size", 1) or ()
+    assert edit.document is config and apply(text, [edit.edit]) == text.replace("size: 2", "size: 1")
