@@ -103,6 +103,17 @@ def published(told: bool = False) -> list[tuple[float, str, str, bool]]:
     return found
 
 
+def contradictions() -> tuple[int, int, float]:
+    """Specs that several rows share with different measurements, how many rows, and the widest ratio less one."""
+    peaks: dict[str, list[float]] = {}
+    for line in (DATA / "published.dev.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row.get("measured_peak_gib"):
+            peaks.setdefault(json.dumps(row["spec"], sort_keys=True), []).append(row["measured_peak_gib"])
+    apart = {spec: found for spec, found in peaks.items() if max(found) > 1.01 * min(found)}
+    return len(apart), sum(map(len, apart.values())), max((max(f) / min(f) - 1 for f in apart.values()), default=0.0)
+
+
 def outcomes() -> tuple[Counter[tuple[str, str]], list[str]]:
     """How many runs that fitted or died got which verdict, and the runs whose verdict was wrong."""
     counts: Counter[tuple[str, str]] = Counter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
@@ -10,6 +10,14 @@ from lintfit.memory.activations.tape import Var, pairs
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
+
+REPEATED_FLASH = {
+    **dict.fromkeys(("mistral", "mixtral", "phi3", "qwen2", "starcoder2"), (4, 48)),
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), (4, 53)),
+    "qwen2_moe": (4, 54),
+}
+"""The first transformers version in which a model type's FlashAttention gets keys and values as they are; before,
+``MistralFlashAttention2`` and its copies called ``repeat_kv`` although the kernel knows groups. Llama's never did."""
 
 
 def _padded(batch: int, seq: int) -> int:
@@ -51,6 +59,9 @@ def attend(
     if recipe.attention == "eager":
         return _eager(t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax)
     if recipe.attention == "flash_attention_2":
+        if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
+            k, v = repeat(t, k, heads), repeat(t, v, heads)
+            heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))

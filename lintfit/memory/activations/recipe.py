@@ -116,13 +116,17 @@ def of(spec: Spec) -> Recipe:
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
         litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,
-        kernels=frozenset(spec.fused_kernels),
+        kernels=frozenset(spec.fused_kernels) | (LIGER_BRINGS if spec.loss == "liger" else frozenset()),
         upcast_norms=bool(spec.upcast_norms) and spec.quantization is not None and spec.engine in ("single", "ddp"),
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
     )
 
+
+LIGER_BRINGS = frozenset({"rms_norm"})
+"""Kernels that come with Liger's loss in every trainer that offers it: transformers' ``use_liger_kernel``, TRL, axolotl,
+LLaMA-Factory and FOAK all swap RMSNorm as well (Liger ``apply_liger_kernel_to_*``, ``rms_norm=True``)."""
 
 FREES_INPUTS = (0, 43, 2)
 """The first bitsandbytes whose 4-bit product does not store its input on the autograd node (``MatMul4Bit``)."""

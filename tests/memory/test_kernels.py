@@ -1,0 +1,118 @@
+"""Fused kernels, fp32 norms over a quantised base and repeated keys, against fms-acceleration's A100 runs.
+
+``scripts/benchmarks/refs/*.csv`` of foundation-model-stack/fms-acceleration at 876e2ed, exact bytes of
+``torch.cuda.max_memory_allocated``; 4096 tokens a sample (2048 for santacoder), LoRA of rank 16 with dropout 0.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lintfit.memory import estimate
+from lintfit.memory.parse import SpecError, spec_from_mapping
+from lintfit.memory.spec import GIB
+
+LORA: dict[str, Any] = {
+    "gpu": "A100-80GB",
+    "method": "lora",
+    "lora_rank": 16,
+    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"],
+    "lora_dropout": 0.1,
+    "weights_dtype": "bf16",
+    "mixed_precision": "bf16",
+    "optimizer": "adamw_torch",
+    "gradient_checkpointing": True,
+    "use_reentrant": True,
+    "attention": "flash_attention_2",
+    "seq_len": 4096,
+}
+FOAK = ["rms_norm", "rope", "lora"]
+
+RUNS: list[tuple[str, dict[str, Any], float]] = [
+    (
+        "fast cross entropy",
+        {
+            "model": "meta-llama/Meta-Llama-3-8B",
+            "micro_batch_size": 4,
+            "fused_kernels": ["cross_entropy", "rms_norm", "rope"],
+            "versions": {"transformers": "4.45.2"},
+        },
+        35.059,
+    ),
+    (
+        "norms cast to fp32 by TRL",
+        {
+            "model": "mistralai/Mistral-7B-v0.1",
+            "micro_batch_size": 8,
+            "quantization": "nf4-double",
+            "upcast_norms": True,
+            "versions": {"transformers": "4.48.1"},
+        },
+        34.461,
+    ),
+    (
+        "fused adapters, keys repeated for FlashAttention up to 4.47",
+        {
+            "model": "mistralai/Mistral-7B-v0.1",
+            "micro_batch_size": 32,
+            "quantization": "gptq-int4",
+            "weights_dtype": "fp16",
+            "mixed_precision": "fp16",
+            "loss": "liger",
+            "fused_kernels": FOAK,
+            "versions": {"transformers": "4.45.2"},
+        },
+        69.060,
+    ),
+    (
+        "LayerNorm under autocast makes the stream of a quantised model fp32",
+        {
+            "model": "bigcode/gpt_bigcode-santacoder",
+            "micro_batch_size": 8,
+            "seq_len": 2048,
+            "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj", "c_attn"],
+            "quantization": "nf4-double",
+            "upcast_norms": False,
+            "versions": {"transformers": "4.48.1"},
+        },
+        16.286,
+    ),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run[0])
+def test_measured_peak(run: tuple[str, dict[str, Any], float]) -> None:
+    _, more, measured = run
+    assert abs(estimate(spec_from_mapping({**LORA, **more})).allocated_bytes / GIB / measured - 1) <= 0.01
+
+
+def test_a_loss_that_overwrites_its_logits_saves_four_bytes_an_entry() -> None:
+    spec = {
+        **LORA,
+        "model": "meta-llama/Meta-Llama-3-8B",
+        "micro_batch_size": 4,
+        "versions": {"transformers": "4.45.2"},
+    }
+    plain = estimate(spec_from_mapping(spec)).allocated_bytes
+    fused = estimate(spec_from_mapping({**spec, "fused_kernels": ["cross_entropy"]})).allocated_bytes
+    assert plain - fused == pytest.approx(4 * 4 * 4096 * 128256, rel=0.001)
+
+
+def test_components_stay_positive_where_the_kernel_overwrites() -> None:
+    spec = {**LORA, "model": "meta-llama/Meta-Llama-3-8B", "micro_batch_size": 4, "fused_kernels": ["cross_entropy"]}
+    for moment in estimate(spec_from_mapping(spec)).moments:
+        assert all(size >= 0 for size in moment.components.values()), moment
+
+
+def test_whether_norms_were_cast_narrows_the_range() -> None:
+    spec = {**LORA, "model": "mistralai/Mistral-7B-v0.1", "micro_batch_size": 8, "quantization": "nf4"}
+    open_, known = (estimate(spec_from_mapping({**spec, **more})) for more in ({}, {"upcast_norms": False}))
+    assert open_.allocated_bytes == known.allocated_bytes
+    assert open_.peak.high > known.peak.high
+
+
+def test_unknown_kernel() -> None:
+    with pytest.raises(SpecError, match="fused_kernels: 'rmsnorm' must be one of cross_entropy"):
+        spec_from_mapping({"model": "mistralai/Mistral-7B-v0.1", "fused_kernels": ["rmsnorm"]})
