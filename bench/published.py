@@ -40,7 +40,8 @@ def _fms(row: Mapping[str, Any], stated: dict[str, Any]) -> Spec:
     stated["fused_kernels"] = [name for words, name in FOAK.items() if words in other]
     if stated.get("quantization") == "nf4":
         stated["quantization"] = "nf4-double"
-        stated["upcast_norms"] = "framework_config=baseline-peft-bnb" in other and stated["engine"] == "single"
+        cast = "framework_config=baseline-peft-bnb" in other and stated["engine"] == "single"
+        stated["kbit_upcast"] = "norms" if cast else "none"
     if stated["method"] == "lora":
         stated["lora_dropout"] = 0.1
     spec = spec_from_mapping(stated)

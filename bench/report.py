@@ -89,7 +89,7 @@ def published() -> str:
         return "The published figures are not in this repository; their table is made where they are."
     alone, told = _published_groups(oracle.published()), _published_groups(oracle.published(told=True))
     lines = [
-        "| source | runs | median | 90th percentile | largest | with what the row says: median | 90th percentile | largest |",
+        "| source | runs | median | 90th percentile | largest | as told: median | 90th percentile | largest |",
         "| --- | --: | --: | --: | --: | --: | --: | --: |",
     ]
     for name, sizes in alone.items():
@@ -99,7 +99,8 @@ def published() -> str:
     return (
         "Measured peaks that others published. *Allocated* figures are compared with `allocated_bytes`, others with "
         "the likely peak: first of the specs as published, then with what a row's other fields and the files of its "
-        "source say of the run beside the spec (`bench/published.py`: kernels, front end, double quantisation, dropout). "
+        "source say of the run beside the spec (*as told*; `bench/published.py`: kernels, front end, double "
+        "quantisation, dropout). "
         f"{same} specs stand with {runs} runs that were measured up to {apart:.0%} apart: no answer to the spec alone "
         "can be right for all of them. `docs/memory.md` says what the largest differences are.\n\n" + "\n".join(lines)
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.lora import adapters, saved_modules
 from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.weights import (
     BLOCK,
     Inventory,
     Weight,
     adapter_dtype,
     has_separate_experts,
+    kbit_upcast,
     loaded_dtype,
     local_tensors,
     model_dtype,
@@ -40,6 +41,7 @@ def inventory(spec: Spec) -> Inventory:
         spec.expert_parallel,
         spec.method,
         spec.front_end,
+        kbit_upcast(spec),
     )
     if spec.method == "lora":
         key = (
@@ -61,12 +63,16 @@ def inventory(spec: Spec) -> Inventory:
 
 
 def _count(spec: Spec) -> Inventory:
-    dtype, full = model_dtype(spec), spec.method == "full"
+    plain, full = model_dtype(spec), spec.method == "full"
+    upcast = kbit_upcast(spec)
     legacy = has_separate_experts(spec)
     weights = []
     for tensor, per_layer in local_tensors(spec):
+        quantised = bool(spec.quantization) and quantises(tensor, legacy, spec.front_end == "litgpt")
+        cast = not quantised and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
+        dtype: Dtype = "fp32" if cast else plain
         storage = tensor.numel * DTYPE_BYTES[dtype]
-        if spec.quantization and quantises(tensor, legacy, spec.front_end == "litgpt"):
+        if spec.quantization and quantised:
             storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
         weights.append(
             Weight(tensor.name, tensor.shape, tensor.copies, dtype, full, storage, tensor.role, tensor.where, per_layer)

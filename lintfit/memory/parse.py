@@ -384,7 +384,7 @@ READERS: Mapping[str, Read] = {
     "trainer": _choice("causal-lm", "dpo", "grpo"),
     "front_end": _choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
-    "upcast_norms": _flag,
+    "kbit_upcast": _choice("none", "norms", "all"),
     "reference_model": _flag,
     "generation": _generation,
     "versions": _versions,

@@ -95,9 +95,12 @@ class Spec:
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()
     """Unsloth's and FOAK's kernels in the place of the model's own code: of :data:`KERNELS`."""
-    upcast_norms: bool | None = None
-    """4-bit and 8-bit bases: whether the norms were cast to fp32 (``prepare_model_for_kbit_training``, TRL); None where
-    nobody knows."""
+    kbit_upcast: Literal["none", "norms", "all"] | None = None
+    """bitsandbytes bases: which unquantised weights were cast to fp32.
+
+    ``all``: PEFT's ``prepare_model_for_kbit_training``; ``norms``: TRL, which casts embeddings and head back; None where
+    nobody knows.
+    """
     reference_model: bool = False
     generation: Generation | None = None
     zero3_init: bool = True

@@ -16,7 +16,7 @@ from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
-from lintfit.memory.weights import parameter_count
+from lintfit.memory.weights import kbit_upcast, parameter_count
 
 FRAGMENTATION = 0.45
 """What the caching allocator may need on top of the memory that comes and goes, as a share of it, to run at all.
@@ -48,6 +48,10 @@ OVERFLOW_CHECK = 11
 """Bytes per element of the largest gradient while ZeRO-1 and 2 look for inf and nan: an fp32 copy, and isinf and isnan
 of it with their union (DeepSpeed up to 0.19.6, ``stage_1_and_2.py:_has_inf_or_nan``; cheaper since)."""
 
+HELD_CHUNKS = 6
+"""Bytes an entry of logits whose chunks all stay: in half precision, and their log-softmax in fp32 (torchtune
+``CEWithChunkedOutputLoss``; LitGPT's takes 8, in fp32 both)."""
+
 UNSEEN = 2.0
 """Where even the parameters are those of a similar model, the peak is doubled: the published errors of estimators on
 models that they do not know are of this size."""
@@ -76,6 +80,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
+    if _may_hold_inputs(spec):
+        worst = (*worst, *moments(_older_bitsandbytes(spec), held)[0])
     gathered = _gathers(spec)
     high = max(*[_planned(spec, moment, held, gathered) for moment in worst], _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
@@ -87,6 +93,19 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
 def _remote_code(spec: Spec) -> Spec:
     """A model whose own code nobody has counted may ignore gradient checkpointing and compute attention eagerly."""
     return replace(spec, gradient_checkpointing=False, attention="eager")
+
+
+def _may_hold_inputs(spec: Spec) -> bool:
+    """Whether a bitsandbytes of before 0.43.2 may run, whose 4-bit layers keep their inputs until the graph goes.
+
+    Where layers are checkpointed, what was written for that version checkpoints reentrantly, which frees them.
+    """
+    unstated = "bitsandbytes" not in spec.versions and spec.gradient_checkpointing is False
+    return unstated and (spec.quantization or "").startswith("nf4")
+
+
+def _older_bitsandbytes(spec: Spec) -> Spec:
+    return replace(spec, versions={**spec.versions, "bitsandbytes": "0.43.1"})
 
 
 def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
@@ -106,8 +125,20 @@ def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
         return lasting + int(passing * (1 + STEP_GAPS))
     if "transformers" not in spec.versions:
         passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
-    upcast = parts.get("activations", 0) if _may_upcast(spec) else 0
+    if moment.phase in ("forward", "backward"):
+        passing += _held_chunks(spec)
+    upcast = parts.get("activations", 0) + _unquantised(spec) if _may_upcast(spec) else 0
     return lasting + int(passing * (1 + FRAGMENTATION)) + upcast
+
+
+def _held_chunks(spec: Spec) -> int:
+    """Bytes of the chunks that a chunked loss may hold, where nobody says whose loss it is.
+
+    TRL's never has more than a tile; torchtune and LitGPT make the logits in chunks and keep all of them.
+    """
+    if spec.loss != "chunked" or "front_end" in spec.stated or "trl" in spec.versions:
+        return 0
+    return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // spec.tensor_parallel
 
 
 def _may_upcast(spec: Spec) -> bool:
@@ -115,11 +146,14 @@ def _may_upcast(spec: Spec) -> bool:
 
     bitsandbytes then gives its results in fp32, so that every activation takes twice its bytes: measured, 8.0 GiB
     for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). TRL does not do so for sharded models, and
-    DeepSpeed casts everything back.
+    DeepSpeed casts everything back, PEFT passes GPTQ's models over.
     """
-    if spec.upcast_norms is not None:
-        return False
-    return spec.quantization is not None and spec.engine in ("single", "ddp") and spec.weights_dtype != "fp32"
+    return spec.kbit_upcast is None and kbit_upcast(replace(spec, kbit_upcast="all")) == "all"
+
+
+def _unquantised(spec: Spec) -> int:
+    """Bytes that embeddings, norms and head would need on top in fp32."""
+    return sum(weight.bytes for weight in inventory(spec).weights if not weight.trainable and not weight.quantised)
 
 
 def _lasting(parts: Components) -> int:

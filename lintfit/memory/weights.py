@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
@@ -152,6 +153,17 @@ def model_dtype(spec: Spec) -> Dtype:
 def adapter_dtype(spec: Spec) -> Dtype:
     """dtype of LoRA weights: DeepSpeed's cast of the module takes the adapters along."""
     return spec.mixed_precision if spec.engine == "deepspeed" and spec.mixed_precision != "no" else spec.lora_dtype
+
+
+def kbit_upcast(spec: Spec) -> Literal["none", "norms", "all"]:
+    """Which unquantised weights of a bitsandbytes base are fp32; ``none`` where nobody said so.
+
+    DeepSpeed casts them back to its half precision; TRL leaves sharded models alone; PEFT leaves GPTQ's alone
+    (``peft/utils/other.py:prepare_model_for_kbit_training``).
+    """
+    kept = spec.engine in ("single", "ddp") and spec.weights_dtype != "fp32"
+    quantised = spec.quantization in ("nf4", "nf4-double", "int8")
+    return spec.kbit_upcast or "none" if kept and quantised else "none"
 
 
 def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:

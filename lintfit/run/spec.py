@@ -27,7 +27,7 @@ _DIRECT = (
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
     "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
-    "upcast_norms",
+    "kbit_upcast",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {
@@ -68,6 +68,8 @@ _CHOICES: Mapping[str, frozenset[Any]] = {
     "quantization": frozenset({None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"}),
     "lora_dtype": frozenset({"fp32", "bf16", "fp16"}),
 }
+
+_PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
 _WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank"})
 
@@ -203,7 +205,8 @@ def assemble(
         versions={library: concrete(version) for library, version in versions.items() if library in LIBRARIES},
         stated=frozenset(_stated(settings, doubtful) & known)
         | _gpus_stated(hardware)
-        | _length_stated(values, settings),
+        | _length_stated(values, settings)
+        | {"front_end"},
         **values,
     )
     unknown = [] if hardware.capacity_bytes is not None else ["the GPU (--gpu, or gpu in lintfit.toml)"]
@@ -335,6 +338,8 @@ def _loading(values: dict[str, Any], settings: Mapping[str, Setting], sources: S
     values["loaded_on_gpu"] = any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
+    if any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
+        values.setdefault("kbit_upcast", "all")
     upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
     if upcasts and values.get("engine") == "deepspeed":
         values["full_load_dtype"] = "fp32"

@@ -47,7 +47,7 @@ RUNS: list[tuple[str, dict[str, Any], float]] = [
             "model": "mistralai/Mistral-7B-v0.1",
             "micro_batch_size": 8,
             "quantization": "nf4-double",
-            "upcast_norms": True,
+            "kbit_upcast": "norms",
             "versions": {"transformers": "4.48.1"},
         },
         34.461,
@@ -74,7 +74,7 @@ RUNS: list[tuple[str, dict[str, Any], float]] = [
             "seq_len": 2048,
             "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj", "c_attn"],
             "quantization": "nf4-double",
-            "upcast_norms": False,
+            "kbit_upcast": "none",
             "versions": {"transformers": "4.48.1"},
         },
         16.286,
@@ -108,7 +108,7 @@ def test_components_stay_positive_where_the_kernel_overwrites() -> None:
 
 def test_whether_norms_were_cast_narrows_the_range() -> None:
     spec = {**LORA, "model": "mistralai/Mistral-7B-v0.1", "micro_batch_size": 8, "quantization": "nf4"}
-    open_, known = (estimate(spec_from_mapping({**spec, **more})) for more in ({}, {"upcast_norms": False}))
+    open_, known = (estimate(spec_from_mapping({**spec, **more})) for more in ({}, {"kbit_upcast": "none"}))
     assert open_.allocated_bytes == known.allocated_bytes
     assert open_.peak.high > known.peak.high
 
@@ -116,3 +116,16 @@ def test_whether_norms_were_cast_narrows_the_range() -> None:
 def test_unknown_kernel() -> None:
     with pytest.raises(SpecError, match="fused_kernels: 'rmsnorm' must be one of cross_entropy"):
         spec_from_mapping({"model": "mistralai/Mistral-7B-v0.1", "fused_kernels": ["rmsnorm"]})
+
+
+def test_prepare_model_for_kbit_training_casts_embeddings_and_head() -> None:
+    """PEFT ``utils/other.py``: every fp16 or bf16 parameter becomes fp32, but not GPTQ's."""
+    spec = {**LORA, "model": "mistralai/Mistral-7B-v0.1", "micro_batch_size": 1, "seq_len": 512}
+
+    def parameters(**more: Any) -> int:
+        return estimate(spec_from_mapping({**spec, **more})).component("parameters")
+
+    cast, plain = (parameters(quantization="nf4", kbit_upcast=what) for what in ("all", "none"))
+    norms = (2 * 32 + 1) * 4096
+    assert cast - plain == 2 * (2 * 32000 * 4096 + norms)
+    assert parameters(quantization="gptq-int4", kbit_upcast="all") == parameters(quantization="gptq-int4")

@@ -44,9 +44,18 @@ def test_peaks_are_exact_where_the_spec_says_what_ran() -> None:
 
 
 def test_what_the_spec_does_not_say_stays_inside_the_range() -> None:
-    """TRL's cast of the norms to fp32 before training on 4-bit weights: up to a quarter more, which the range covers."""
+    """TRL's cast of the norms to fp32 before training on 4-bit weights: up to a quarter more."""
     for row in rows():
         if "baseline-peft-bnb" in row["id"] and "1gpu" in row["id"]:
             spec = spec_from_mapping(row["spec"])
-            assert spec.upcast_norms is None
+            assert spec.kbit_upcast is None
             assert estimate(spec).peak.high >= row["measured_peak_gib"] * GIB, row["id"]
+
+
+def test_no_published_peak_is_above_the_range_of_its_spec_alone() -> None:
+    """What a spec leaves open (whose chunked loss, which bitsandbytes) widens the range: no wrong ``fits``."""
+    for line in DATA.read_text().splitlines():
+        row = json.loads(line)
+        if "allocated" in row["measure_kind"] or "active" in row["measure_kind"]:
+            high = estimate(spec_from_mapping(row["spec"])).peak.high
+            assert high >= 0.999 * row["measured_peak_gib"] * GIB, row["id"]

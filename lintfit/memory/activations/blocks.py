@@ -74,7 +74,8 @@ class Layer(Tape):
         if recipe.quantized and module != "lm_head":
             out = self.quantized(x, rows, columns)
         else:
-            out = self.matmul(x, rows, columns, item=recipe.weights, trains=trains, bias=bias)
+            item = 4 if recipe.upcast_head and module == "lm_head" else recipe.weights
+            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias)
         if lora is None or trains or not lora.on(module):
             return out
         held = self.held

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.weights import kbit_upcast
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 
@@ -39,7 +40,7 @@ class Recipe:
     are dequantised for each use. ``holds_inputs``: they hold on to their inputs as long as the graph lives
     (bitsandbytes up to 0.43.1). ``copies_dequantized``: what is dequantised is cast once more. ``litgpt``: the layers
     are LitGPT's. ``kernels``: ``Spec.fused_kernels``. ``upcast_norms``: the norms' weights, and with them the stream,
-    are fp32 over a half-precision base.
+    are fp32 over a half-precision base; ``upcast_head``: the head's weight as well.
     """
 
     weights: int
@@ -57,6 +58,7 @@ class Recipe:
     litgpt: bool = False
     kernels: frozenset[str] = frozenset()
     upcast_norms: bool = False
+    upcast_head: bool = False
     transformers: tuple[int, int] = (5, 23)
     tensor_parallel: int = 1
 
@@ -117,7 +119,8 @@ def of(spec: Spec) -> Recipe:
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
         litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,
         kernels=frozenset(spec.fused_kernels) | (LIGER_BRINGS if spec.loss == "liger" else frozenset()),
-        upcast_norms=bool(spec.upcast_norms) and spec.quantization is not None and spec.engine in ("single", "ddp"),
+        upcast_norms=kbit_upcast(spec) != "none",
+        upcast_head=kbit_upcast(spec) == "all",
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
@@ -125,8 +128,10 @@ def of(spec: Spec) -> Recipe:
 
 
 LIGER_BRINGS = frozenset({"rms_norm"})
-"""Kernels that come with Liger's loss in every trainer that offers it: transformers' ``use_liger_kernel``, TRL, axolotl,
-LLaMA-Factory and FOAK all swap RMSNorm as well (Liger ``apply_liger_kernel_to_*``, ``rms_norm=True``)."""
+"""Kernels that come with Liger's loss in every trainer that offers it.
+
+transformers' ``use_liger_kernel``, TRL, axolotl, LLaMA-Factory and FOAK all swap RMSNorm as well (Liger
+``apply_liger_kernel_to_*``, ``rms_norm=True``)."""
 
 FREES_INPUTS = (0, 43, 2)
 """The first bitsandbytes whose 4-bit product does not store its input on the autograd node (``MatMul4Bit``)."""
