@@ -98,8 +98,8 @@ class Spec:
     kbit_upcast: Literal["none", "norms", "all"] | None = None
     """bitsandbytes bases: which unquantised weights were cast to fp32.
 
-    ``all``: PEFT's ``prepare_model_for_kbit_training``; ``norms``: TRL, which casts embeddings and head back; None where
-    nobody knows.
+    ``all``: PEFT's ``prepare_model_for_kbit_training``; ``norms``: TRL, which casts embeddings and head back; None
+    where nobody knows.
     """
     reference_model: bool = False
     generation: Generation | None = None
