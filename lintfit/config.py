@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.errors import LintfitError
-from lintfit.findings import Severity
 from lintfit.settings import Provenance
+from lintfit.severity import Severity
 
 CONFIG_NAME = "lintfit.toml"
 

@@ -15,7 +15,7 @@ from lintfit.config import Options, config_for
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
-from lintfit.report.json import SCHEMA_VERSION, dumps, run_json
+from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 
@@ -70,6 +70,7 @@ def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
 def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
     """The runs of some files."""
     from lintfit import engine
+    from lintfit.report.json import run_json
 
     loaded, runs = engine.load_runs(paths, options)
     status = 2 if loaded.errors else 0

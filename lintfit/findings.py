@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.memory.result import Estimate
 from lintfit.settings import Place
-
-
-class Severity(IntEnum):
-    """How bad a finding is; ordered, so that thresholds compare."""
-
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-
-    def __str__(self) -> str:
-        return self.name.lower()
+from lintfit.severity import Severity as Severity
 
 
 class Applicability(StrEnum):

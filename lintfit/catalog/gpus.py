@@ -99,6 +99,7 @@ def _without_memory(name: str) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in cards if memory and gpu.vendor_gb == float(memory[1]))
 
 
+@functools.lru_cache(maxsize=1024)
 def lookup(name: str) -> Gpu | None:
     """The GPU that a name stands for, or None: ``RTX 3090``, ``a100``, ``A100-SXM4-80GB``, ``gpu:a100:4``, ``1g.10gb``.
 

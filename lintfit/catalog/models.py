@@ -264,9 +264,9 @@ def find(model: str) -> ModelFacts | None:
 
     None where nobody knows the model. Raises :class:`CatalogError` for a local config that cannot be used.
     """
-    path = Path(model).expanduser()
+    path = Path(model).expanduser() if model.startswith("~") else Path(model)
     try:
-        local = (path / "config.json").is_file() or (path.suffix == ".json" and path.is_file())
+        local = (path / "config.json").is_file() or (model.endswith(".json") and path.is_file())
     except OSError:
         local = False
     if local:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from lintfit.memory.result import COMPONENTS, Components
 
+_NAMES = frozenset(COMPONENTS)
+
 
 def components(**sizes: int) -> Components:
     """Components from keyword arguments; those of zero bytes are left out, unknown names are an error."""
-    unknown = set(sizes) - set(COMPONENTS)
-    if unknown:
-        raise ValueError(f"no such component: {', '.join(sorted(unknown))}")
+    if not sizes.keys() <= _NAMES:
+        raise ValueError(f"no such component: {', '.join(sorted(sizes.keys() - _NAMES))}")
     return {name: size for name, size in sizes.items() if size}
 
 

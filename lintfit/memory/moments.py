@@ -105,6 +105,7 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     stuck = 0
     worst: tuple[int, int, int, int, int, int] | None = None
     inputs = 2 if step.offloaded else 1
+    sizes: dict[int, tuple[int, int, int]] = {}
     layers = step.layers
     top = len(layers) - 1
     # Inside a run of equal layers what is alive changes by the same amount from one to the next: its ends decide.
@@ -112,19 +113,22 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
     above = top + 1
     for index in ends:
         layer = layers[index]
+        if id(layer) not in sizes:
+            own = layer.input * inputs + layer.marked if step.checkpointed[index] else 0
+            sizes[id(layer)] = saved[index].total, own, layer.peak.total
+        keeps, own, peak = sizes[id(layer)]
         passed = above - index - 1
         if passed:
-            left -= passed * saved[index].total
+            left -= passed * keeps
             done += passed * layer.weights
             held += passed * layer.input if step.retained else 0
             stuck += passed * layer.pinned
         above = index
-        left -= saved[index].total
-        own = layer.input * inputs + layer.marked if step.checkpointed[index] else 0
+        left -= keeps
         share = int(step.kept_share * done)
         # The gradient that comes in is the one that the layer above's input holds.
         shared = layer.output if held else 0
-        total = left + own + layer.peak.total + share + 2 * held - shared + stuck
+        total = left + own + peak + share + 2 * held - shared + stuck
         if worst is None or total > worst[0]:
             worst = (total, index, own, share, held, stuck)
         done += layer.weights

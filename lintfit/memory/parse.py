@@ -51,9 +51,9 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         if key not in READERS and key not in SPECIAL:
             raise SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
     values: dict[str, Any] = {}
-    for key, read in READERS.items():
-        if key in obj and not (obj[key] is None and key not in NULLABLE):
-            values[key] = read(key, obj[key])
+    for key, value in obj.items():
+        if key not in SPECIAL and (value is not None or key in NULLABLE):
+            values[key] = READERS[key](key, value)
     facts = _facts(obj)
     if values.get("front_end") == "litgpt":
         facts = litgpt.as_built(facts)

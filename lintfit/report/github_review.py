@@ -18,7 +18,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit
 from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.report import View, shown_path
-from lintfit.report.json import dumps
+from lintfit.report.encoding import dumps
 from lintfit.report.markdown import code, fence, place_of, text
 from lintfit.report.markdown import render as summary
 from lintfit.report.pull_request import Hunks, shown_lines

@@ -6,8 +6,8 @@ from typing import Any
 
 from lintfit.findings import Finding, Severity
 from lintfit.report import View, shown_path
+from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
-from lintfit.report.json import dumps
 from lintfit.results import CheckResult
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "info"}

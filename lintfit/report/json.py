@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from enum import Enum
@@ -13,20 +12,14 @@ from lintfit import __version__
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit, Finding, Fix, Plan, Severity
 from lintfit.report import View, shown_path
+from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.results import CheckResult, RunResult
 from lintfit.settings import UNKNOWN, Place, Provenance, Special
-
-SCHEMA_VERSION = 1
 
 
 def render(result: CheckResult, view: View) -> str:
     """The result as one JSON document."""
     return dumps(to_json(result))
-
-
-def dumps(value: object) -> str:
-    """JSON text, indented, in ASCII so that no terminal or pipe can fail to encode it."""
-    return json.dumps(value, indent=2) + "\n"
 
 
 def to_json(result: CheckResult) -> dict[str, Any]:

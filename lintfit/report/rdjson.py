@@ -7,7 +7,7 @@ from typing import Any
 from lintfit.documents.model import Document, Span
 from lintfit.findings import Applicability, Finding, Severity
 from lintfit.report import View, shown_path
-from lintfit.report.json import dumps
+from lintfit.report.encoding import dumps
 from lintfit.results import CheckResult
 
 _SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}

@@ -11,8 +11,8 @@ from lintfit.documents.model import Document, Span
 from lintfit.errors import LintfitError
 from lintfit.findings import FileEdit, Finding, Fix, Severity
 from lintfit.report import View, shown_path
+from lintfit.report.encoding import dumps
 from lintfit.report.fingerprint import fingerprints
-from lintfit.report.json import dumps
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import load_rules
 
