@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import Reader, older, reader_of
 from lintfit.checks.trees import data_of, dotted, entries, without
+from lintfit.checks.wording import listed
 from lintfit.documents.model import DataDocument, Entry
-from lintfit.findings import Applicability, Severity
+from lintfit.findings import Applicability, Related, Severity
 from lintfit.schemas import Key, keys, load
 from lintfit.settings import Place
 
 _BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
 _AUTO_IS_A_VALUE = frozenset({"zenflow", "autotuning", "tensor_parallel", "compile", "data_types"})
 """Sections in which DeepSpeed itself gives the word ``auto`` a meaning."""
+_NAMED = 3
+"""How many keys a message names."""
+
+Outcome = Literal["not found in kwargs", "batch", "precision", "default", "word"]
+"""What comes of a word that nobody replaces. All keys of one outcome have one cause and are one finding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Auto:
+    path: tuple[str, ...]
+    entry: Entry
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -24,68 +38,84 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document, root = found
     described = {key.path: key for key in keys(root, load("deepspeed"))}
+    groups: dict[Outcome, list[_Auto]] = {}
     for path, entry in entries(root):
         if entry.value.value == "auto":
-            report = (
-                _raw(document, path, entry, described.get(path), older(context.runs, "deepspeed", "0.17.1"))
-                if reader == "deepspeed"
-                else _hugging_face(document, path, entry, described.get(path), reader)
-            )
-            if report is not None:
-                yield report
+            key = described.get(path)
+            outcome = _raw(path, key) if reader == "deepspeed" else _hugging_face(key, reader)
+            if outcome is not None:
+                groups.setdefault(outcome, []).append(_Auto(path, entry))
+    for outcome, autos in groups.items():
+        yield _report(document, outcome, autos, older(context.runs, "deepspeed", "0.17.1"))
 
 
-def _fills(key: Key | None, reader: Reader) -> bool:
+def _hugging_face(key: Key | None, reader: Reader) -> Outcome | None:
     """Whether the reader replaces the word; the Trainer goes through accelerate's plugin, so that both fill there."""
     fillers = key.schema.get("x-auto-filled-by", ()) if key is not None and key.schema is not None else ()
-    return bool(fillers) if reader == "transformers" else reader in fillers
+    filled = bool(fillers) if reader == "transformers" else reader in fillers
+    return None if filled else "not found in kwargs"
 
 
-def _hugging_face(
-    document: DataDocument, path: tuple[str, ...], entry: Entry, described: Key | None, reader: Reader
-) -> Report | None:
-    if _fills(described, reader):
-        return None
-    return Report(
-        Place(document, entry.value.span),
-        f'nothing fills "auto" in "{dotted(path)}": accelerate stops with ValueError '
-        f'"`{dotted(path)}` not found in kwargs"',
-        fix=without(document, "delete the key, so that DeepSpeed's default holds", Applicability.UNSAFE, path),
-        help="write a value, or delete the key for DeepSpeed's default",
-    )
-
-
-def _raw(
-    document: DataDocument, path: tuple[str, ...], entry: Entry, described: Key | None, before_0_17_1: bool | None
-) -> Report | None:
-    key = dotted(path)
-    place = Place(document, entry.value.span)
+def _raw(path: tuple[str, ...], key: Key | None) -> Outcome | None:
     if path[0] in _AUTO_IS_A_VALUE or "zenflow" in path:
         return None
-    if key in _BATCH:
-        return Report(
-            place,
-            f'deepspeed.initialize does not fill "auto": "{key}": "auto" stops with a TypeError',
-            help="write the number that the script uses",
-        )
-    if key in ("fp16.enabled", "bf16.enabled"):
-        return _raw_precision(place, key, before_0_17_1)
-    if described is not None and described.section.get("x-unknown-keys") == "refused":
-        return Report(
-            place,
-            f'deepspeed.initialize does not fill "auto": "{key}" falls back to DeepSpeed\'s default',
-            severity=Severity.WARNING,
-            fix=without(document, "delete the key: the default holds already", Applicability.SAFE, path),
-        )
-    return Report(
-        place,
-        f'deepspeed.initialize does not fill "auto": "{key}" stays the word "auto" and fails where it is used',
-        help="write a value, or delete the key",
-    )
+    if dotted(path) in _BATCH:
+        return "batch"
+    if dotted(path) in ("fp16.enabled", "bf16.enabled"):
+        return "precision"
+    refused = key is not None and key.section.get("x-unknown-keys") == "refused"
+    return "default" if refused else "word"
 
 
-def _raw_precision(place: Place, key: str, before_0_17_1: bool | None) -> Report:
-    message = f'deepspeed.initialize does not fill "auto": "{key}" is off, and the run trains in fp32'
-    if before_0_17_1:
-        message = f'"{key}": "auto" is taken for true before DeepSpeed 0.17.1 and for false from then on'
-    return Report(place, message, help="write true or false")
+def _report(document: DataDocument, outcome: Outcome, autos: Sequence[_Auto], before_0_17_1: bool | None) -> Report:
+    place, *others = (Place(document, auto.entry.value.span) for auto in autos)
+    related = tuple(Related(other, "and here") for other in others)
+    paths = [auto.path for auto in autos]
+    names = _names(paths)
+    one = len(paths) == 1
+    match outcome:
+        case "not found in kwargs":
+            return Report(
+                place,
+                f'nothing fills "auto" in {names}: accelerate stops with ValueError '
+                f'"`{dotted(paths[0])}` not found in kwargs"',
+                related=related,
+                fix=without(
+                    document, "delete what nothing fills: DeepSpeed's defaults hold", Applicability.UNSAFE, *paths
+                ),
+                help="write a value, or delete the key for DeepSpeed's default",
+            )
+        case "default":
+            return Report(
+                place,
+                f'deepspeed.initialize does not fill "auto": {names} '
+                + ("falls back to DeepSpeed's default" if one else "fall back to DeepSpeed's defaults"),
+                severity=Severity.WARNING,
+                related=related,
+                fix=without(document, "delete what changes nothing", Applicability.SAFE, *paths),
+            )
+        case "batch":
+            what, todo = f"{names} {'stops' if one else 'stop'} with a TypeError", "write the numbers of the script"
+        case "precision" if before_0_17_1:
+            return Report(
+                place,
+                f'deepspeed.initialize does not fill "auto": in {names} it is taken for true before DeepSpeed 0.17.1 '
+                "and for false from then on",
+                related=related,
+                help="write true or false",
+            )
+        case "precision":
+            what, todo = f"{names} {'is' if one else 'are'} off, and the run trains in fp32", "write true or false"
+        case "word":
+            ends = 'stays the word "auto" and fails' if one else 'stay the word "auto" and fail'
+            what = f"{names} {ends} where used"
+            todo = "write a value, or delete the key"
+    return Report(place, f'deepspeed.initialize does not fill "auto": {what}', related=related, help=todo)
+
+
+def _names(paths: Sequence[tuple[str, ...]]) -> str:
+    names = [dotted(path) for path in paths]
+    if len(names) <= _NAMED + 1:
+        return listed(names)
+    first = ", ".join(f'"{name}"' for name in names[:_NAMED])
+    return f"{first} and {len(names) - _NAMED} more"

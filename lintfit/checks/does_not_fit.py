@@ -8,10 +8,13 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor, cards, strategy
 from lintfit.checks.wording import gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
+from lintfit.memory.spec import GIB
 from lintfit.run.model import Run
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
+_TENTH = GIB // 10
+"""Bytes below which a rest is not worth naming."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -26,7 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})"
         f"{_at_best(context.run)}",
         fix=context.plan.fix if context.plan is not None else None,
-        help=f"what fits: {context.plan.fix.message}" if context.plan is not None else context.shortfall,
+        help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
     )
 
 
@@ -41,4 +44,4 @@ def _parts(estimate: Estimate) -> str:
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
     shown = [f"{name.replace('_', ' ')} {gib(sizes[name])}" for name in largest if sizes[name]]
     rest = sum(size for name, size in sizes.items() if name not in largest)
-    return ", ".join([*shown, *([f"the rest {gib(rest)}"] if rest else [])])
+    return ", ".join([*shown, *([f"the rest {gib(rest)}"] if rest >= _TENTH else [])])

@@ -45,7 +45,8 @@ def _more_than_usual(spec: Spec, needed: int) -> bool:
 
 def _what(estimate: Estimate, spec: Spec) -> str:
     if estimate.host.load_peak > estimate.host.steady:
-        return f"loading a copy of the model on each of {max(1, spec.gpus // max(1, spec.nodes))} ranks takes"
+        ranks = max(1, spec.gpus // max(1, spec.nodes))
+        return f"loading a copy of the model on each of {ranks} ranks takes" if ranks > 1 else "loading the model takes"
     pinned = f" ({gib(estimate.host.pinned)} of it pinned)" if estimate.host.pinned else ""
     return f"offloading takes{pinned}"
 

@@ -193,7 +193,7 @@ def before_after(before: Estimate, after: Estimate, view: View) -> list[Line]:
 
 
 def plan_lines(result: RunResult, view: View) -> list[Line]:
-    """The plan of a run that does not fit: what does not suffice, the steps, before and after; or what is missing."""
+    """The plan of a run that does not fit: what does not suffice, the steps, before and after."""
     plan, estimate = result.plan, result.estimate
     rejected = plan.rejected if plan else result.rejected
     lines: list[Line] = []
@@ -202,10 +202,8 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
         tried_peak = f"{tried.description}: {peak} GiB, {_words(tried.estimate)}"
         lines += wrapped([("  - ", "removed")], tried_peak, view.width, 4)
     if plan is None:
-        if lines or result.shortfall:
+        if lines:  # what is missing stands in the finding no-plan-fits
             lines.insert(0, [("no change of the files makes it fit", "bad")])
-        if result.shortfall:
-            lines += wrapped([("  = ", "gutter"), ("missing: ", "note")], result.shortfall, view.width, 4)
         return lines
     for further in plan.beyond:
         more = f"{further.description}: {gib(further.estimate.peak.likely)} GiB, more than is needed"

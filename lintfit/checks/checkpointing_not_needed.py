@@ -1,0 +1,22 @@
+"""The rule checkpointing-not-needed: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import place_of
+from lintfit.checks.savings import not_needed
+from lintfit.checks.wording import peak
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    saving = not_needed(context, "checkpointing")
+    if saving is None:
+        return
+    yield Report(
+        place_of(context.run, "gradient_checkpointing"),
+        f"gradient checkpointing is not needed: computing the activations twice makes a step take {saving.slower:.1f} "
+        f"times as long, and without it the peak is {peak(saving.estimate)}",
+        help="switch it off for this run",
+    )

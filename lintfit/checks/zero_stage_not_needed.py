@@ -1,0 +1,23 @@
+"""The rule zero-stage-not-needed: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import place_of
+from lintfit.checks.savings import not_needed
+from lintfit.checks.wording import peak
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    saving = not_needed(context, "zero-3")
+    if saving is None:
+        return
+    stage = saving.changes["zero_stage"]
+    yield Report(
+        place_of(context.run, "zero_stage"),
+        f"ZeRO-3 is not needed: gathering the weights makes a step take {saving.slower:.1f} times as long as under "
+        f"ZeRO-{stage}, whose peak is {peak(saving.estimate)}",
+        help=f"take stage {stage} for this run, where no larger model shares the config",
+    )
