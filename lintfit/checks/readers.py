@@ -54,3 +54,15 @@ def installed(runs: Iterable[Run], library: str) -> Older:
     """Whether a library is older than a version, as the walks over a schema ask."""
     taken = tuple(runs)
     return lambda bound: older(taken, library, bound)
+
+
+def init_is_off(run: Run) -> bool:
+    """Whether accelerate was told not to tell transformers of ZeRO-3: heeded up to 0.34, not since 1.0.
+
+    ``DeepSpeedPlugin.set_deepspeed_weakref`` then publishes the config whatever ``zero3_init_flag`` says. The
+    Trainer's own config is published always.
+    """
+    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
+    in_script = run.script.settings.get("deepspeed") if run.script is not None else None
+    off = flag is not None and flag.value is not True and in_script is None
+    return off and older((run,), "accelerate", "1.0") is True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import older
+from lintfit.checks.readers import init_is_off, older
 from lintfit.checks.script_calls import knows_deepspeed
 from lintfit.checks.script_edits import without_argument
 from lintfit.findings import Applicability, Fix
@@ -20,7 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    if _init_is_off(run):
+    if init_is_off(run):
         return
     for load in run.script.facts.loads:
         if load.taken is not True or not load.function.startswith("transformers."):
@@ -37,13 +37,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 ),
                 help="drop it: ZeRO-3 places the parameters",
             )
-
-
-def _init_is_off(run: Run) -> bool:
-    """Whether accelerate was told not to tell transformers of ZeRO-3."""
-    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
-    in_script = run.script.settings.get("deepspeed") if run.script is not None else None
-    return flag is not None and flag.value is not True and in_script is None
 
 
 def _refused(run: Run, load: Call) -> Argument | None:

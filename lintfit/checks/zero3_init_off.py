@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import init_is_off
 from lintfit.checks.runs import copies, ranks_per_node
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -18,13 +19,16 @@ def check_run(context: RunContext) -> Iterator[Report]:
     flag = run.accelerate.settings.get("zero3_init_flag")
     if flag is None or flag.value is not False or flag.provenance.place is None or _not_heard(run):
         return
+    if not init_is_off(run):
+        return
     edits = run.accelerate.write("zero3_init_flag", True)
     yield Report(
         flag.provenance.place,
-        f"zero3_init_flag is false at ZeRO stage 3: the model is not partitioned while it loads, and {_cost(run)}",
+        f"zero3_init_flag is false at ZeRO stage 3: accelerate before 1.0 does not partition the model while it loads, "
+        f"and {_cost(run)}",
         severity=_severity(run.spec, run),
         fix=Fix("partition the model while it loads", Applicability.UNSAFE, edits) if edits else None,
-        help="set it to true, or leave it out: true is the default at stage 3",
+        help="set it to true, or leave it out: true is the default at stage 3; accelerate 1.0 no longer heeds it",
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import init_is_off
 from lintfit.checks.script_calls import calls_of, knows_deepspeed, on_trained_model
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
@@ -25,8 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    flag = run.accelerate.settings.get("zero3_init_flag") if run.accelerate is not None else None
-    whole = flag is not None and flag.value is not True and "deepspeed" not in run.script.settings
+    whole = init_is_off(run)
     for call in calls_of(run.script, *_EMBEDDINGS):
         if call.taken is True and on_trained_model(run.script, call) and (not whole or _prepared(run.script, call)):
             yield from _shape(run.script, call)
