@@ -68,6 +68,7 @@ def mistakes(root: Node, whole: Schema, older: Older = newest) -> Iterator[Mista
         if (
             (_shallow(node, schema) and _shallow(node, key.schema))
             or _accepted(key, schema, node)
+            or _calculated(node, schema, older)
             or _placeholder(node, schema)
         ):
             continue
@@ -194,6 +195,12 @@ def _accepted(key: Key, schema: Schema, node: Node) -> bool:
     if schema.get("x-exported"):
         return _literal(node, schema) is not None or node.value is None or isinstance(node.value, bool)
     return type(node.value) is int and not _is_section(schema) and _coerced(node, schema)  # 0 and 1 for false and true
+
+
+def _calculated(node: Node, schema: Schema, older: Older) -> bool:
+    """Whether an older version takes any number where the newest wants a whole one."""
+    since = schema.get("x-integer-since")
+    return since is not None and bool(older(since)) and _is(node, "number")
 
 
 def _placeholder(node: Node, schema: Schema) -> bool:

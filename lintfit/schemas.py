@@ -22,6 +22,7 @@ stands in markers of their own:
 ``x-exported``         the value goes through an environment variable, where ``8`` and ``"8"`` are the same
 ``x-no-boolean``       a number that the library does not take from true and false
 ``x-range-since``      from which version on the range is checked
+``x-integer-since``    from which version on a number must be whole
 ``x-range-unchecked``  the library checks the type, not the range
 ``x-not-beside``       the key that excludes this one
 ``x-changes-results``  the key changes what is learned, not only where and how fast

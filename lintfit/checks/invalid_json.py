@@ -14,7 +14,7 @@ from lintfit.settings import Place
 _SURE = ("zero_optimi", "train_micro_batch_size_per_gpu")
 _NAME = re.compile(r"(?i)deepspeed|(?:^|_)(?:ds|zero[0-3]?)(?:_|$)")
 _TEMPLATE_NAME = re.compile(r"template", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\{\{|\{%|<[A-Z_]{3,}>|[:\[,]\s*\$?\{?[A-Z][A-Z0-9_]{2,}\}?\s*[,}\]\n]")
+_PLACEHOLDER = re.compile(r"\{\{|\{%|<[A-Z_]{3,}>|[:\[,]\s*(?:\$\{?\w+\}?|\{?[A-Z][A-Z0-9_]{2,}\}?)\s*[,}\]\n]")
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.client import handed_over, severity
 from lintfit.checks.context import FileContext, Report, RunContext
-from lintfit.checks.readers import reader_of
+from lintfit.checks.readers import older, reader_of
 from lintfit.checks.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Related, Severity
@@ -16,6 +16,8 @@ from lintfit.sources.script_model import Call
 _UNTESTED = ("Lamb", "SGD", "RMSprop", "Adamax", "NAdam", "RAdam", "Adadelta", "ASGD", "Rprop")
 """Types that DeepSpeed builds and that are not in its ``ZERO_SUPPORTED_OPTIMIZERS``."""
 _ONE_BIT = ("OneBitAdam", "ZeroOneAdam", "OneBitLamb")
+_REMOVED = "0.19.7"
+"""The first DeepSpeed without ``runtime/fp16/onebit``."""
 _ALLOW = "zero_allow_untested_optimizer"
 
 
@@ -26,17 +28,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
         return
     document, root = found
     kind = root.get("optimizer", "type")
-    if kind is None or not isinstance(kind.value, str) or not zero_stage(root):
-        return
-    if handed_over(context.runs, "optimizer"):
+    if kind is None or not isinstance(kind.value, str) or handed_over(context.runs, "optimizer"):
         return
     if kind.value.lower() in map(str.lower, _ONE_BIT):
-        yield Report(
-            at(document, kind.span),
-            f"{kind.value} cannot run with ZeRO: DeepSpeed stops with an AssertionError (not compatible with ZeRO)",
-            severity=severity(context.runs),
-            help="take AdamW, or stage 0",
-        )
+        yield from _one_bit(context, document, root, kind)
+    elif not zero_stage(root):
+        return
     elif (kind.value in _UNTESTED or kind.value.lower() == "lamb") and not _allowed(root):
         yield _untested(document, root, kind.value, at(document, kind.span), severity(context.runs))
 
@@ -54,6 +51,20 @@ def check_run(context: RunContext) -> Iterator[Report]:
     made = handed.value
     if isinstance(made, Call) and made.function in {f"torch.optim.{name}" for name in _UNTESTED}:
         yield _untested(document, root, made.name, handed.place)
+
+
+def _one_bit(context: FileContext, document: DataDocument, root: Node, kind: Node) -> Iterator[Report]:
+    """DeepSpeed has no one-bit optimizers any more; while it had them, ZeRO refused them."""
+    gone = older(context.runs, "deepspeed", _REMOVED) is not True
+    if gone:
+        what = f"{kind.value} was removed: DeepSpeed {_REMOVED} and later stop with an AssertionError"
+        detail, remedy = "is not a supported DeepSpeed Optimizer", f"take AdamW, or pin DeepSpeed below {_REMOVED}"
+    elif zero_stage(root):
+        what = f"{kind.value} cannot run with ZeRO: DeepSpeed stops with an AssertionError"
+        detail, remedy = "not compatible with ZeRO", "take AdamW, or stage 0"
+    else:
+        return
+    yield Report(at(document, kind.span), f"{what} ({detail})", severity=severity(context.runs), help=remedy)
 
 
 def _allowed(root: Node) -> bool:

@@ -119,6 +119,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     put(_optimizer(sources, settings))
     put(first("max_grad_norm", *_config_then_script(sources, "max_grad_norm")))
     put(sources.said("deepspeed", "train_batch_size"))
+    put(_sequence_parallel(sources, settings))
     put(_fsdp(sources))
     for name in CHECKED_BY_HF:
         put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
@@ -255,6 +256,15 @@ def _zero(sources: Sources, settings: dict[str, Setting], put: Callable[[Setting
 
 def _is_inline(handed: Setting) -> bool:
     return isinstance(handed.value, Mapping)
+
+
+def _sequence_parallel(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """Ranks that share a sequence: DeepSpeed divides the world by them before it multiplies the batch sizes."""
+    said = sources.said("deepspeed", "sequence_parallel")
+    gpus = settings["gpus"].value if "gpus" in settings else None
+    if settings["engine"].value != "deepspeed" or said is None or type(said.value) is not int or said.value < 2:
+        return None
+    return said if not isinstance(gpus, int) or gpus % said.value == 0 else None
 
 
 def _fsdp(sources: Sources) -> Setting | None:
