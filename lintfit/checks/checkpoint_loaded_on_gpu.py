@@ -17,7 +17,11 @@ from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.sources.script import ScriptSource
 
-_MODEL = re.compile(r"(^|[._])(model|net|module|unet|policy|actor|llm)\w*\.load_state_dict$", re.IGNORECASE)
+_LOADER = re.compile(
+    r"(^|[._])(model|\w*net|module|transformer|policy|actor|llm|optim(?:izer)?)\w*\.load_state_dict$", re.IGNORECASE
+)
+_PART = re.compile(r"(model|net|state_?dict|module|optim)", re.IGNORECASE)
+"""Keys of a checkpoint under which weights or an optimizer's states stand."""
 _WORTH_IT = re.compile(r"torch\.load\((?s:.*)load_state_dict\(|load_state_dict\((?s:.*)torch\.load\(")
 _LARGE = 500_000_000
 """Parameters from which on a second copy is worth a warning."""
@@ -31,15 +35,18 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if "set_default_device" in document.text or not _WORTH_IT.search(document.text):
         return
     assert document.module is not None
+    reported: set[int] = set()
     for node in walk(document.module):
-        if isinstance(node, cst.Call) and _MODEL.search(loops.name_of(node.func) or "") and node.args:
+        if isinstance(node, cst.Call) and _LOADER.search(loops.name_of(node.func) or "") and node.args:
             load = _loaded(document, node.args[0].value, node)
-            if load is not None:
-                yield _report(context, document, load)
+            if load is not None and id(load) not in reported:
+                reported.add(id(load))
+                yield _report(context, document, load, "optim" in (loops.name_of(node.func) or "").lower())
 
 
 def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call) -> cst.Call | None:
     """The ``torch.load`` without a place that a state dict comes from: handed over, or by the name bound just above."""
+    handed = _whole(handed)
     if isinstance(handed, cst.Name):
         for statement in reversed(loops.sibling_before(document, user)):
             for name, value, _ in loops.assignments(statement):
@@ -49,18 +56,32 @@ def _loaded(document: PythonDocument, handed: cst.BaseExpression, user: cst.Call
     return _unplaced(handed)
 
 
+def _whole(handed: cst.BaseExpression) -> cst.BaseExpression:
+    """The checkpoint that the state dict is a part of (``checkpoint["model"]``), or the state dict itself."""
+    if not isinstance(handed, cst.Subscript) or len(handed.slice) != 1:
+        return handed
+    match handed.slice[0].slice:
+        case cst.Index(value=cst.SimpleString(value=part)) if _PART.search(part):
+            return handed.value
+    return handed
+
+
 def _unplaced(value: cst.BaseExpression | None) -> cst.Call | None:
-    if not isinstance(value, cst.Call) or loops.name_of(value.func) != "torch.load" or len(value.args) != 1:
+    if not isinstance(value, cst.Call) or loops.name_of(value.func) != "torch.load" or not value.args:
         return None
-    only = value.args[0]
-    return value if only.keyword is None and not only.star else None
+    names = [argument.keyword.value if argument.keyword is not None else "" for argument in value.args]
+    placed = any(name not in ("", "weights_only", "f") for name in names) or names.count("") != 1
+    return value if not placed and not any(argument.star for argument in value.args) else None
 
 
-def _report(context: FileContext, document: PythonDocument, load: cst.Call) -> Report:
+def _report(context: FileContext, document: PythonDocument, load: cst.Call, states: bool) -> Report:
     spec = next((run.spec for run in context.runs if run.spec is not None), None)
-    size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype] if spec is not None else None
-    large = spec is not None and spec.facts.parameters >= _LARGE
-    cost = f"a second copy ({gib(size)})" if size is not None else "a second copy"
+    size = None
+    if spec is not None and not states:
+        size = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
+    large = spec is not None and spec.facts.parameters >= _LARGE and not (states and spec.method == "lora")
+    what = "a second copy of the optimizer's states" if states else "a second copy"
+    cost = f"{what} ({gib(size)})" if size is not None else what
     return Report(
         loops.place(document, load),
         f"torch.load without map_location puts {cost} on the GPU that the checkpoint was saved from, "

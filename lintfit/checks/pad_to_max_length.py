@@ -17,7 +17,7 @@ _LONG = 1024
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.script.facts.trainer is None or _STATIC.search(run.script.document.text):
+    if run.script is None or not run.script.facts.trains or _STATIC.search(run.script.document.text):
         return
     loads = [load for load in run.script.facts.loads if load.taken is not False]
     if len(loads) != 1 or not _LANGUAGE_MODEL.search(loads[0].function):

@@ -757,3 +757,25 @@ def test_a_model_made_out_of_sight_is_assumed_to_be_the_named_one() -> None:
     )
     assert (source.settings["model"].value, source.settings["model"].provenance.kind) == ("a/b", "assumed")
     assert "weights_dtype" not in source.settings
+
+
+def test_a_dict_that_a_branch_not_taken_would_change() -> None:
+    text = """
+        from transformers import AutoModelForCausalLM
+        more = {{"attn_implementation": "sdpa"}}
+        if {}:
+            more.update(device_map="auto")
+            more.pop("attn_implementation")
+        model = AutoModelForCausalLM.from_pretrained("a/b", **more)
+        """
+    (load,) = script(text.format("False")).facts.loads
+    assert {name: given.value for name, given in load.arguments.items()} == {"attn_implementation": "sdpa"}
+    (load,) = script(text.format("True")).facts.loads
+    assert {name: given.value for name, given in load.arguments.items()} == {"device_map": "auto"}
+    (load,) = script(text.format("elsewhere()")).facts.loads
+    assert {load.arguments[name].value for name in ("device_map", "attn_implementation")} == {UNKNOWN}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_stray_backslash_warns_nobody() -> None:
+    assert script('import torch\nname = "a\\`b"\nloss.backward()\n').facts.trains

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,15 @@ def dotted(node: cst.BaseExpression) -> str:
         node = node.value
     parts.append(node.value if isinstance(node, cst.Name) else "()")
     return ".".join(reversed(parts))
+
+
+def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
+    """The literal's value; Python would warn of a stray backslash in it, which is not the user's question."""
+    if "\\" not in node.value:
+        return node.evaluated_value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return node.evaluated_value
 
 
 class Expressions:
@@ -181,7 +191,7 @@ class Expressions:
         return Items(node, [Const(node, word) for word in ("train.py", *words)])
 
     def _literal(self, node: cst.SimpleString | cst.Integer | cst.Float, scope: Scope) -> Value:
-        return Const(node, node.evaluated_value)
+        return Const(node, _literal_value(node))
 
     def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Value:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)
