@@ -103,6 +103,15 @@ def published(told: bool = False) -> list[tuple[float, str, str, bool]]:
     return found
 
 
+def nvidia_smi(told: bool = False) -> list[float]:
+    """Relative error of the likely peak against nvidia-smi's, for the rows that have it beside the allocated one."""
+    return [
+        guess.peak.likely / GIB / row["nvidia_smi_gib"] - 1
+        for row, guess in rows("published.dev.jsonl", told)
+        if row.get("nvidia_smi_gib")
+    ]
+
+
 def contradictions() -> tuple[int, int, float]:
     """Specs that several rows share with different measurements, how many rows, and the widest ratio less one."""
     peaks: dict[str, list[float]] = {}
@@ -145,6 +154,7 @@ def main() -> int:
         found = published(told)
         print("published, " + ("with what the rows say beside it:" if told else "the spec alone:"))
         print("  all:", summary([case[0] for case in found]))
+        print("  likely peak against nvidia-smi:", summary(nvidia_smi(told)))
         for group in dict.fromkeys(case[2] for case in found):
             print(f"  {group}:", summary([case[0] for case in found if case[2] == group]))
         for error, name, group, _ in sorted(found, key=lambda case: -abs(case[0]))[: options.worst]:

@@ -95,6 +95,9 @@ def published() -> str:
     for name, sizes in alone.items():
         cells = [f"{part:.1%}" for found in (sizes, told[name]) for part in _published_spread(found)]
         lines.append(f"| {name} | {len(sizes)} | {' | '.join(cells)} |")
+    shown = [sorted(map(abs, oracle.nvidia_smi(told))) for told in (False, True)]
+    cells = [f"{part:.1%}" for found in shown for part in _published_spread(found)]
+    lines.append(f"| fms: likely peak against nvidia-smi | {len(shown[0])} | {' | '.join(cells)} |")
     same, runs, apart = oracle.contradictions()
     return (
         "Measured peaks that others published. *Allocated* figures are compared with `allocated_bytes`, others with "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lintfit.memory.assumptions import assumptions
 from lintfit.memory.engines import states
-from lintfit.memory.framework import framework
-from lintfit.memory.moments import moments
+from lintfit.memory.framework import framework, side_streams
+from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.result import Estimate, Moment, Range
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import Spec
@@ -21,7 +21,10 @@ def estimate(spec: Spec) -> Estimate:
     held = states(spec)
     points, notes = moments(spec, held)
     peak = max(points, key=lambda moment: moment.allocated)
-    beside, assumed = framework(spec, peak.allocated, held, peak.components.get("logits", 0))
+    loss = at_the_loss(points, peak)
+    beside, assumed = framework(
+        spec, peak.allocated, held, peak.components.get("logits", 0), loss, side_streams(spec, points, peak)
+    )
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)

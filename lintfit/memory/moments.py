@@ -11,6 +11,20 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.memory.step import Step, record
 
+AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
+"""Moments at which the logits are there."""
+
+
+def at_the_loss(points: Iterable[Moment], peak: Moment) -> int | None:
+    """Bytes allocated around the loss where the peak is in the layers' backward, which takes the loss's blocks.
+
+    None where it is elsewhere: gradients, states and the step's copies have the parameters' sizes and are there to
+    stay, so that they do not go into blocks of logits.
+    """
+    if peak.phase != "backward" or peak.name in AROUND_THE_LOSS:
+        return None
+    return max(point.allocated for point in points if point.name in AROUND_THE_LOSS)
+
 
 def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
     """Every candidate for the peak, in the order of a step, and what they leave out."""

@@ -8,10 +8,21 @@ from hypothesis import strategies as st
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory.engines import states
-from lintfit.memory.framework import CONTEXT, CUBLAS, CUBLAS_HOPPER, NCCL, SIDE_STREAM, idle_logits
+from lintfit.memory.framework import (
+    CONTEXT,
+    CUBLAS,
+    CUBLAS_HOPPER,
+    NCCL,
+    SIDE_STREAM,
+    cached,
+    idle_logits,
+    side_streams,
+)
 from lintfit.memory.framework import framework as beside
 from lintfit.memory.host import pinned
-from lintfit.memory.result import Range
+from lintfit.memory.moments import at_the_loss
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.result import Moment, Phase, Range
 from lintfit.memory.spec import GIB, Fsdp, Spec
 from lintfit.memory.states import States
 from tests.memory.conftest import llama
@@ -69,6 +80,38 @@ def test_gathering_in_a_second_stream_keeps_more(small: ModelFacts) -> None:
     held = states(whole)
     difference = framework(sharded, 10 * GIB, held)[0].likely - framework(whole, 10 * GIB, held)[0].likely
     assert difference == SIDE_STREAM
+
+
+def moment(name: str, phase: Phase, **parts: int) -> Moment:
+    return Moment(name, phase, parts)
+
+
+def test_what_lies_idle_around_the_loss_serves_the_layers() -> None:
+    """Only what the loss with its idle blocks needs beyond the peak comes on top of a peak in a layer's backward."""
+    loss = moment("loss, backward", "backward", activations=10 * GIB)
+    layer = moment("layer 0, backward", "backward", activations=11 * GIB)
+    step = moment("optimizer step", "step", temporaries=12 * GIB)
+    assert at_the_loss((loss, layer), layer) == 10 * GIB
+    assert at_the_loss((loss, layer), loss) is None
+    assert at_the_loss((loss, layer, step), step) is None
+    spec = spec_from_mapping(
+        {"model": "meta-llama/Meta-Llama-3-8B", "micro_batch_size": 4, "seq_len": 4096, "loss": "full",
+         "weights_dtype": "bf16", "versions": {"transformers": "4.48.1"}}
+    )  # fmt: skip
+    idle = dict(cached(spec, 11 * GIB, states(spec), 0))
+    shared = dict(cached(spec, 11 * GIB, states(spec), 0, 10 * GIB))
+    assert sum(idle.values()) - sum(shared.values()) == GIB
+
+
+def test_streams_of_fsdp_keep_their_own_pools(small: ModelFacts) -> None:
+    """A100, 4 cards, Llama-3-8B whole with Liger (fms): nvidia-smi shows 53.4 GiB where 37.4 are allocated."""
+    sharded = Spec(small, engine="fsdp", gpus=4, fsdp=Fsdp(1, "FULL_SHARD"))
+    end = moment("end of backward", "backward", communication_buffers=2, gradients=8, temporaries=4)
+    layer = moment("layer 0, backward", "backward", communication_buffers=3, gradients=1)
+    step = moment("optimizer step", "step", gradients=8, temporaries=8)
+    assert side_streams(sharded, (layer, end, step), layer) == 0 + 11
+    assert side_streams(sharded, (layer, end, step), step) == 3 + 4
+    assert side_streams(Spec(small, gpus=4, engine="ddp"), (layer, end, step), step) is None
 
 
 @given(st.integers(0, 200 * GIB), st.sampled_from((1, 8)), st.sampled_from((None, 24 * GIB, 80 * GIB)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.memory import framework
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.host import load_peak, pinned, ranks_per_node
+from lintfit.memory.moments import at_the_loss
 from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype
 from lintfit.memory.result import Estimate
 from lintfit.memory.rollout import reference_bytes, vllm_bytes
@@ -37,7 +38,15 @@ def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> list[Te
     """What the caching allocator holds beside the tensors: its cache, or the gaps that it cannot do without."""
     peak = max(estimate.moments, key=lambda moment: moment.allocated)
     fitted = "fitted to nvidia-smi in the fms runs on A100"
-    cached = framework.cached(spec, peak.allocated, states, peak.components.get("logits", 0))
+    loss = at_the_loss(estimate.moments, peak)
+    cached = framework.cached(
+        spec,
+        peak.allocated,
+        states,
+        peak.components.get("logits", 0),
+        loss,
+        framework.side_streams(spec, estimate.moments, peak),
+    )
     room = sum(part for _, part in cached)
     if abs(size - room) < 2:
         return [term("framework", f"the allocator's cache {what}", part, source=fitted) for what, part in cached]
