@@ -124,3 +124,16 @@ def test_files_of_other_tools_are_left_alone(tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (0, "")
     named = lintfit("check", "package.json", "tsconfig.json", "docker-compose.yml", "--isolated", cwd=tmp_path)
     assert (named.status, named.err) == (0, "")
+
+
+@pytest.mark.parametrize("number", ["99999999999999999999", "1048577"])
+def test_numbers_beyond_any_run_are_not_taken_as_meant(tmp_path: Path, number: str) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")\n'
+        f'args = TrainingArguments("out", per_device_train_batch_size={number})\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    outcome = lintfit("check", "train.py", "--isolated", "--gpu", "H200", "--gpus", number, cwd=tmp_path)
+    assert outcome.status in (0, 1, 2)
+    assert "Traceback" not in outcome.out + outcome.err

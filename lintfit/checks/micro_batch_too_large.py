@@ -8,6 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, most, place_of
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Severity
+from lintfit.fit.divisors import divisors
 from lintfit.memory.result import Verdict
 
 
@@ -19,7 +20,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict in (Verdict.FITS, Verdict.UNKNOWN):
         return
     micro, steps = spec.micro_batch_size, spec.gradient_accumulation_steps
-    for smaller in (size for size in range(micro - 1, 0, -1) if micro % size == 0):
+    for smaller in divisors(micro)[1:]:
         changes = {"micro_batch_size": smaller, "gradient_accumulation_steps": steps * micro // smaller}
         result = context.what_if(**changes)
         if result is None or not fits(result):

@@ -12,6 +12,7 @@ from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.wording import gib, peak
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.run.model import Run
 from lintfit.settings import Place
 
@@ -88,11 +89,10 @@ def _is_server(command: Command) -> bool:
 def _trainer_cards(run: Run) -> set[int]:
     assert run.launch is not None
     visible = run.launch.settings.get("visible_devices")
-    gpus = run.value("gpus")
+    gpus = run.hardware.gpus
     if visible is not None:
-        cards = _numbers(visible.value)
-        return set(cards[:gpus]) if isinstance(gpus, int) else set(cards)
-    return set(range(gpus)) if isinstance(gpus, int) else set()
+        return set(_numbers(visible.value)[:gpus])
+    return set(range(gpus)) if gpus is not None else set()
 
 
 def _server_cards(command: Command) -> set[int]:
@@ -104,7 +104,7 @@ def _server_cards(command: Command) -> set[int]:
     if visible is None and _VARIABLE in command.environment:
         return set()
     count = _option(command, "tensor_parallel_size") * _option(command, "data_parallel_size")
-    return set(range(count)) if visible is None else set(_numbers(visible)[:count])
+    return set(range(min(count, LARGEST_COUNT))) if visible is None else set(_numbers(visible)[:count])
 
 
 def _option(command: Command, name: str) -> int:

@@ -13,7 +13,7 @@ from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
 from lintfit.memory import litgpt
-from lintfit.memory.spec import GIB, KERNELS, Fsdp, Generation, Spec
+from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Generation, Spec
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
@@ -23,9 +23,6 @@ class SpecError(LintfitError):
     """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
 
 
-LARGEST_COUNT = 2**20
-LARGEST_SEQUENCE = 2**27
-"""Tokens: far beyond any published context, below it numbers are taken as meant."""
 FSDP_STRATEGIES = (
     "FULL_SHARD",
     "SHARD_GRAD_OP",

@@ -21,6 +21,11 @@ logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised pro
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
+LARGEST_COUNT = 2**20
+"""Cards, sequences and steps: far beyond any run; below it numbers are taken as meant."""
+LARGEST_SEQUENCE = 2**27
+"""Tokens: far beyond any published context."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fsdp:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory.litgpt import as_built
-from lintfit.memory.spec import Fsdp, Generation, Spec
+from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
@@ -102,8 +102,8 @@ def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware
     gpus, nodes = settings.get("gpus"), settings.get("nodes")
     return Hardware(
         gpu=gpu,
-        gpus=gpus.value if gpus is not None and isinstance(gpus.value, int) and gpus.value > 0 else None,
-        nodes=nodes.value if nodes is not None and isinstance(nodes.value, int) and nodes.value > 0 else 1,
+        gpus=gpus.value if gpus is not None and _is_count(gpus.value) else None,
+        nodes=nodes.value if nodes is not None and _is_count(nodes.value) else 1,
         capacity_bytes=capacity,
         host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
     )
@@ -252,10 +252,14 @@ def _allowed(name: str, value: Any) -> bool:
     if name in _CHOICES:
         return isinstance(value, (str, int, type(None))) and value in _CHOICES[name]
     if name in _WHOLE:
-        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+        return _is_count(value, LARGEST_SEQUENCE if name == "seq_len" else LARGEST_COUNT)
     if name == "lora_targets":
         return value is None or value == "all-linear" or isinstance(value, (list, tuple))
     return value is not None
+
+
+def _is_count(value: Any, most: int = LARGEST_COUNT) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most
 
 
 def _stated(settings: Mapping[str, Setting], doubtful: list[str]) -> set[str]:

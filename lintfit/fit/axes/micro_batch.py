@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.fit.divisors import divisors
 from lintfit.fit.options import Option, Subject
 
 
@@ -15,6 +16,6 @@ def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     samples = spec.micro_batch_size * spec.gradient_accumulation_steps
     most = samples if subject.both_ways else spec.micro_batch_size - 1
-    for size in range(most, 0, -1):
-        if samples % size == 0 and size != spec.micro_batch_size:
+    for size in divisors(samples):
+        if size <= most and size != spec.micro_batch_size:
             yield Option(f"micro-batch {size}", {"micro_batch_size": size})
