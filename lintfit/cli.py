@@ -92,6 +92,8 @@ class _WithReason(click.Command):
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
 @click.option("--statistics", is_flag=True, help="Count the findings by rule.")
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
+@click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
+@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
 @_flags(_HARDWARE)
 @_color_option
 def check(paths: tuple[str, ...], **flags: Any) -> int:
@@ -110,7 +112,7 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
     """The flags as Options and the paths to check, with standard input read where it is asked for."""
-    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "fail-on", "baseline")}
+    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin", "fail-on", "baseline")}
     for name in ("select", "ignore", "exclude"):
         stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
     baseline = flags["write_baseline"]
@@ -125,6 +127,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         fix=flags["fix"],
         unsafe_fixes=flags["unsafe_fixes"],
         diff=flags["diff"],
+        show_plans=flags["show_plans"],
         isolated=flags["isolated"],
         outputs=_outputs(flags["output_format"]),
         no_ignores=flags["no_ignores"],
@@ -319,6 +322,57 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     for error in done.errors:
         click.echo(f"lintfit: {error}", err=True)
     return done.status
+
+
+@lintfit.command(short_help="What would make a run fit; or how far it can go.")
+@click.argument("paths", nargs=-1)
+@click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
+@click.option("--maximize", type=click.Choice(["micro-batch", "seq-len"]), help="The most that fits.")
+@click.option("--minimize", type=click.Choice(["gpus", "step-time"]), help="The least that does.")
+@click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
+@click.option("--diff", metavar="N", type=int, help="Print what plan N would change; write nothing.")
+@click.option("--apply", metavar="N", type=int, help="Write plan N, as it is listed.")
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")
+@click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
+@_flags(_HARDWARE)
+@_color_option
+def fit(paths: tuple[str, ...], **flags: Any) -> int:
+    """List what would make each run fit, best first: memory, host, step time, and what it changes in the training.
+
+    Plans that change nothing in the training come first, then the faster ones. --maximize and --minimize ask the other
+    way round. Exit status: 0 where every run fits or has a plan, 1 where one has none, 2 for bad usage, a spec that
+    cannot be estimated, or a named file that is missing or unreadable.
+    """
+    asked, options = _asked(flags), _fit_options(flags)
+    from lintfit import fitting
+
+    question = fitting.Asked(**asked, view=_view(flags, sys.stdout))
+    if flags["spec"] is not None:
+        stated = [*options.origins.values(), *paths]
+        stated = [origin for origin in stated if origin != "--margin"]
+        if stated:
+            raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
+        done = fitting.of_specs(flags["spec"], options, question)
+    else:
+        done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
+    _print(done.text)
+    for error in done.errors:
+        click.echo(f"lintfit: {error}", err=True)
+    return done.status
+
+
+def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:
+    if flags["maximize"] and flags["minimize"]:
+        raise LintfitError("--maximize and --minimize are two questions: ask one of them")
+    if flags["diff"] is not None and flags["apply"] is not None:
+        raise LintfitError("--diff shows a plan and --apply writes one: give one of them")
+    goal = flags["maximize"] or flags["minimize"]
+    return {"goal": goal, "output_format": flags["output_format"], "diff": flags["diff"], "apply": flags["apply"]}
+
+
+def _fit_options(flags: Mapping[str, Any]) -> Options:
+    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin")}
+    return from_flags(stated, isolated=flags["isolated"])
 
 
 @lintfit.command()

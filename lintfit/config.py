@@ -85,6 +85,8 @@ class Options:
     unsafe_fixes: bool = False
     diff: bool = False
     isolated: bool = False
+    show_plans: bool = False
+    """List every kind of plan that makes a run fit, not only the best."""
     stdin_filename: Path | None = None
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None

@@ -112,7 +112,12 @@ class _Pass:
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options)
-        return replace(judged, plan=outcome.plan, rejected=outcome.rejected, shortfall=outcome.shortfall)
+        planned = replace(judged, plan=outcome.plan, rejected=outcome.rejected, shortfall=outcome.shortfall)
+        if not self.options.show_plans:
+            return planned
+        from lintfit.fit.alternatives import alternatives
+
+        return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options).plans)
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
         context = RunContext(judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall)

@@ -28,6 +28,8 @@ class RunResult:
     rejected: tuple[Rejected, ...] = ()
     shortfall: str = ""
     before: Estimate | None = None
+    alternatives: tuple[Plan, ...] = ()
+    """The best plan of every kind, where they were asked for; the first is no worse than ``plan``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,9 @@ those that one sample of the fewest tokens would not make fit are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lintfit.config import Margin
 from lintfit.fit.bounds import Bounds
@@ -21,6 +22,14 @@ from lintfit.memory.spec import Spec
 from lintfit.run.change import changed_spec
 
 Rank = tuple[int, bool, int, float, int, float]
+
+
+class Ranked(NamedTuple):
+    """A candidate with its rank, before it is estimated."""
+
+    rank: Rank
+    candidate: Candidate
+    spec: Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +101,16 @@ class Search:
 
     def of_class(self, effect: Effect) -> Iterator[Fitting]:
         """What fits of one class, best first: by rank, exactly."""
-        ranked = sorted(self._reachable(effect), key=lambda item: item[0])
-        for rank, candidate, spec in ranked:
+        return self.first_fitting(list(self.reachable(effect)))
+
+    def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
+        """Those of some candidates that fit, best first."""
+        for rank, candidate, spec in sorted(found, key=lambda ranked: ranked.rank):
             result = self.result(candidate, spec)
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
-    def _reachable(self, effect: Effect) -> Iterator[tuple[Rank, Candidate, Spec]]:
+    def reachable(self, effect: Effect) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out."""
         for group in self.space.groups():
             if max((option.effect for option in group), default=Effect.SAME) > effect:
@@ -111,7 +123,7 @@ class Search:
                 if bound > self.limit:
                     self._rule_out(bound, spec, candidate)
                 else:
-                    yield self.rank(candidate, spec), candidate, spec
+                    yield Ranked(self.rank(candidate, spec), candidate, spec)
 
     def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""

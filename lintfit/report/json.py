@@ -56,7 +56,8 @@ def run_json(result: RunResult) -> dict[str, Any]:
         },
         "estimate": result.estimate.to_json() if result.estimate else None,
         "verdict": str(result.verdict),
-        "plan": _plan(result.plan) if result.plan else None,
+        "plan": plan_json(result.plan) if result.plan else None,
+        **({"alternatives": [plan_json(plan) for plan in result.alternatives]} if result.alternatives else {}),
     }
 
 
@@ -131,8 +132,9 @@ def _edit(path: Path, edit: Edit) -> dict[str, Any]:
     return {"path": shown_path(path), "start": span.start, "end": span.end, "text": edit.text}
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def plan_json(plan: Plan) -> dict[str, Any]:
     return {
+        "name": plan.name,
         "applicability": str(plan.applicability),
         "steps": [
             {
@@ -146,4 +148,15 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "estimate": plan.estimate.to_json(),
         "verdict": str(plan.estimate.verdict),
         "relative_step_time": plan.relative_step_time,
+        "effects": list(plan.effects),
+        "files": [shown_path(path) for path in plan_files(plan)],
+        "proof": plan.proof,
     }
+
+
+def plan_files(plan: Plan) -> list[Path]:
+    """The files that a plan edits, those that it makes first named last; none where it is to be carried out by hand."""
+    found: dict[Path, bool] = {}
+    for edit in plan.fix.edits:
+        found[edit.path] = edit.document is None
+    return sorted(found, key=lambda path: (found[path], path.as_posix()))

@@ -53,7 +53,19 @@ def _runs(result: CheckResult, view: View) -> list[list[Line]]:
         blocks.append(run_lines(run, view))
         blocks += _findings(own, run, view)
         blocks.append(plan_lines(run, view))
+        if run.alternatives:
+            blocks.append(_alternatives(run, view))
     return [*blocks, quiet]
+
+
+def _alternatives(run: RunResult, view: View) -> list[Line]:
+    """All kinds of plans, where they were asked for."""
+    from lintfit.report.plans import plan_table
+
+    return [
+        [("plans: ", "good"), ("all kinds that fit, best first (`lintfit fit --apply N` writes one)", "")],
+        *plan_table(run.alternatives, view),
+    ]
 
 
 def _at_ease(run: RunResult, alone: bool) -> bool:

@@ -1,0 +1,224 @@
+"""``lintfit fit``: from files or a spec to the plans that are printed, shown as a diff or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lintfit import __version__
+from lintfit.config import Options
+from lintfit.documents.edits import unified_diff
+from lintfit.documents.files import write_files
+from lintfit.documents.workspace import Workspace
+from lintfit.errors import LintfitError
+from lintfit.findings import Plan
+from lintfit.fit.alternatives import Alternatives, alternatives, written
+from lintfit.fit.confirm import text_of, texts_after
+from lintfit.fit.extremes import Extreme, Figure, Goal, extremes, limit_of
+from lintfit.fit.options import Effect, Subject, run_of
+from lintfit.fit.search import Search
+from lintfit.fit.space import Space
+from lintfit.judging import judge
+from lintfit.memory.result import Verdict
+from lintfit.report import View, shown_path
+from lintfit.report.json import SCHEMA_VERSION, dumps, plan_json, run_json
+from lintfit.report.plans import extreme_lines, render, run_plans
+from lintfit.results import RunResult
+from lintfit.specs import Estimated, estimate_mapping, read_specs
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to look for and what to do with it. ``diff`` and ``apply`` are numbers of plans as they are listed."""
+
+    goal: Goal | None = None
+    diff: int | None = None
+    apply: int | None = None
+    output_format: str = "text"
+    view: View = field(default_factory=View)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What to print, what to complain of, and the exit status."""
+
+    text: str
+    errors: tuple[str, ...] = ()
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """One run with its plans (the first is number ``start``), or the answers to the opposite question."""
+
+    result: RunResult
+    start: int
+    plans: tuple[Plan, ...] = ()
+    found: Alternatives | None = None
+    extremes: tuple[Extreme, ...] = ()
+    unknown: str = ""
+
+
+def of_paths(paths: Sequence[Path], options: Options, asked: Asked) -> Done:
+    """The plans of the runs in some files."""
+    from lintfit import engine
+
+    loaded, runs = engine.load_runs(paths, options)
+    return _done(runs, options, asked, loaded.errors)
+
+
+def of_specs(source: str, options: Options, asked: Asked) -> Done:
+    """The plans of the runs that a JSON file describes; nothing of them can be written."""
+    mappings, _ = read_specs(source)
+    results = [estimate_mapping(mapping) for mapping in mappings]
+    errors = tuple(f"spec {n}: {result.error}" for n, result in enumerate(results, 1) if result.spec is None)
+    runs = tuple(_judged(result, n, options) for n, result in enumerate(results, 1) if result.spec is not None)
+    return _done(runs, options, asked, errors)
+
+
+def _judged(result: Estimated, number: int, options: Options) -> RunResult:
+    assert result.spec is not None
+    return judge(replace(run_of(result.spec), id=f"spec {number}", options=options))
+
+
+def _done(runs: Sequence[RunResult], options: Options, asked: Asked, errors: tuple[str, ...]) -> Done:
+    workspace = Workspace()
+    answers: list[Answer] = []
+    start = 1
+    for result in runs:
+        answers.append(_answer(result, start, workspace, options, asked))
+        start += len(answers[-1].plans)
+    status = 2 if errors else int(any(_open(answer) for answer in answers))
+    chosen = asked.apply if asked.apply is not None else asked.diff
+    if chosen is not None:
+        plan = _numbered(answers, chosen)
+        return Done(_write(plan, chosen, workspace, asked), errors, 2 if errors else 0)
+    if asked.output_format == "json":
+        content = [_json(answer, asked) for answer in answers]
+        head = {"schema_version": SCHEMA_VERSION, "lintfit_version": __version__}
+        return Done(dumps({**head, "runs": content}), errors, status)
+    text = render([_lines(answer, asked.view) for answer in answers], asked.view)
+    return Done(text or ("" if errors else "No runs found.\n"), errors, status)
+
+
+def _answer(result: RunResult, start: int, workspace: Workspace, options: Options, asked: Asked) -> Answer:
+    unknown = _unknown(result)
+    if unknown:
+        return Answer(result, start, unknown=unknown)
+    run = result.run
+    if asked.goal is None:
+        found = alternatives(run, workspace, options)
+        return Answer(result, start, found.plans, found)
+    answers = extremes(run, asked.goal)
+    assert run.spec is not None
+    search = Search(Space(Subject(run, run.spec), Effect.SAME), run.options.margin)
+    fitting = [answer.fitting for answer in answers if answer.fitting is not None]
+    plans = tuple(written(run, one, search, workspace, options) for one in fitting)
+    return Answer(result, start, plans, extremes=answers)
+
+
+def _unknown(result: RunResult) -> str:
+    """Why no plan can be made for a run; empty where one can."""
+    run = result.run
+    if run.spec is None:
+        return f"memory unknown: add {', '.join(run.unknown) or 'what the run is'}"
+    if run.spec.capacity_bytes is None:
+        return "no card named: add the GPU (--gpu, or gpu in lintfit.toml)"
+    if run.doubtful:
+        names = ", ".join(name.replace("_", " ") for name in run.doubtful)
+        return f"no plan can be confirmed where it is not known what is set: {names}"
+    return ""
+
+
+def _open(answer: Answer) -> bool:
+    """Whether a question stayed without an answer."""
+    if answer.unknown:
+        return True
+    if answer.found is not None:
+        return not (answer.found.fits or answer.plans)
+    return all(extreme.best is None for extreme in answer.extremes)
+
+
+def _lines(answer: Answer, view: View) -> list[Any]:
+    from lintfit.report.runs import header
+    from lintfit.report.styled import wrapped
+
+    run = answer.result.run
+    if answer.unknown:
+        return [*header(run, view), *wrapped([("  ", "")], answer.unknown, view.width, 4, "note")]
+    if answer.found is not None:
+        return run_plans(answer.result, answer.found, view, answer.start)
+    assert run.spec is not None
+    return extreme_lines(answer.result, answer.extremes, limit_of(run.spec, run.options.margin), view)
+
+
+def _numbered(answers: Sequence[Answer], number: int) -> Plan:
+    plans = [plan for answer in answers for plan in answer.plans]
+    if not 1 <= number <= len(plans):
+        there = f"there are {len(plans)}" if plans else "there is none"
+        raise LintfitError(f"no plan {number}: {there}")
+    plan = plans[number - 1]
+    if not plan.fix.edits:
+        raise LintfitError(f"plan {number} ({plan.name}) is to be carried out by hand: lintfit cannot write it here")
+    return plan
+
+
+def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
+    """The diff of a plan; with ``--apply`` the files are written, all or none."""
+    texts = texts_after(plan.fix.edits, workspace)
+    diff = "".join(unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
+    if asked.apply is None:
+        return diff
+    write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
+    names = ", ".join(shown_path(path) for path in texts)
+    peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
+    return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"
+
+
+def _json(answer: Answer, asked: Asked) -> dict[str, Any]:
+    run = answer.result.run
+    content = run_json(answer.result)
+    content.pop("plan", None)
+    if answer.unknown:
+        return {**content, "unknown": answer.unknown}
+    assert run.spec is not None
+    limit = limit_of(run.spec, run.options.margin)
+    plans = [{"number": n, **plan_json(plan)} for n, plan in enumerate(answer.plans, answer.start)]
+    content = {**content, "limit_bytes": limit, "plans": plans}
+    if answer.found is not None:
+        found = answer.found
+        return {**content, "fits": found.fits, "combinations": found.combinations, "shortfall": found.shortfall}
+    return {**content, "goal": asked.goal, "answers": [_extreme_json(extreme) for extreme in answer.extremes]}
+
+
+def _extreme_json(extreme: Extreme) -> Mapping[str, Any]:
+    return {
+        "question": extreme.question,
+        "best": _figure_json(extreme.best),
+        "beyond": _figure_json(extreme.beyond),
+        "remark": extreme.remark,
+    }
+
+
+def _figure_json(figure: Figure | None) -> Mapping[str, Any] | None:
+    from lintfit.report.json import plain
+
+    if figure is None:
+        return None
+    return {
+        "text": figure.text,
+        "value": figure.value,
+        "changes": plain(figure.changes),
+        "estimate": figure.estimate.to_json(),
+        "verdict": str(figure.estimate.verdict if figure.estimate.verdict is not Verdict.FITS else _host(figure)),
+        "relative_step_time": figure.step_time,
+        "effects": list(figure.notes),
+    }
+
+
+def _host(figure: Figure) -> Verdict:
+    host = figure.estimate.host_capacity_bytes
+    short = host is not None and figure.estimate.host.peak > host
+    return Verdict.DOES_NOT_FIT if short else Verdict.FITS

@@ -1,0 +1,145 @@
+"""What ``lintfit fit`` says: the plans of a run beside each other, or how far a run can go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lintfit.findings import Applicability, Plan
+from lintfit.fit.alternatives import Alternatives
+from lintfit.fit.extremes import Extreme, Figure
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import GIB
+from lintfit.report import Line, View, shown_path
+from lintfit.report.bars import gib
+from lintfit.report.json import plan_files
+from lintfit.report.runs import header, step_time
+from lintfit.report.styled import cells, show, wrapped
+from lintfit.results import RunResult
+
+_HEAD = ("#", "GiB per GPU", "to plan for", "host GiB", "step", "applied")
+
+
+def plan_table(plans: Sequence[Plan], view: View, start: int = 1) -> list[Line]:
+    """A table with one plan a row, and below each row its name, what it changes in the training, and its files."""
+    rows = [_row(number, plan) for number, plan in enumerate(plans, start)]
+    widths = [max(cells(row[column]) for row in (_HEAD, *rows)) for column in range(len(_HEAD))]
+    lines: list[Line] = [_cells(_HEAD, widths, "rule")]
+    for row, plan in zip(rows, plans, strict=True):
+        style = "good" if plan.applicability is Applicability.SAFE else ""
+        lines.append(_cells(row, widths, style))
+        lines += _below(plan, view)
+    return lines
+
+
+def _row(number: int, plan: Plan) -> tuple[str, ...]:
+    estimate = plan.estimate
+    host = gib(estimate.host.peak) if estimate.host.peak else "-"
+    how = "by hand" if plan.applicability is Applicability.DISPLAY else str(plan.applicability)
+    ratio = f"× {plan.relative_step_time:g}"
+    return str(number), gib(estimate.peak.likely), gib(estimate.peak.high), host, ratio, how
+
+
+def _cells(row: Sequence[str], widths: Sequence[int], style: str) -> Line:
+    padded = [text.rjust(width) for text, width in zip(row[:-1], widths, strict=False)]
+    return [("  ", ""), ("  ".join([*padded, row[-1]]), style)]
+
+
+def _below(plan: Plan, view: View) -> list[Line]:
+    lines = wrapped([("       ", ""), ("", "")], plan.name, view.width, 9)
+    for effect in plan.effects:
+        lines += wrapped([("       ", ""), ("training: ", "note")], effect, view.width, 9)
+    made = {edit.path for edit in plan.fix.edits if edit.document is None}
+    names = [f"{shown_path(path)}{' (new)' if path in made else ''}" for path in plan_files(plan)]
+    if names:
+        lines += wrapped([("       ", ""), ("edits: ", "dim")], ", ".join(names), view.width, 9)
+    return lines
+
+
+def run_plans(result: RunResult, found: Alternatives, view: View, start: int) -> list[Line]:
+    """One run with everything that would make it fit; the first plan is number ``start``."""
+    plans = found.plans
+    lines = [*header(result.run, view), *_now(result)]
+    if found.fits:
+        lines.append([("  it fits as it is", "good"), (": nothing to change (--maximize and --minimize say more)", "")])
+    elif not plans:
+        lines.append([("  nothing makes it fit", "bad")])
+        lines += wrapped([("  missing: ", "note")], found.shortfall, view.width, 4) if found.shortfall else []
+    else:
+        lines += [[], *plan_table(plans, view, start)]
+        if plans[0].proof:
+            lines += [[], *wrapped([(f"  why not less than {start}: ", "note")], plans[0].proof, view.width, 4)]
+        lines += wrapped([("  step: ", "dim")], "time of a step relative to now, by a first-order model", view.width, 4)
+        lines += _how(plans, start, view)
+    return lines
+
+
+def _how(plans: Sequence[Plan], start: int, view: View) -> list[Line]:
+    """How to have a plan written, with the number of the first that can be."""
+    number = next((n for n, plan in enumerate(plans, start) if plan.fix.edits), None)
+    if number is None:
+        return []
+    text = f"`--diff {number}` shows what plan {number} would write, `--apply {number}` writes it"
+    return wrapped([("  help: ", "help")], text, view.width, 4)
+
+
+def _now(result: RunResult) -> list[Line]:
+    """What the run takes as it is, and the margin that is asked for."""
+    estimate = result.estimate
+    if estimate is None or estimate.capacity_bytes is None:
+        return []
+    style = {Verdict.FITS: "good", Verdict.TIGHT: "tight"}.get(estimate.verdict, "bad")
+    likely, high, capacity = gib(estimate.peak.likely), gib(estimate.peak.high), gib(estimate.capacity_bytes)
+    lines: list[Line] = [[("  now: ", ""), (f"{likely} GiB per GPU, {high} to plan for, of {capacity}", style)]]
+    margin = result.run.options.margin
+    if size := margin.bytes_of(estimate.capacity_bytes):
+        lines.append([(f"  margin {margin}: plans have {gib(estimate.capacity_bytes - size)} GiB per GPU", "")])
+    return lines
+
+
+def extreme_lines(result: RunResult, answers: Iterable[Extreme], limit: int, view: View) -> list[Line]:
+    """The answers of ``--maximize`` or ``--minimize`` for one run."""
+    lines = [*header(result.run, view), *_now(result)]
+    for answer in answers:
+        lines += [[], *_answer(answer, limit, view)]
+    return lines
+
+
+def _answer(answer: Extreme, limit: int, view: View) -> list[Line]:
+    best, beyond = answer.best, answer.beyond
+    lead: Line = [("  ", ""), (f"{answer.question}: ", "note")]
+    if best is None:
+        short = f"; {beyond.text} is too much ({_need(beyond, limit)}{_host(beyond)})" if beyond is not None else ""
+        return wrapped(lead, f"there is none{short}", view.width, 4)
+    time = f"; a step takes {step_time(best.step_time)}" if best.step_time is not None else ""
+    lines = wrapped(lead, f"{best.text} ({_need(best, limit)}{_host(best)}{time})", view.width, 4, "good")
+    for note in best.notes:
+        lines += wrapped([("    training: ", "note")], note, view.width, 6)
+    if beyond is not None:
+        text = f"{beyond.text}, too much ({_need(beyond, limit)}{_host(beyond)})"
+        lines += wrapped([("    next: ", "dim")], text, view.width, 6)
+    if answer.remark:
+        lines += wrapped([("    ", "")], answer.remark, view.width, 6)
+    return lines
+
+
+def _need(figure: Figure, limit: int) -> str:
+    """GiB to plan for; where they are close to what there is, also how close."""
+    high = figure.estimate.peak.high
+    text = f"{high / GIB:.1f} of {limit / GIB:.1f} GiB to plan for"
+    left = limit - high
+    if abs(left) >= GIB // 10:
+        return text
+    return f"{text}, {abs(left) / 2**20:.1f} MiB {'left' if left >= 0 else 'too many'}"
+
+
+def _host(figure: Figure) -> str:
+    host, there = figure.estimate.host.peak, figure.estimate.host_capacity_bytes
+    if there is None or host <= there:
+        return ""
+    return f", host memory {gib(host)} of {gib(there)} GiB"
+
+
+def render(blocks: Iterable[list[Line]], view: View) -> str:
+    """Blocks of lines with an empty one between them."""
+    lines = [line for block in blocks for line in [*block, []]][:-1]
+    return show(lines, view)
