@@ -134,7 +134,6 @@ def _edit(path: Path, edit: Edit) -> dict[str, Any]:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "name": plan.name,
         "applicability": str(plan.applicability),
         "steps": [
             {
@@ -148,6 +147,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "estimate": plan.estimate.to_json(),
         "verdict": str(plan.estimate.verdict),
         "relative_step_time": plan.relative_step_time,
+        "name": plan.name,
         "effects": list(plan.effects),
         "files": [shown_path(path) for path in plan_files(plan)],
         "proof": plan.proof,

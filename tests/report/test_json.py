@@ -72,7 +72,17 @@ def test_finding(result: Any) -> None:
 
 def test_plan(result: Any) -> None:
     plan = result["runs"][0]["plan"]
-    assert list(plan) == ["applicability", "steps", "estimate", "verdict", "relative_step_time"]
+    assert list(plan) == [
+        "applicability",
+        "steps",
+        "estimate",
+        "verdict",
+        "relative_step_time",
+        "name",
+        "effects",
+        "files",
+        "proof",
+    ]
     assert plan["steps"] == [{"setting": "zero_stage", "from": 2, "to": 3, "path": "ds.json"}]
     assert (plan["verdict"], plan["relative_step_time"]) == ("fits", 1.3)
 
