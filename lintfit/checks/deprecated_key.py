@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ from lintfit.settings import Place
 _ZERO = "zero_optimization"
 _OFFLOAD = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_param"}
 """Old switches of ``zero_optimization`` and the sections that replaced them."""
+_GATHERED = "allgather_size"
+"""Read only by ``read_zero_config_deprecated``, as the bucket size of a section that is a bare truth value."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -29,7 +32,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
         yield from _two_names(document, root, older)
         section = root.entry(_ZERO)
         if section is not None and isinstance(section.value.value, bool):
-            yield _boolean(document, section)
+            yield _boolean(document, root, section)
     found = data_of(context, "accelerate")
     if found is not None:
         older = installed(context.runs, "accelerate")
@@ -65,25 +68,44 @@ def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
     )
 
 
+def _is_true(node: Node | None) -> bool:
+    return node is not None and node.value is True
+
+
 def _is_off(node: Node) -> bool:
     """Whether a removed feature did nothing here even while it existed."""
     enabled = node.get("enabled") if node.shape == "mapping" else node
     return enabled is None or enabled.value in (False, None)
 
 
-def _boolean(document: DataDocument, section: Entry) -> Report:
+def _boolean(document: DataDocument, root: Node, section: Entry) -> Report:
+    from lintfit.sources.data_writer import REMOVE
+
     stage = 1 if section.value.value else 0
+    written: dict[str, Any] = {"stage": stage}
+    changes: dict[KeyPath, Any] = {(_ZERO,): written}
+    size = root.get(_GATHERED)
+    if stage and size is not None:
+        written["allgather_bucket_size"] = size.value
+        changes[(_GATHERED,)] = REMOVE
     return Report(
         Place(document, section.value.span),
         f'"{_ZERO}": {str(section.value.value).lower()} is the form of 2020: it means stage {stage}, '
         "and accelerate and transformers cannot read a stage from it",
-        fix=assigned(document, f'write it as {{"stage": {stage}}}', Applicability.SAFE, {(_ZERO,): {"stage": stage}}),
+        fix=assigned(document, f"write it as {json.dumps(written)}", Applicability.SAFE, changes),
     )
 
 
 def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) -> Report:
     key, new = outdated.path[-1], outdated.renamed_to
     place = Place(document, outdated.entry.key_span)
+    if key == _GATHERED and _is_true(section.get(_ZERO)):
+        return Report(
+            place,
+            f'"{key}" is the form of 2020: DeepSpeed reads it only beside a bare "{_ZERO}": true; '
+            f'"allgather_bucket_size" inside "{_ZERO}" replaced it',
+            help=f'write "{_ZERO}" out: --fix takes it along',
+        )
     if new is None:
         return Report(
             place,
@@ -101,7 +123,10 @@ def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) ->
     if outdated.removed_in is not None:
         message = f'"{key}" is ignored by DeepSpeed {outdated.removed_in} and later; "{new}" replaced it'
     else:
-        message = f'"{key}" is deprecated; "{new}" replaced it'
+        off = key in _OFFLOAD and outdated.entry.value.value is False
+        message = f'"{key}" is deprecated{" and off" if off else ""}; "{new}" replaced it'
+        if off:
+            return Report(place, message, severity=Severity.INFO, fix=_successor(document, outdated, new))
     return Report(place, message, fix=_successor(document, outdated, new))
 
 

@@ -12,6 +12,8 @@ from lintfit.schemas import Older
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
+_OLD_PPO = frozenset({"ppo_epochs", "init_kl_coef", "adap_kl_ctrl", "log_with", "model_name"})
+"""Arguments of the ``PPOConfig`` that TRL had before 0.12, which was no ``TrainingArguments``."""
 
 
 def reader_of(runs: Iterable[Run]) -> Reader | None:
@@ -24,7 +26,10 @@ def _reader(run: Run) -> Reader | None:
     if run.script is None:
         return "accelerate" if run.accelerate is not None else None
     facts = run.script.facts
-    if facts.training_arguments is not None or facts.trainer is not None:
+    arguments = facts.training_arguments
+    if arguments is not None and arguments.name == "PPOConfig" and not _OLD_PPO.isdisjoint(arguments.arguments):
+        return "accelerate"
+    if arguments is not None or facts.trainer is not None:
         return "transformers"
     if facts.accelerator is not None or run.accelerate is not None:
         return "accelerate"

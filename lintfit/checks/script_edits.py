@@ -22,9 +22,10 @@ Edits = tuple[FileEdit, ...]
 
 
 def without_argument(source: ScriptSource, call: Call, argument: Argument) -> Edits:
-    """Take a keyword argument out of a call."""
+    """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in."""
     node = _record(source, call).node
-    return _in_file(source, python_edits.remove_keyword(source.document, node, argument.name))
+    document = source.reading.calls.document_of(node)
+    return writing.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
 
 
 def without_call(source: ScriptSource, call: Call) -> Edits:
