@@ -116,14 +116,20 @@ def _writer(document: DataDocument) -> Any:
     return yaml_edits
 
 
-def _reader(document: DataDocument) -> Callable[[FileText], DataDocument]:
-    if document.kind is Kind.JSON:
+def reader_of(kind: Kind) -> Callable[[FileText], DataDocument]:
+    """What reads text of this kind: JSON or YAML."""
+    if kind is Kind.JSON:
         from lintfit.documents.json_reader import read_json
 
         return read_json
     from lintfit.documents.yaml_reader import read_yaml
 
     return read_yaml
+
+
+def read_again(document: DataDocument, text: str) -> DataDocument:
+    """The document as it would be if its file had this text."""
+    return (document.reader or reader_of(document.kind))(replace(document.file, text=text))
 
 
 def _follow(document: DataDocument, path: KeyPath) -> list[Node]:
@@ -199,7 +205,7 @@ def _rekey(data: Any, path: KeyPath, key: str) -> Any:
 
 def _checked(document: DataDocument, edits: tuple[Edit, ...], expected: object) -> tuple[Edit, ...]:
     text = apply(document.text, edits)
-    again = _reader(document)(replace(document.file, text=text))
+    again = read_again(document, text)
     if again.root is None or not same(again.root.plain(), expected):
         raise CannotEdit("the change cannot be written without changing something else")
     if document.kind is Kind.JSON and document.strict and not again.strict:

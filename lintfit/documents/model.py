@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -192,5 +192,7 @@ class DataDocument(Document):
     """A JSON or YAML document. ``root`` is None where the text could not be read at all."""
 
     root: Node | None = field(default=None, repr=False)
+    reader: Callable[[FileText], DataDocument] | None = field(default=None, repr=False)
+    """Reads this document again from another text of its file, where that is not the whole file."""
     strict: bool = True
     """JSON only: whether ``json.load`` would read it, too (HJSON's comments, bare words … are not strict)."""

@@ -47,8 +47,20 @@ def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) 
     return (Edit(_point(span.end), f", {text}"),)
 
 
-def _add_line(document: PythonDocument, last: cst.Arg, span: Span, text: str) -> tuple[Edit, ...]:
-    """Add an argument on a line of its own below ``last``, behind a comment that stands there."""
+def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> tuple[Edit, ...]:
+    """Add ``key: code`` behind the last element of a dict, on a line of its own where the others are."""
+    text = f"{key}: {code}"
+    if not node.elements:
+        return (Edit(_point(document.span(node).start + 1), text),)
+    last = node.elements[-1]
+    span = document.span(last)
+    if _starts_line(document, span.start):
+        return _add_line(document, last, span, text)
+    return (Edit(_point(span.end), f", {text}"),)
+
+
+def _add_line(document: PythonDocument, last: cst.Arg | cst.BaseDictElement, span: Span, text: str) -> tuple[Edit, ...]:
+    """Add an argument or element on a line of its own below ``last``, behind a comment that stands there."""
     line = document.file.newline + _indent(document, span.start) + text
     comma_end = _comma_end(document, last)
     rest = _REST_OF_LINE.match(document.text, comma_end or span.end)
@@ -183,7 +195,7 @@ def _open_bracket(document: PythonDocument, call: cst.Call) -> int:
     return document.span(call).end - 1 - len(blank)
 
 
-def _comma_end(document: PythonDocument, argument: cst.Arg) -> int | None:
+def _comma_end(document: PythonDocument, argument: cst.Arg | cst.BaseDictElement) -> int | None:
     if not isinstance(argument.comma, cst.Comma):
         return None
     comma = _COMMA.match(document.text, document.span(argument).end)

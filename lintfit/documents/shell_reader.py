@@ -14,6 +14,7 @@ from functools import cache
 import tree_sitter
 import tree_sitter_bash
 
+from lintfit.documents.here_documents import HereFile, references
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
 from lintfit.documents.shell_directives import Directive, directives, slurm_counts
@@ -81,6 +82,8 @@ class ShellDocument(Document):
     commands: tuple[Command, ...] = ()
     directives: tuple[Directive, ...] = ()
     variables: Mapping[str, Variable] = field(default_factory=dict)
+    files: tuple[HereFile, ...] = ()
+    """The files that it writes with here-documents, in order."""
 
 
 @cache
@@ -105,6 +108,7 @@ def read_shell(file: FileText) -> ShellDocument:
         commands=tuple(reader.commands),
         directives=reader.directives,
         variables=reader.scope.variables,
+        files=tuple(reader.files),
     )
 
 
@@ -139,6 +143,7 @@ class _Reader:
         )
         self.problems: list[Problem] = []
         self.commands: list[Command] = []
+        self.files: list[HereFile] = []
         self.functions: dict[str, tree_sitter.Node] = {}
         self.called: set[str] = set()
         self.calls = 0
@@ -287,6 +292,7 @@ class _Reader:
         ]
         self.command(body, stray, where)
         self.here_document(node, body)
+        self.here_file(node, body)
 
     def here_document(self, node: tree_sitter.Node, command: tree_sitter.Node) -> None:
         """``read -r -d '' NAME <<EOF``: the variable holds the text, in which quotes are letters like all others."""
@@ -302,6 +308,50 @@ class _Reader:
         known = not re.search(r"[$`]", self.text[body.start : body.end])
         fragment = Fragment(self.text[body.start : body.end], body if known else None, known=known)
         self.scope.variables[name] = Variable(name, ((fragment,),), span, body)
+
+    def here_file(self, node: tree_sitter.Node, command: tree_sitter.Node) -> None:
+        """``cat > NAME <<EOF``, ``tee NAME <<EOF``, ``echo '…' > NAME``: a file that the script writes."""
+        here = next((child for child in node.named_children if child.type == "heredoc_redirect"), None)
+        parts = [*node.named_children, *(here.named_children if here is not None else ())]
+        body = next((child for child in parts if child.type == "heredoc_body"), None)
+        start = next((child for child in parts if child.type == "heredoc_start"), None)
+        target = self.written(command, parts)
+        given = command.children_by_field_name("argument")
+        if body is None and target is not None and len(given) == 1 and given[0].type == "raw_string":
+            text = self.span(given[0])
+            self.files.append(HereFile(target.text, Span(text.start + 1, text.end - 1)))
+        if body is None or start is None or target is None:
+            return
+        span, delimiter = self.span(body), self.text[slice(*self._ends(start))]
+        expansions: list[tuple[Span, str | None]] = []
+        if delimiter[:1] not in "\"'\\":
+            for place in references(self.text, span):
+                lists = expand(self.text, place, self.scope, quoted=True)
+                known = len(lists) == 1 and all(fragment.known for fragment in lists[0])
+                expansions.append((place, "".join(fragment.text for fragment in lists[0]) if known else None))
+        self.files.append(HereFile(target.text, span, tuple(expansions)))
+
+    def _ends(self, node: tree_sitter.Node) -> tuple[int, int]:
+        span = self.span(node)
+        return span.start, span.end
+
+    def written(self, command: tree_sitter.Node, parts: list[tree_sitter.Node]) -> Word | None:
+        """The file that ``cat`` is redirected to, or that ``tee`` is given."""
+        name = command.child_by_field_name("name")
+        program = self.text[slice(*self._ends(name))] if name is not None else ""
+        if program == "tee":
+            given = [self.span(child) for child in command.children_by_field_name("argument")]
+            spans = [span for span in given if self.text[span.start] != "-"]
+        elif program in ("cat", "echo"):
+            files = [child for child in parts if child.type == "file_redirect"]
+            spans = [self.span(c) for file in files for c in file.children_by_field_name("destination")[:1]]
+        else:
+            return None
+        for child in parts:
+            if child.type == "pipeline":
+                return None
+        found = words(self.text, spans[0], self.scope) if spans else []
+        return found[0][0] if len(found) == 1 else None
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

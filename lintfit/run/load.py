@@ -158,6 +158,8 @@ class _Builder:
         self.missing: list[Setting] = []
         self.sources = Sources(options)
         self.documents: list[Document] = []
+        self.written: dict[tuple[int, Kind], DataDocument] = {}
+        """Files that the launch script writes, by their index and what they are read as."""
 
     def run(self) -> Run:
         launch = self._launch() if self.origin.kind == "launch" else None
@@ -268,6 +270,9 @@ class _Builder:
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
+        here = self._here(name, kind)
+        if here is not None:
+            return here
         path = self._find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
         try:
             if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
@@ -276,6 +281,21 @@ class _Builder:
             return None
         document = self._read(path, kind)
         return document if isinstance(document, DataDocument) else None
+
+    def _here(self, name: str, kind: Kind) -> DataDocument | None:
+        """A file that the launch script itself writes above its launch line."""
+        launch = self.sources.launch
+        if launch is None or not launch.document.files:
+            return None
+        from lintfit.documents.here_documents import find_here, read_here
+
+        index = find_here(launch.document, name, launch.place.span.start)
+        if index is None:
+            return None
+        if (index, kind) not in self.written:
+            self.written[index, kind] = read_here(launch.document, index, kind)
+            self.documents.append(self.written[index, kind])
+        return self.written[index, kind]
 
     def _find(self, name: str) -> Path | None:
         """A file that a launch line or script names: from the launch file's folder or one above it."""
@@ -296,6 +316,9 @@ class _Builder:
         from lintfit.sources.accelerate import read_accelerate
 
         named = self.sources.said("launch", "accelerate_config")
+        here = self._named_here(named, Kind.YAML)
+        if here is not None:
+            return self._as_launched(read_accelerate(here))
         for path in self._config_paths("accelerate", named):
             document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
             if isinstance(document, DataDocument) and document.root is not None:
@@ -319,7 +342,7 @@ class _Builder:
             self.sources.said("launch", "deepspeed_config_file"),
             self.sources.said("accelerate", "deepspeed_config_file"),
         )
-        own = self._read_by_script(named)
+        own = self._read_by_script(named) or self._named_here(named, Kind.JSON)
         if own is not None:
             return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
@@ -327,6 +350,11 @@ class _Builder:
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_deepspeed(document)
         return None
+
+    def _named_here(self, named: Setting | None, kind: Kind) -> DataDocument | None:
+        value = named.value if named is not None else None
+        found = self._here(value, kind) if isinstance(value, str) and value else None
+        return found if found is not None and found.root is not None else None
 
     @staticmethod
     def _read_by_script(named: Setting | None) -> DataDocument | None:

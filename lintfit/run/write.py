@@ -95,13 +95,20 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
     place = setting.provenance.place if setting is not None else None
     if run.launch is not None and place is not None and place.document is run.launch.document:
         return run.launch.write(name, value)
-    if place is not None and run.script is not None and name in run.script.settings and run.deepspeed is None:
+    if run.script is not None and run.deepspeed is None and _in_script(run.script, name):
         return run.script.write(name, value)
     for source in (run.deepspeed, run.accelerate):
         edits = source.write(name, value) if source is not None else None
         if edits is not None:
             return edits
     return None
+
+
+def _in_script(script: ScriptSource, name: str) -> bool:
+    """Whether the script itself states ZeRO: in a DeepSpeed dict, a plugin or a strategy."""
+    handed = script.settings.get("deepspeed")
+    inline = handed is not None and isinstance(handed.value, Mapping)
+    return inline or not {name, "engine"}.isdisjoint(script.settings)
 
 
 def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:

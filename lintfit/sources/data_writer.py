@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from lintfit.documents.model import DataDocument, Edit, KeyPath, Kind, Span
+from lintfit.documents.model import DataDocument, Edit, KeyPath, Span
 from lintfit.findings import FileEdit
 
 
@@ -28,7 +28,7 @@ def edits(document: DataDocument, assignments: Mapping[KeyPath, Any]) -> tuple[F
     Each assignment sees the result of those before it, so that two of them may add to the same new mapping.
     What is already so makes no edit.
     """
-    from lintfit.documents.data_edits import CannotEdit, remove, set_value
+    from lintfit.documents.data_edits import CannotEdit, read_again, remove, set_value
     from lintfit.documents.edits import apply
 
     pieces = Pieces.whole(len(document.text))
@@ -41,19 +41,8 @@ def edits(document: DataDocument, assignments: Mapping[KeyPath, Any]) -> tuple[F
         if not step:
             continue
         pieces.apply(step)
-        current = _read_again(current, apply(current.text, step))
+        current = read_again(current, apply(current.text, step))
     return tuple(FileEdit(document.path, edit, document) for edit in pieces.edits(len(document.text)))
-
-
-def _read_again(document: DataDocument, text: str) -> DataDocument:
-    file = replace(document.file, text=text)
-    if document.kind is Kind.JSON:
-        from lintfit.documents.json_reader import read_json
-
-        return read_json(file)
-    from lintfit.documents.yaml_reader import read_yaml
-
-    return read_yaml(file)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from lintfit.sources.python.config_files import of_node
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Ref, Table, Value, alternatives, objects, plain
 
-_BY_PLUGIN: Mapping[str, str] = {
+BY_PLUGIN: Mapping[str, str] = {
     "zero_stage": "zero_stage",
     "offload_optimizer": "offload_optimizer_device",
     "offload_param": "offload_param_device",
@@ -26,6 +26,13 @@ _BY_PLUGIN: Mapping[str, str] = {
     "max_grad_norm": "gradient_clipping",
 }
 """Arguments of ``DeepSpeedPlugin`` by setting."""
+
+BY_STRATEGY: Mapping[str, str] = {
+    "zero_stage": "stage",
+    "offload_optimizer": "offload_optimizer",
+    "offload_param": "offload_parameters",
+}
+"""Arguments of Fabric's ``DeepSpeedStrategy`` by setting; those of offload are switches."""
 
 
 # -- DeepSpeed ------------------------------------------------------------------------------------------------------
@@ -75,6 +82,7 @@ def _inline(reading: Reading, table: Table, record: Record | None, trainer: bool
         _put(reading, "zero_stage", zero, record, to=UNKNOWN)
     if not isinstance(zero, Table):
         return
+    reading.zero = zero
     if "stage" in zero.items:
         _put(reading, "zero_stage", zero.items["stage"], record)
     for name in ("offload_optimizer", "offload_param"):
@@ -113,6 +121,7 @@ def plugins(reading: Reading, accelerator: Record) -> None:
     made = _made(handed, "DeepSpeedPlugin")
     if made is not None:
         _state_engine(reading, "deepspeed", handed, made)
+        reading.plugin = made
         _deepspeed_plugin(reading, made)
     handed = accelerator.keyword("fsdp_plugin")
     made = _made(handed, "FullyShardedDataParallelPlugin")
@@ -138,7 +147,7 @@ def _deepspeed_plugin(reading: Reading, plugin: Record) -> None:
     if file is not None and not sure_none(file):
         config(reading, file, plugin)
         return
-    for name, keyword in _BY_PLUGIN.items():
+    for name, keyword in BY_PLUGIN.items():
         value = plugin.keyword(keyword)
         if value is not None and not sure_none(value):
             _put(reading, name, value, plugin)
@@ -311,6 +320,7 @@ def _strategy_object(reading: Reading, made: Record) -> None:
     match made.name:
         case "DeepSpeedStrategy":
             reading.state("engine", "deepspeed", made.node)
+            reading.plugin = made
             _deepspeed_strategy(reading, made, asked)
         case "FSDPStrategy":
             reading.state("engine", "fsdp", made.node)
@@ -340,11 +350,8 @@ def _deepspeed_strategy(reading: Reading, made: Record, asked: Mapping[str, Valu
         reading.put("zero_stage", stage, made)
     else:
         reading.default("zero_stage", 2, "DeepSpeedStrategy's default")
-    for name, switch, device in (
-        ("offload_optimizer", "offload_optimizer", "offload_optimizer_device"),
-        ("offload_param", "offload_parameters", "offload_params_device"),
-    ):
-        wanted = asked.get(switch)
+    for name, device in (("offload_optimizer", "offload_optimizer_device"), ("offload_param", "offload_params_device")):
+        wanted = asked.get(BY_STRATEGY[name])
         on = operators.truth(wanted) if wanted is not None else False
         target = plain(asked[device]) if device in asked else "cpu"
         if wanted is not None:

@@ -19,6 +19,7 @@ from lintfit.sources.python.values import (
     Object,
     Origin,
     Record,
+    Table,
     Unknown,
     Value,
     alternatives,
@@ -44,6 +45,10 @@ class Reading:
     """What variables named like a sequence length were set to, from fields that limit a prompt and its answer."""
     settings: dict[str, Setting] = field(default_factory=dict)
     homes: dict[str, Home] = field(default_factory=dict)
+    plugin: Record | None = None
+    """The plugin or strategy of the script that sets DeepSpeed up."""
+    zero: Table | None = None
+    """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
     divisors: Mapping[int, Value] = field(default_factory=dict)
     """What the script divides by with ``%``, by the id of the expression."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from lintfit.settings import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import whole
+from lintfit.sources.python.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.python.models import is_arguments
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
 from lintfit.sources.python.values import Datum, Object, Record, Value, plain
@@ -46,7 +48,7 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
         case "use_liger_kernel" | "gradient_checkpointing_kwargs" | "use_cache":
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":
-            return writer.at_home(name, value)
+            return writer.zero(name, value)
         case _ if name in ARGUMENTS:
             return writer.setting(name, value)
     return None
@@ -95,18 +97,41 @@ class Writer:
                 return self.replace_value(passed.value, passed.node.value, value, _code(value))
         return None
 
-    def at_home(self, name: str, value: Any) -> Edits | None:
-        """A value that stands in a dict of the script, a plugin's argument or a config file that it reads."""
-        home, setting = self.source.reading.homes.get(name), self.source.settings.get(name)
-        if home is None or setting is None or setting.provenance.kind != "file":
-            return None
-        if setting.value == value:
+    def zero(self, name: str, value: Any) -> Edits | None:
+        """A setting of ZeRO that the script itself makes: in a plugin, a strategy, or a DeepSpeed dict."""
+        setting = self.source.settings.get(name)
+        stated = setting is not None and setting.provenance.kind == "file"
+        if setting is not None and setting.value == value:
             return ()
-        if type(setting.value) is not type(value):
+        if not stated and value == "none":
+            return ()
+        plugin = self.source.reading.plugin
+        keyword = _keyword(plugin, name)
+        if plugin is not None and keyword is not None and "hf_ds_config" not in {p.name for p in plugin.passed}:
+            code = (
+                _code(value != "none") if plugin.name == "DeepSpeedStrategy" and name != "zero_stage" else _code(value)
+            )
+            passed = next((p for p in plugin.passed if p.name == keyword), None)
+            if passed is None:
+                return None if plugin.spreads else self.keyword(plugin, keyword, code)
+            return self.replace_value(passed.value, passed.node.value if passed.node.star == "" else None, value, code)
+        home = self.source.reading.homes.get(name)
+        if stated and home is not None:
+            return self.replace_value(Value(home.origin), None, value, _code(value))
+        return self._into_dict(name, value)
+
+    def _into_dict(self, name: str, value: Any) -> Edits | None:
+        """A key that the ``zero_optimization`` of a DeepSpeed dict lacks."""
+        table = self.source.reading.zero
+        key, entry = (name, {"device": value}) if name != "zero_stage" else ("stage", value)
+        if table is None or table.open or key in table.items:
             return None
-        passed = next((p for p in home.record.passed if p.value.origin is home.origin), None) if home.record else None
-        node = passed.node.value if passed is not None and passed.node.star == "" else None
-        return self.replace_value(Value(home.origin), node, value, _code(value))
+        if isinstance(table.origin, Datum):
+            return data_writer.edits(table.origin.document, {(*table.origin.path, key): entry})
+        if not isinstance(table.origin, cst.Dict):
+            return None
+        document = self.calls.document_of(table.origin)
+        return edits_in(document, python_edits.add_entry(document, table.origin, _code(key), json.dumps(entry)))
 
     def argument(self, names: Sequence[str], value: Any) -> Edits | None:
         """A field of the arguments object: where its value comes from now, else added."""
@@ -287,6 +312,12 @@ class Writer:
         if made is not None and CHECKPOINTING[0] in made.attributes:
             return CHECKPOINTING
         return tuple(reversed(CHECKPOINTING))
+
+
+def _keyword(plugin: Record | None, name: str) -> str | None:
+    if plugin is None:
+        return None
+    return (BY_STRATEGY if plugin.name == "DeepSpeedStrategy" else BY_PLUGIN).get(name)
 
 
 def _equal(left: Any, right: Any) -> bool:

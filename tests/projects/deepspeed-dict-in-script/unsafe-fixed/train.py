@@ -1,11 +1,11 @@
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
-STAGE = 2
+STAGE = 3
 deepspeed = {
     "bf16": {"enabled": "auto"},
     "train_micro_batch_size_per_gpu": "auto",
     "gradient_accumulation_steps": "auto",
-    "zero_optimization": {"stage": STAGE},
+    "zero_optimization": {"stage": STAGE, "offload_optimizer": {"device": "cpu"}},
 }
 training = TrainingArguments(
     "out", bf16=True, per_device_train_batch_size=1, gradient_checkpointing=True, deepspeed=deepspeed

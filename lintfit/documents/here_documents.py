@@ -1,0 +1,112 @@
+"""Files that a shell script writes itself (``cat > ds.json <<EOF``), read as documents within the script's own file.
+
+Such a document has the script's text and the offsets of it, so that findings and edits are those of the real file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
+
+if TYPE_CHECKING:
+    from lintfit.documents.shell_reader import ShellDocument
+
+_NOT_BREAK = re.compile(r"[^\r\n]")
+_REFERENCE = re.compile(r"\$(?:\{[^{}\n]*\}|\w+)|`[^`\n]*`|\$\([^()\n]*\)")
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
+
+
+@dataclass(frozen=True, slots=True)
+class HereFile:
+    """A file that a script writes: its name as far as it is known, and the text of it.
+
+    ``expansions`` are the references in the text that the shell fills in, with what they come to (None: not known).
+    """
+
+    name: str
+    span: Span
+    expansions: tuple[tuple[Span, str | None], ...] = ()
+
+
+def references(text: str, span: Span) -> list[Span]:
+    """Where the shell would fill something in, in a text without quotes around its delimiter."""
+    return [Span(*match.span()) for match in _REFERENCE.finditer(text, span.start, span.end)]
+
+
+def find_here(document: ShellDocument, name: str, before: int) -> int | None:
+    """The index of the file of this name that the script wrote last before an offset; None where it wrote none."""
+    wanted = posixpath.normpath(name)
+    found = [
+        index
+        for index, file in enumerate(document.files)
+        if posixpath.normpath(file.name) == wanted and file.span.start < before
+    ]
+    return found[-1] if found else None
+
+
+def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
+    """The ``index``-th file that a script writes, as JSON or YAML."""
+    from lintfit.documents.data_edits import reader_of
+
+    file = document.files[index]
+    masked, unfilled = _masked(document.text, file, kind)
+    made = reader_of(kind)(replace(document.file, text=masked))
+    made.file = document.file
+    if made.root is not None:
+        made.root = _widened(made.root, [place for place, _ in file.expansions])
+    if unfilled:
+        made.problems, made.strict = (), True
+    made.reader = _Again(index, kind)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Reads the same file from the text of a changed script."""
+
+    index: int
+    kind: Kind
+
+    def __call__(self, file: FileText) -> DataDocument:
+        from lintfit.documents.shell_reader import read_shell
+
+        document = read_shell(file)
+        if self.index >= len(document.files):
+            return DataDocument(file, self.kind)
+        return read_here(document, self.index, self.kind)
+
+
+def _widened(node: Node, places: list[Span]) -> Node:
+    """The tree with spans that cover the references whose values it holds."""
+
+    def wide(span: Span) -> Span:
+        end = next((place.end for place in places if place.start < span.end <= place.end), span.end)
+        return Span(span.start, end)
+
+    entries = tuple(replace(e, value=_widened(e.value, places), span=wide(e.span)) for e in node.entries)
+    elements = tuple(_widened(element, places) for element in node.elements)
+    return replace(node, span=wide(node.span), entries=entries, elements=elements) if places else node
+
+
+def _masked(text: str, file: HereFile, kind: Kind) -> tuple[str, bool]:
+    """The script with blanks for all that is not in the file, of the same length; whether a reference is left in it.
+
+    A reference gives way to what it comes to where that is a number or a word of JSON and no longer than itself; in
+    JSON, one that is not known to a string that means nothing.
+    """
+    span = file.span
+    inside, unfilled = text[span.start : span.end].replace("\t", " "), False
+    for place, value in file.expansions:
+        start, end = place.start - span.start, place.end - span.start
+        if value is not None and _SCALAR.fullmatch(value) and len(value) <= end - start:
+            inside = inside[:start] + value.ljust(end - start) + inside[end:]
+        else:
+            unfilled = True
+            in_quotes = inside.count('"', inside.rfind("\n", 0, start) + 1, start) % 2
+            if kind is Kind.JSON and not in_quotes and end - start >= 2:
+                inside = inside[:start] + '"' + "$" * (end - start - 2) + '"' + inside[end:]
+    return _NOT_BREAK.sub(" ", text[: span.start]) + inside + _NOT_BREAK.sub(" ", text[span.end :]), unfilled
