@@ -23,7 +23,8 @@ from lintfit.fit.space import Space
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.report import View, shown_path
-from lintfit.report.json import SCHEMA_VERSION, dumps, plan_json, run_json
+from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.json import plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
 from lintfit.specs import Estimated, estimate_mapping, read_specs

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lintfit.catalog.facts import Gpu
 from lintfit.config import Margin
 from lintfit.fit.axes.cards import nodes_of
+from lintfit.fit.divisors import divisors
 from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_batch, run_of
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.space import Space
@@ -228,7 +229,7 @@ def _with_cards(spec: Spec, count: int) -> Spec | None:
     if count % shared or samples % (count // shared):
         return None
     own = samples // (count // shared)
-    micro = max(size for size in range(1, spec.micro_batch_size + 1) if own % size == 0)
+    micro = next(size for size in divisors(own) if size <= spec.micro_batch_size)
     engine = spec.engine
     if count == 1 and engine in ("ddp", "fsdp"):
         engine = "single"
