@@ -154,11 +154,24 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
         return None
 
 
+_OWN_DTYPE = frozenset({"qwen", "chatglm"})
+"""Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless the
+config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
+
+
 def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:
-    """The settings with the checkpoint's dtype in place of "auto"; what the checkpoint does not say stays."""
+    """The settings with the checkpoint's dtype in place of "auto"; what the checkpoint does not say stays.
+
+    So it is, too, where nobody asks for a dtype and the model's own code does not heed the library's default.
+    """
     weights = settings.get("weights_dtype")
-    if weights is None or weights.value is not AUTO or facts is None or facts.checkpoint_dtype is None:
+    if weights is None or facts is None or facts.checkpoint_dtype is None:
         return settings
+    own = weights.provenance.kind in ("default", "assumed") and facts.model_type in _OWN_DTYPE
+    if weights.value is not AUTO and not own:
+        return settings
+    if own:
+        weights = replace(weights, provenance=replace(weights.provenance, detail="the model's own code decides it"))
     return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.config import Options
+from lintfit.engine import load_runs
 from lintfit.run.versions import before, concrete, versions_near
 
 
@@ -52,3 +54,16 @@ def test_before(version: str | None, bound: str, older: bool | None) -> None:
 def test_a_version_below_a_bound() -> None:
     assert concrete("<5") == "4.99"
     assert concrete("<4.50") == "4.49.99"
+
+
+@pytest.mark.parametrize(("model", "dtype"), [("Qwen/Qwen-7B", "bf16"), ("baichuan-inc/Baichuan2-7B-Base", "fp32")])
+def test_old_models_whose_own_code_chooses_the_dtype(tmp_path: Path, model: str, dtype: str) -> None:
+    """modeling_qwen.py casts to bf16 whatever transformers 4 would do; others keep the library's default."""
+    (tmp_path / "requirements.txt").write_text("transformers==4.37.2\n")
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        f'model = AutoModelForCausalLM.from_pretrained("{model}", trust_remote_code=True)\n'
+        'Trainer(model=model, args=TrainingArguments(output_dir="out")).train()\n'
+    )
+    _, (result,) = load_runs([tmp_path / "train.py"], Options(isolated=True))
+    assert result.run.value("weights_dtype") == dtype
