@@ -16,7 +16,7 @@ def largest_partition(held: Inventory, ranks: int, shard: int) -> int:
     ends (stage_1_and_2.py ``copy_grads_in_partition``, ``params_in_partition``). ``shard`` is the elements of one
     partition; the tensors stand in the order of the modules.
     """
-    if ranks == 1:
+    if ranks == 1 or not held.trainable:
         return held.trainable
     before, block, count, after = _segments(held.trainables)
     # The two tensors at each boundary: the one that ends a partition and the one that starts the next.

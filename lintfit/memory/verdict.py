@@ -82,8 +82,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
     if _may_hold_inputs(spec):
         worst = (*worst, *moments(_older_bitsandbytes(spec), held)[0])
-    gathered = _gathers(spec)
-    high = max(*[_planned(spec, moment, held, gathered) for moment in worst], _overflow_check(spec, held)) + outside
+    gathered, upcast = _gathers(spec), _may_upcast(spec)
+    planned = [_planned(spec, moment, held, gathered, upcast) for moment in worst]
+    high = max(*planned, _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec), allocated + beside.likely)
@@ -108,7 +109,7 @@ def _older_bitsandbytes(spec: Spec) -> Spec:
     return replace(spec, versions={**spec.versions, "bitsandbytes": "0.43.1"})
 
 
-def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
+def _planned(spec: Spec, moment: Moment, held: States, gathers: int, may_upcast: bool) -> int:
     """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves."""
     parts = moment.components
     lasting = _lasting(parts)
@@ -127,7 +128,7 @@ def _planned(spec: Spec, moment: Moment, held: States, gathers: int) -> int:
         passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
     if moment.phase in ("forward", "backward"):
         passing += _held_chunks(spec)
-    upcast = parts.get("activations", 0) + _unquantised(spec) if _may_upcast(spec) else 0
+    upcast = parts.get("activations", 0) + _unquantised(spec) if may_upcast else 0
     return lasting + int(passing * (1 + FRAGMENTATION)) + upcast
 
 
@@ -148,7 +149,9 @@ def _may_upcast(spec: Spec) -> bool:
     for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). TRL does not do so for sharded models, and
     DeepSpeed casts everything back, PEFT passes GPTQ's models over.
     """
-    return spec.kbit_upcast is None and kbit_upcast(replace(spec, kbit_upcast="all")) == "all"
+    if spec.quantization is None or spec.kbit_upcast is not None:
+        return False
+    return kbit_upcast(replace(spec, kbit_upcast="all")) == "all"
 
 
 def _unquantised(spec: Spec) -> int:

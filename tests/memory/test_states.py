@@ -326,3 +326,11 @@ def test_more_ranks_never_need_more(spec: Spec) -> None:
         return sum(states.reduced.get(kind, 0) for kind in kinds)
 
     assert lasting(wider) <= lasting(held) + slack
+
+
+def test_adapters_that_match_no_module_are_no_crash(baichuan_7b: ModelFacts) -> None:
+    spec = Spec(
+        baichuan_7b, engine="deepspeed", zero_stage=2, gpus=4, method="lora", mixed_precision="bf16",
+        lora_targets=("no_such_module",),
+    )  # fmt: skip
+    assert "gradients" not in states(spec).backward_end
