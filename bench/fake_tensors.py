@@ -14,6 +14,7 @@ Where a torch without CUDA takes another way than one with it, the count is put 
   reference path for fp32 with grouped heads (``sdp_utils.cpp``);
 * ``silu`` has one kernel forward and one backward on CUDA;
 * the engine adds gradients in place where nobody else holds the buffer; under a dispatch mode it never does;
+* TRL's Triton kernels write in place (``bench/fake_trl.py``);
 * the embedding's backward needs fp32 rows and sorted indices above 3072 tokens (``Embedding.cu``).
 
 Not counted: kernels' own scratch elsewhere, cuBLAS workspaces, the CUDA context, gaps between blocks.
@@ -101,6 +102,8 @@ LORA = {
 EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
 GC = {"gradient_checkpointing": True, "use_reentrant": False}
 REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
+DPO = {"trainer": "dpo", "reference_model": True}
+GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 FOREACH = {"optimizer": "adamw_torch"}
 
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
@@ -128,6 +131,11 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt2 355 M, tied", "bf16", 16, 1024, GC),
     ("mixtral 46.7 B", "bf16", 1, 2048, GC),
     ("mixtral 46.7 B", "bf16", 1, 1024, {"optimizer": "sgd"}),
+    ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
+    ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
+    ("qwen3 4 B, tied", "bf16", 2, 2048, {**GRPO, **GC}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 4, 1024, GRPO),
 )
 
 
@@ -150,7 +158,7 @@ def cases() -> Iterator[dict[str, Any]]:
 
 
 def _words(more: dict[str, Any]) -> list[str]:
-    words = []
+    words = [more["trainer"].upper()] if "trainer" in more else []
     if more.get("method") == "lora":
         words.append("LoRA on every linear layer" if more["lora_targets"] == "all-linear" else "LoRA on attention")
     if more.get("gradient_checkpointing"):
@@ -241,9 +249,12 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         model = _model(spec, mode)
         for tensor in (*model.parameters(), *model.buffers()):
             log.see(tensor)
+        reference = _reference(spec, mode)
+        for tensor in () if reference is None else reference.parameters():
+            log.see(tensor)
         optimizer = _optimizer(model, spec)
         for step in range(2):
-            _step(model, optimizer, spec, log, last=step == 1)
+            _step(model, optimizer, spec, log, reference, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         parts = {
             "parameters": _bytes(model.parameters()),
@@ -279,6 +290,10 @@ def _model(spec: dict[str, Any], mode: Any) -> Any:
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
+        if spec.get("trainer"):
+            from bench import fake_trl
+
+            fake_trl.prepare(model, spec)
         if spec["method"] == "lora":
             model = _adapted(model, spec)
     made: dict[int, Any] = {}
@@ -299,6 +314,13 @@ def _model(spec: dict[str, Any], mode: Any) -> Any:
         if spec["method"] == "lora":
             model.enable_input_require_grads()
     return model
+
+
+def _reference(spec: dict[str, Any], mode: Any) -> Any:
+    """DPO's frozen copy; with adapters the policy without them stands for it."""
+    if not spec.get("reference_model") or spec["method"] == "lora":
+        return None
+    return _model({**spec, "gradient_checkpointing": False}, mode).eval()
 
 
 def _adapted(model: Any, spec: dict[str, Any]) -> Any:
@@ -329,16 +351,17 @@ def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
     return torch.optim.AdamW(groups, lr=1e-3, **({"fused": True} if fused else {"foreach": True}))
 
 
-def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, *, last: bool) -> None:
+def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference: Any, *, last: bool) -> None:
     """One optimizer step as transformers' Trainer and Accelerate run it."""
     import torch
 
     prefix = "" if last else "first "
     batch, seq = spec["micro_batch_size"], spec["seq_len"]
+    pairs = 2 if spec.get("trainer") == "dpo" else 1
     for _ in range(spec.get("gradient_accumulation_steps", 1)):
-        ids = torch.empty(batch, seq, dtype=torch.long, device="cuda:0")
+        ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
-        loss = _forward(model, ids, spec)
+        loss = _forward(model, ids, spec, reference)
         log.phase = f"{prefix}backward"
         loss.backward()
         del loss, ids
@@ -348,12 +371,21 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, *, last: b
     optimizer.zero_grad()
 
 
-def _forward(model: Any, ids: Any, spec: dict[str, Any]) -> Any:
+def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
     import torch
 
     half = spec["mixed_precision"] != "no"
-    context = torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
-    with context:
+
+    def context() -> Any:
+        return torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
+
+    if spec.get("trainer"):
+        from bench import fake_trl
+
+        if spec["trainer"] == "dpo":
+            return fake_trl.dpo(model, reference, ids, context)
+        return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
+    with context():
         outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel())
     loss, logits = outputs.loss, outputs.logits
     if half:

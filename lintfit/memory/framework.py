@@ -8,10 +8,10 @@ from __future__ import annotations
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
 from lintfit.memory.logits import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
+from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import batch_of, scored
 
 CONTEXT = Range(int(0.47 * GIB), int(0.5 * GIB), int(0.92 * GIB))
 """CUDA context and loaded kernels on an A100: 0.47 GiB with lazy module loading, 0.92 GiB with eager loading (torch
@@ -138,11 +138,11 @@ def idle_logits(spec: Spec) -> int:
     none of their blocks (a replay of the loss's allocations, block by block). A kernel that overwrites the logits
     does not change it: nvidia-smi shows as much in the fms runs.
     """
-    if spec.loss != "full":
+    if loss_path(spec) not in ("full", "selective"):
         return 0
     recipe = of(spec)
     seq = -(-spec.seq_len // spec.sequence_parallel)
-    entries = batch_of(spec) * scored(spec, seq) * -(-spec.facts.vocab // spec.tensor_parallel)
+    entries = sequences(spec) * scored(spec, seq) * -(-spec.facts.vocab // spec.tensor_parallel)
     half = recipe.weights == 2 or recipe.autocast
     if own_loss(spec.facts, recipe):
         return entries * (4 if recipe.autocast else recipe.weights)

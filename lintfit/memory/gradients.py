@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.parameters import Inventory, rounded
+from lintfit.memory.preference import loss_path
 from lintfit.memory.spec import Spec
 
 
@@ -11,14 +12,23 @@ def largest_gradient(held: Inventory) -> int:
     return max((rounded(weight.storage) for weight in held.trainables), default=0)
 
 
+def sums_out_of_place(spec: Spec) -> bool:
+    """Whether the two gradients of a tied embedding make a third when they are summed.
+
+    In pure half or full precision the head's is a transposed view of a product, which the engine does not add into.
+    Autocast's cast of it and the fused heads' gradient are tensors of their own (torch's own count under fake tensors).
+    """
+    autocast = spec.mixed_precision != "no" and spec.engine != "deepspeed"
+    return not autocast and loss_path(spec) != "chunked"
+
+
 def tied_gradient(spec: Spec, held: Inventory) -> int:
     """Bytes beyond the gradients themselves when a tied embedding gets its gradient, the last of the backward.
 
-    The head's share waits in the engine until the embedding's backward. Under autocast the two are summed in
-    place: one more copy. In pure half or full precision the waiting gradient is a transposed view, so the
-    engine sums out of place: two more (reference: torch's own count under fake tensors).
+    The head's share waits in the engine until the embedding's backward: one more copy, two where they are not
+    summed in place.
     """
     if not spec.facts.tied:
         return 0
     embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
-    return rounded(embedding) * (1 if spec.mixed_precision != "no" and spec.engine != "deepspeed" else 2)
+    return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)

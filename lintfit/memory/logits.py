@@ -18,7 +18,7 @@ from lintfit.memory.activations.form import Amounts, Backward, Live, Table, tota
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
-from lintfit.memory.activations.tape import LOGITS, Scratch, Tape, Var, once
+from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once
 from lintfit.memory.litgpt import CHUNK, switches
 
 PADDED_LABELS = (4, 49)
@@ -97,22 +97,31 @@ _LARGEST = 4096
 
 
 def head(
-    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, loss_path: str, *, stream: int, kept: float = 1.0
+    facts: ModelFacts,
+    recipe: Recipe,
+    batch: int,
+    seq: int,
+    loss_path: str,
+    *,
+    stream: int,
+    kept: float = 1.0,
+    scored: int | None = None,
 ) -> Head:
-    """The head of a causal language model on ``batch`` sequences with ``seq`` tokens each that get logits.
+    """The head of a causal language model on ``batch`` sequences of ``seq`` tokens.
 
-    ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`.
+    ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`. ``scored``: tokens of a sequence
+    that get logits, where not all do: their states are copied out behind the final norm.
     """
-    key = id(facts), recipe, loss_path, stream
+    key = id(facts), recipe, loss_path, stream, scored
     hit = _FORMS.get(key)
     if hit is None or hit[0] is not facts:
         if len(_FORMS) >= _LARGEST:
             _FORMS.clear()
-        hit = _FORMS[key] = facts, _recorded(Layer(facts, recipe), loss_path, stream)
+        hit = _FORMS[key] = facts, _recorded(Layer(facts, recipe), loss_path, stream, scored)
     return hit[1].at(batch, seq, kept)
 
 
-def _recorded(t: Layer, loss_path: str, stream: int) -> _Form | _Chunked:
+def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _Form | _Chunked:
     facts, recipe = t.facts, t.recipe
     h, vocab = facts.hidden, -(-facts.vocab // recipe.tensor_parallel)
     if recipe.litgpt:
@@ -124,15 +133,19 @@ def _recorded(t: Layer, loss_path: str, stream: int) -> _Form | _Chunked:
         y = t.gemma_norm(x)
     else:
         y = t.rmsnorm(x)
+    if scored is not None:
+        y = t.op(t.new(h, y.item, y.grad, per=_Scored(scored)), (y,))
     if loss_path == "chunked":
         return _fused(t, y, _trl(t, y, vocab))
     if loss_path == "liger":
         return _fused(t, y, _liger(t, y, vocab))
-    logits = t.linear("lm_head", y, h, vocab)
+    logits = t.linear("lm_head", y, h, 1 if loss_path == "score" else vocab)
     logits.storage.kind = LOGITS
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
-    if own_loss(facts, recipe):
+    if loss_path == "selective":
+        out, alive = _selective(after, logits, recipe.autocast)
+    elif own_loss(facts, recipe):
         out, alive = _plain_loss(after, logits, fused, recipe.autocast)
     else:
         out, alive = _loss(after, logits, recipe.transformers, _softcapped(t), fused)
@@ -269,6 +282,25 @@ def _plain_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var,
     return t.op(t.constant(1, 4, True), (log,)), alive
 
 
+def _selective(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
+    """TRL's ``selective_log_softmax``: log-probabilities of the labels from whole logits, and DPO's entropy of them.
+
+    Autocast's logits come as fp32 (accelerate). These are kept for ``gather`` and ``logsumexp``, whose gradients are
+    put together sequence by sequence; half-precision ones give a log-softmax of each sequence, which is kept. The
+    shifted view is copied for the entropy (``entropy_from_logits`` reshapes it).
+    """
+    full = t.cast(logits, 4) if autocast else logits
+    shifted = t.map(full)
+    copy = t.like(full, full.width, full.item, False, LOGITS)
+    if full.item == 4:
+        picked = t.op(t.constant(1, 4, True), (shifted,), (full,))
+        sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
+        return t.add(picked, sums), [full, copy]
+    log = t.like(full, full.width, full.item, True, LOGITS)
+    t.op(log, (shifted,), (log,))
+    return t.op(t.constant(1, 4, True), (log,)), [full, copy]
+
+
 class _Fused(NamedTuple):
     """A loss that never holds all logits: what its forward and its backward allocate, and the head's gradient."""
 
@@ -296,23 +328,46 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
-    """The tokens of TRL's tile."""
+class _Scored:
+    """The tokens of all sequences that get logits."""
 
     most: int
 
     def __call__(self, batch: int, seq: int) -> int:
-        return min(batch * seq, self.most)
+        return batch * min(seq, self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """The tokens of TRL's tile."""
+
+    most: int
+    per: Extent
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return min(self.per(batch, seq), self.most)
 
 
 def _trl(t: Layer, y: Var, vocab: int) -> _Fused:
-    """TRL's chunked loss: one tile of logits, and in the backward fp32 gradients of the states and the head."""
-    recipe = t.recipe
-    trains = recipe.trains("lm_head")
+    """TRL's chunked loss: one tile of logits, and in the backward fp32 gradients of the states and the head.
+
+    fp32 states and weights get these gradients as they are, others a copy. Under autocast fp32 states and weights are
+    cast tile by tile; both passes name the states' tile and the backward the weights', so that the next one of these is
+    made before the last one goes.
+    """
+    recipe, h = t.recipe, t.facts.hidden
+    trains, wide = recipe.trains("lm_head"), recipe.weights == 4
     item = 2 if recipe.autocast else y.item
-    tile = min(vocab, TRL_VOCABULARY) * item, _Tile(TRL_TOKENS)
-    size = t.facts.hidden * vocab if trains else 0
-    return _Fused((tile,), (tile, y.scratch(4), (4 * size, once)), size * recipe.weights)
+    tile: list[Scratch] = [(TRL_VOCABULARY * item, _Tile(TRL_TOKENS, y.per))]
+    chunk = min(vocab, TRL_VOCABULARY) * h * 2 if recipe.autocast and wide else 0
+    if recipe.autocast and y.item == 4:
+        tile.append((h * 2, _Tile(2 * TRL_TOKENS, y.per)))
+    back = [*tile, (chunk * (2 if vocab > TRL_VOCABULARY else 1), once)]
+    if y.item != 4:
+        back.append(y.scratch(4))
+    if trains and not wide:
+        back.append((4 * h * vocab, once))
+    return _Fused((*tile, (chunk, once)), tuple(back), h * vocab * recipe.weights if trains else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +375,10 @@ class _Chunk:
     """The tokens of Liger's chunk: the power of two from a ``parts``-th of all tokens on."""
 
     parts: int
+    per: Extent
 
     def __call__(self, batch: int, seq: int) -> int:
-        tokens = batch * seq
+        tokens = self.per(batch, seq)
         return min(1 << max(0, (-(-tokens // self.parts) - 1).bit_length()), tokens)
 
 
@@ -335,5 +391,5 @@ def _liger(t: Layer, y: Var, vocab: int) -> _Fused:
     h = t.facts.hidden
     item = 2 if t.recipe.autocast else y.item
     weight = h * vocab * t.recipe.weights if t.recipe.trains("lm_head") else 0
-    chunk = vocab * (item + 4 if item == 2 else 4), _Chunk(-(-vocab // h))
+    chunk = vocab * (item + 4 if item == 2 else 4), _Chunk(-(-vocab // h), y.per)
     return _Fused((chunk, y.scratch(y.item), (2 * weight, once)), ((weight, once),), weight)

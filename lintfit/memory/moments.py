@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.memory.activations.form import Live
+from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import reference_bytes, rollout
 from lintfit.memory.spec import Spec
@@ -34,6 +35,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
         *_forward(states, step, saved),
+        *_reference(spec, states, step, saved),
         *_backward(states, step, saved),
         Moment("optimizer step", "step", states.step),
         _evaluate(states, step),
@@ -68,6 +70,28 @@ def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
         0,
     )
     return [Moment("loss, forward", "forward", _plus(states.forward, alive))]
+
+
+def _reference(spec: Spec, states: States, step: Step, kept: list[Live]) -> list[Moment]:
+    """The reference's forward beside the policy's graph: one layer's tensors and its own way through the head.
+
+    TRL does not freeze the reference, so that autocast copies its weights like the policy's.
+    """
+    if not scores_reference_beside(spec):
+        return []
+    saved, tail = _sum(kept), step.head
+    alive = Live(
+        saved.activations + tail.saved.activations + step.inputs + step.front + step.masks + _working(step),
+        saved.logits + tail.saved.logits + tail.forward.logits,
+        saved.casts + tail.saved.casts + (step.copies if spec.method == "full" else 0),
+        tail.forward.temporaries,
+    )
+    return [Moment("reference, forward", "forward", _plus(states.forward, alive))]
+
+
+def _working(step: Step) -> int:
+    """Bytes of one layer's tensors in a forward pass that keeps none of them."""
+    return step.layers[0].peak.activations // 2 if step.layers else 0
 
 
 def _backward(states: States, step: Step, saved: list[Live]) -> list[Moment]:
@@ -171,10 +195,8 @@ def _end(states: States, step: Step) -> Moment:
 
 def _evaluate(states: States, step: Step) -> Moment:
     """A forward pass without gradients on a batch of the training size: one layer's tensors and the logits."""
-    layer = step.layers[0] if step.layers else None
-    working = layer.peak.activations // 2 if layer else 0
     tail = step.head
-    alive = Live(working + step.inputs, tail.saved.logits + tail.forward.logits, step.copies, 0, 0)
+    alive = Live(_working(step) + step.inputs, tail.saved.logits + tail.forward.logits, step.copies, 0, 0)
     return Moment("evaluation", "evaluate", _plus(states.evaluate, alive))
 
 

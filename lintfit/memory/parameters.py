@@ -40,6 +40,7 @@ def inventory(spec: Spec) -> Inventory:
         spec.pipeline_parallel,
         spec.expert_parallel,
         spec.method,
+        spec.trainer == "reward",
         spec.front_end,
         kbit_upcast(spec),
     )

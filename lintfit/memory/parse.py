@@ -32,6 +32,8 @@ FSDP_STRATEGIES = (
     "_HYBRID_SHARD_ZERO2",
 )
 DEFAULT_SEQUENCE = 2048
+TRL_COMPLETION = 256
+"""``GRPOConfig.max_completion_length``."""
 HF_BATCH = 8
 """``TrainingArguments.per_device_train_batch_size``."""
 
@@ -100,6 +102,11 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     values.setdefault("seq_len", min(DEFAULT_SEQUENCE, longest))
     values.setdefault("optimizer", "adamw_torch_fused" if modern else "adamw_torch")
     values.setdefault("use_reentrant", not modern)
+    # TRL makes a reference model where none is handed in, unless adapters can be switched off for it.
+    refers = values.get("trainer") in ("dpo", "kto") and values.get("method", "full") == "full"
+    values.setdefault("reference_model", refers)
+    if values.get("trainer") in ("grpo", "rloo") and values.get("generation") is None:
+        values["generation"] = Generation(completion_len=min(TRL_COMPLETION, values["seq_len"]))
 
 
 def _consistent(values: Mapping[str, Any], layers: int) -> None:
@@ -312,7 +319,14 @@ def _fsdp(key: str, value: Any) -> Fsdp | None:
 def _generation(key: str, value: Any) -> Generation | None:
     if value is None:
         return None
-    known = ("completion_len", "vllm_gpu_memory_utilization", "gather_weights")
+    known = (
+        "completion_len",
+        "vllm_gpu_memory_utilization",
+        "gather_weights",
+        "steps_per_generation",
+        "vllm_sleeps",
+    )
+    steps = value.get("steps_per_generation") if isinstance(value, Mapping) else None
     for name in _mapping(key, value):
         if name not in known:
             raise SpecError(f"{key}.{name}: unknown key{_meant(name, known)}")
@@ -322,6 +336,8 @@ def _generation(key: str, value: Any) -> Generation | None:
             f"{key}.vllm_gpu_memory_utilization", value.get("vllm_gpu_memory_utilization", 0.0)
         ),
         gather_weights=_flag(f"{key}.gather_weights", value.get("gather_weights", False)),
+        steps_per_generation=None if steps is None else _count()(f"{key}.steps_per_generation", steps),
+        vllm_sleeps=_flag(f"{key}.vllm_sleeps", value.get("vllm_sleeps", False)),
     )
 
 
@@ -378,7 +394,7 @@ READERS: Mapping[str, Read] = {
     "loss": _choice("full", "chunked", "liger"),
     "use_cache": _flag,
     "max_grad_norm": _amount(0, float("inf")),
-    "trainer": _choice("causal-lm", "dpo", "grpo"),
+    "trainer": _choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"),
     "front_end": _choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": _choice("none", "norms", "all"),

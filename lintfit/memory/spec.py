@@ -45,6 +45,10 @@ class Generation:
     """Share of the card that a colocated vLLM reserves; 0 for none or for a vLLM on other cards."""
     gather_weights: bool = False
     """ZeRO-3: whether the full weights are gathered on every rank to generate."""
+    steps_per_generation: int | None = None
+    """Micro-batches that are generated at once; None for TRL's default, the steps of accumulation."""
+    vllm_sleeps: bool = False
+    """Whether a colocated vLLM gives its memory back while the model trains (``vllm_enable_sleep_mode``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class Spec:
     loss: Literal["full", "chunked", "liger"] = "full"
     use_cache: bool = False
     max_grad_norm: float = 1.0
-    trainer: Literal["causal-lm", "dpo", "grpo"] = "causal-lm"
+    trainer: Literal["causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"] = "causal-lm"
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()

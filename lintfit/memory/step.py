@@ -12,8 +12,10 @@ from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
+from lintfit.memory.gradients import sums_out_of_place
 from lintfit.memory.logits import Head, head
 from lintfit.memory.parameters import Inventory, inventory
+from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 
@@ -78,7 +80,7 @@ def record(spec: Spec, states: States) -> Step:
     recipe = of(spec)
     held = inventory(spec)
     facts = local(spec.facts, spec.tensor_parallel)
-    batch, seq = batch_of(spec), -(-spec.seq_len // spec.sequence_parallel)
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
     kept = _kept(spec, states, held)
     count = -(-facts.layers // spec.pipeline_parallel)
@@ -105,7 +107,9 @@ def record(spec: Spec, states: States) -> Step:
     layers = [counted[sort] for sort in sorts]
     if frozen_input:
         layers[0] = one(0, flows=False)
-    tail = head(facts, recipe, batch, scored(spec, seq), spec.loss, stream=stream, kept=kept)
+    some = scored(spec, seq)
+    path, part = loss_path(spec), some if some < seq else None
+    tail = head(facts, recipe, batch, seq, path, stream=stream, kept=kept, scored=part)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     if recipe.litgpt:
@@ -130,7 +134,7 @@ def record(spec: Spec, states: States) -> Step:
         in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
         embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
         last_graph=tail.pinned + sum(layer.pinned for layer in layers) if recipe.litgpt else 0,
-        out_of_place=trains_embedding and facts.tied and not recipe.autocast,
+        out_of_place=trains_embedding and facts.tied and sums_out_of_place(spec),
         notes=notes,
     )
 
@@ -144,18 +148,6 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """
     upcast = recipe.upcast_norms or (recipe.autocast and recipe.quantized and facts.norm == "layernorm")
     return 4 if upcast else recipe.weights
-
-
-def batch_of(spec: Spec) -> int:
-    """Sequences of one forward pass: DPO runs the chosen and the rejected answer of every sample together."""
-    return spec.micro_batch_size * (2 if spec.trainer == "dpo" else 1)
-
-
-def scored(spec: Spec, seq: int) -> int:
-    """Tokens of each sequence that get logits: GRPO's only its completion's (TRL ``logits_to_keep``)."""
-    if spec.trainer == "grpo" and spec.generation is not None:
-        return min(seq, spec.generation.completion_len + 1)
-    return seq
 
 
 def local(facts: ModelFacts, parts: int) -> ModelFacts:

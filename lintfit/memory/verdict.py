@@ -12,6 +12,7 @@ from lintfit.memory.activations import known
 from lintfit.memory.framework import context, gathers, nccl
 from lintfit.memory.moments import moments
 from lintfit.memory.parameters import inventory
+from lintfit.memory.preference import FUSED
 from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
@@ -61,6 +62,9 @@ LONG_SEQUENCE = 131_072
 sequence or offload checkpoints (ALST, arXiv 2506.13996: an 8B model ends at 32K on one H100 without), so only the
 model states are certain."""
 
+WHOLE_LOGITS = "1.13"
+"""A TRL version whose trainers hold all logits of a micro-batch."""
+
 EVALUATED = frozenset({"load", "initialize", "step", "save"})
 
 
@@ -82,6 +86,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
     if _may_hold_inputs(spec):
         worst = (*worst, *moments(_older_bitsandbytes(spec), held)[0])
+    if spec.trainer in FUSED and "trl" not in spec.versions:
+        worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_LOGITS}), held)[0])
+        notes.append("the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)")
     gathered, upcast = _gathers(spec), _may_upcast(spec)
     planned = [_planned(spec, moment, held, gathered, upcast) for moment in worst]
     high = max(*planned, _overflow_check(spec, held)) + outside

@@ -171,12 +171,13 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
 
     Tensor parallelism splits every linear, embedding and expert matrix over its ranks and replicates norms
     (Megatron-LM, arXiv 1909.08053); expert parallelism splits the experts; pipeline parallelism splits the
-    layers, and the stage with the most is the one that also holds the larger of embedding and head.
+    layers, and the stage with the most is the one that also holds the larger of embedding and head. A reward model
+    has one row in the place of the head (``AutoModelForSequenceClassification``), which is left out.
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
     dropped = _not_on_largest_stage(facts) if pipeline > 1 else ()
     for kind in facts.tensors:
-        if kind.where in dropped:
+        if kind.where in dropped or (kind.role == "lm_head" and spec.trainer == "reward"):
             continue
         shape, copies = kind.shape, kind.copies
         if kind.role == "expert" and spec.expert_parallel > 1:

@@ -71,6 +71,9 @@ _CHOICES: Mapping[str, frozenset[Any]] = {
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
+_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"})
+"""TRL's trainers whose step is known, beside the causal language model's."""
+
 _WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank"})
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
@@ -187,7 +190,7 @@ def assemble(
     None where the model is unknown. Settings that nobody states take the spec's defaults and are left out of
     ``stated``, so that the estimate lists them as assumptions.
     """
-    unread = _unread(sources)
+    unread = _unread(sources) or _unfollowed(settings)
     if unread is not None:
         return Assembled(None, (unread,), ())
     if facts is None:
@@ -237,6 +240,14 @@ def _unread(sources: Sources) -> str | None:
         return _unread_script(sources, launch)
     command = f"{command_of(launch.launcher)} {launch.action}"
     return f"the settings that `{command}` reads itself, which lintfit does not follow yet"
+
+
+def _unfollowed(settings: Mapping[str, Setting]) -> str | None:
+    """A trainer with models beside the one that is named: PPO's value and reward models."""
+    trainer = settings.get("trainer")
+    if trainer is None or trainer.value != "ppo":
+        return None
+    return "the value and the reward model that PPO holds beside the policy, which lintfit does not count"
 
 
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
@@ -291,7 +302,7 @@ def _length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -
     """GRPO's sequences are a prompt and a completion: known as soon as a trainer caps both."""
     caps = (settings.get(name) for name in ("max_prompt_length", "max_completion_length"))
     capped = all(cap is not None and isinstance(cap.value, int) for cap in caps)
-    return frozenset({"seq_len"}) if values.get("trainer") == "grpo" and capped else frozenset()
+    return frozenset({"seq_len"}) if values.get("trainer") in ("grpo", "rloo") and capped else frozenset()
 
 
 def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
@@ -327,8 +338,8 @@ def _trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
         return setting.value if setting is not None and setting.known else fallback
 
     trainer = value("trainer", "causal-lm")
-    values["trainer"] = trainer if trainer in ("dpo", "grpo") else "causal-lm"
-    if trainer != "grpo":
+    values["trainer"] = trainer if trainer in _TRAINERS else "causal-lm"
+    if trainer not in ("grpo", "rloo"):
         return
     completion = value("max_completion_length", 512)
     if "seq_len" not in settings:
@@ -340,7 +351,13 @@ def _trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
         completion_len=completion,
         vllm_gpu_memory_utilization=value("vllm_gpu_memory_utilization", 0.3) if colocated else 0.0,
         gather_weights=gathers,
+        steps_per_generation=_whole(value("steps_per_generation")),
+        vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
     )
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _loading(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources) -> None:

@@ -170,9 +170,11 @@ def test_accumulated_gradients_lie_under_the_loss(small: ModelFacts) -> None:
 def test_preference_pairs_double_the_batch_and_bring_a_reference(small: ModelFacts) -> None:
     plain = run(small, micro_batch_size=8)
     pairs = run(small, micro_batch_size=4, trainer="dpo")
-    assert pairs.allocated_bytes == plain.allocated_bytes
+    kept = [at(guess, "loss, backward").components["activations"] for guess in (pairs, plain)]
+    assert kept[0] == pytest.approx(kept[1], rel=0.02)
     reference = run(small, micro_batch_size=4, trainer="dpo", reference_model=True)
-    assert reference.allocated_bytes - pairs.allocated_bytes == 2 * small.parameters
+    parameters = [at(guess, "optimizer step").components["parameters"] for guess in (reference, pairs)]
+    assert parameters[0] - parameters[1] == 2 * small.parameters
     adapters = run(small, trainer="dpo", reference_model=True, method="lora")
     assert adapters.allocated_bytes == run(small, trainer="dpo", method="lora").allocated_bytes
 
@@ -182,7 +184,9 @@ def test_rollouts(small: ModelFacts) -> None:
     alone = run(small, generation=Generation(128), **grpo)
     assert at(alone, "generation").phase == "evaluate"
     whole = run(small, **{**grpo, "trainer": "causal-lm"})
-    assert at(alone, "loss, backward").components["logits"] < at(whole, "loss, backward").components["logits"] / 3
+    older = run(small, generation=Generation(128), versions={"trl": "1.13.0"}, **grpo)
+    assert at(older, "loss, backward").components["logits"] < at(whole, "loss, backward").components["logits"] / 3
+    assert "logits" not in at(alone, "loss, backward").components
     shared = run(small, generation=Generation(128, vllm_gpu_memory_utilization=0.3), **grpo)
     assert shared.peak.likely - alone.peak.likely == pytest.approx(0.3 * 80 * GIB, rel=0.01)
     gathered = run(

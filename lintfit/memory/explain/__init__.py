@@ -22,6 +22,7 @@ _STATES = {
     "model loaded": "load",
     "engine initialized": "initialize",
     "loss, forward": "forward",
+    "reference, forward": "forward",
     "loss, backward": "backward_start",
     "head, backward": "first_gradient",
     "end of backward": "backward_end",

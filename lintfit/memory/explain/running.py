@@ -11,12 +11,14 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.moments import _worst_layer
+from lintfit.memory.moments import _working, _worst_layer
 from lintfit.memory.parameters import model_dtype
+from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment
+from lintfit.memory.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, batch_of, local, record, scored
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, local, record
 
 TAPE = "docs/memory.md, Activations"
 
@@ -45,7 +47,7 @@ def micro_batch(spec: Spec, states: States) -> Pass:
     """The micro-batch of a run."""
     facts = local(spec.facts, spec.tensor_parallel)
     seq = -(-spec.seq_len // spec.sequence_parallel)
-    return Pass(spec, states, record(spec, states), facts, batch_of(spec), seq)
+    return Pass(spec, states, record(spec, states), facts, sequences(spec), seq)
 
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
@@ -62,6 +64,8 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
                 *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
                 *_casts(run),
             ]
+        case "reference, forward":
+            return _beside(run)
         case "loss, backward":
             return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
         case "head, backward":
@@ -186,11 +190,12 @@ def _below(run: Pass) -> list[Term]:
 def _head(run: Pass, live: Live, where: str, forward: bool = False) -> list[Term]:
     """The final norm, the head and the loss at one point."""
     found = [term("activations", f"final norm and input of the head at {where}", live.activations, source=TAPE)]
-    vocabulary = -(-run.facts.vocab // run.step.recipe.tensor_parallel)
+    path = loss_path(run.spec)
+    vocabulary = 1 if path == "score" else -(-run.facts.vocab // run.step.recipe.tensor_parallel)
     entries = run.scored * vocabulary
     factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
-    copies = "copies of the logits and their log-softmax" if run.spec.loss == "full" else "logits"
-    source = "transformers loss/loss_utils.py" if run.spec.loss == "full" else ""
+    copies = "copies of the logits and their log-softmax" if path in ("full", "selective") else "logits"
+    source = {"full": "transformers loss/loss_utils.py", "selective": "TRL trainer/utils.py"}.get(path, "")
     found.append(term("logits", f"{copies} at {where}", live.logits, *factors, source=source))
     if live.casts and not forward:
         found.append(term("temporaries", "half-precision copy of the head (autocast)", live.casts))
@@ -296,9 +301,34 @@ def _embedding(run: Pass) -> list[Term]:
     return [term("temporaries", what, size, source="torch aten/src/ATen/native/cuda/Embedding.cu")]
 
 
+def _beside(run: Pass) -> list[Term]:
+    """The reference's forward beside the policy's graph."""
+    step, tail = run.step, run.step.head
+    copies = step.copies if run.spec.method == "full" else 0
+    source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
+    return [
+        *_kept(run, len(step.layers)),
+        *_fixed(run, masks=True),
+        term("activations", "one layer's tensors of the reference", _working(step)),
+        *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the reference's head", True),
+        *(
+            [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
+            if tail.saved.casts
+            else []
+        ),
+        *_graph_casts(step),
+        term("temporaries", "half-precision copies of the reference's weights (autocast)", copies, source=source),
+    ]
+
+
+def _graph_casts(step: Step) -> list[Term]:
+    size = sum(step.kept(index).casts for index in range(len(step.layers)))
+    return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []
+
+
 def _evaluation(run: Pass) -> list[Term]:
     step, tail = run.step, run.step.head
-    working = step.layers[0].peak.activations // 2 if step.layers else 0
+    working = _working(step)
     what = "one layer's tensors (half of what its backward needs at worst)"
     copies = "half-precision copies of the weights (autocast)"
     return [
@@ -320,9 +350,17 @@ def _generation(run: Pass) -> list[Term]:
         factors = ((item, "bytes"), (facts.parameters, "parameters"))
         what = "all weights gathered to generate"
         found.append(term("communication_buffers", what, item * facts.parameters, *factors))
-    if not generation.vllm_gpu_memory_utilization:
-        numbers = (2, facts.layers, facts.kv_heads, facts.head_dim, item, spec.micro_batch_size * spec.seq_len)
-        units = ("keys and values", "layers", "key-value heads", "head size", "bytes", "tokens")
-        size = 2 * facts.layers * facts.kv_heads * facts.head_dim * item * spec.micro_batch_size * spec.seq_len
-        found.append(term("activations", "the key-value cache", size, *zip(numbers, units, strict=True)))
+    if generation.vllm_gpu_memory_utilization:
+        if generation.vllm_sleeps:
+            share = generation.vllm_gpu_memory_utilization
+            card = spec.capacity_bytes or 0
+            parts = ((share, "vllm_gpu_memory_utilization"), (card, "bytes of the card"))
+            found.append(term("temporaries", "a colocated vLLM, awake", int(share * card), *parts))
+        return found
+    numbers = (2, facts.layers + 1, facts.kv_heads, facts.head_dim, item, generated(spec), spec.seq_len)
+    units = ("keys and values", "layers, one of them twice", "key-value heads", "head size", "bytes")
+    named = zip(numbers, (*units, "sequences generated at once", "tokens"), strict=True)
+    found.append(
+        term("activations", "the key-value cache", cache_bytes(spec), *named, source="transformers cache_utils.py")
+    )
     return found

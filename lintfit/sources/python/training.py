@@ -35,6 +35,8 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "use_vllm": ("use_vllm",),
     "vllm_mode": ("vllm_mode",),
     "vllm_gpu_memory_utilization": ("vllm_gpu_memory_utilization",),
+    "vllm_enable_sleep_mode": ("vllm_enable_sleep_mode",),
+    "steps_per_generation": ("steps_per_generation",),
     "ds3_gather_for_generation": ("ds3_gather_for_generation",),
     "beta": ("beta",),
 }

@@ -1,0 +1,67 @@
+"""What TRL's trainers do in place of a causal language model's step: which sequences, which tokens, and which loss.
+
+Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``); DPO's and GRPO's own losses of 1.16 run under
+fake tensors in ``bench/fake_trl.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lintfit.memory.activations.recipe import parse_version
+from lintfit.memory.spec import Spec
+
+Path = Literal["full", "chunked", "liger", "selective", "score"]
+"""How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
+selected; from one score a sequence."""
+
+NEWEST_TRL = (1, 16)
+
+FUSED_HEAD = (1, 15)
+"""The first TRL version whose trainers score tokens in tiles (``trainer/utils.py:add_fused_lm_head``). Up to 1.14
+DPO, KTO, GRPO and RLOO make whole logits and select from them (``selective_log_softmax``)."""
+
+FUSED = frozenset({"dpo", "kto", "grpo", "rloo"})
+
+PAIRED = frozenset({"dpo", "orpo", "cpo", "reward"})
+"""Trainers that run a preferred and a rejected answer for every sample, in one batch."""
+
+ROLLOUTS = frozenset({"grpo", "rloo"})
+"""Trainers that score only what they have generated."""
+
+
+def trl_version(spec: Spec) -> tuple[int, int]:
+    """TRL's version, the newest known where it is not stated."""
+    return parse_version(spec.versions.get("trl"), NEWEST_TRL)
+
+
+def loss_path(spec: Spec) -> Path:
+    """How the loss of a run is computed."""
+    if spec.trainer == "causal-lm":
+        return spec.loss
+    if spec.trainer == "reward":
+        return "score"
+    if spec.trainer in FUSED and trl_version(spec) >= FUSED_HEAD:
+        return "chunked"
+    return "liger" if spec.loss == "liger" else "selective"
+
+
+def sequences(spec: Spec) -> int:
+    """Sequences of one forward pass."""
+    return spec.micro_batch_size * (2 if spec.trainer in PAIRED else 1)
+
+
+def scored(spec: Spec, seq: int) -> int:
+    """Tokens of each sequence of ``seq`` tokens that are scored.
+
+    GRPO and RLOO score the completion; where they make whole logits, the token before it has logits, too
+    (``logits_to_keep + 1``).
+    """
+    if spec.trainer in ROLLOUTS and spec.generation is not None:
+        return min(seq, spec.generation.completion_len + (loss_path(spec) == "selective"))
+    return seq
+
+
+def scores_reference_beside(spec: Spec) -> bool:
+    """Whether the reference's forward runs while the policy's graph is there (DPO and KTO; GRPO has it done before)."""
+    return spec.trainer in ("dpo", "kto") and (spec.reference_model or spec.method == "lora")
