@@ -90,7 +90,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_LOGITS}), held)[0])
         notes.append("the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)")
     gathered, upcast = _gathers(spec), _may_upcast(spec)
-    planned = [_planned(spec, moment, held, gathered, upcast) for moment in worst]
+    kept = _held_chunks(spec) + _held_weights(spec)
+    planned = [_planned(spec, moment, held, gathered, kept, upcast) for moment in worst]
     high = max(*planned, _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
@@ -116,8 +117,11 @@ def _older_bitsandbytes(spec: Spec) -> Spec:
     return replace(spec, versions={**spec.versions, "bitsandbytes": "0.43.1"})
 
 
-def _planned(spec: Spec, moment: Moment, held: States, gathers: int, may_upcast: bool) -> int:
-    """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves."""
+def _planned(spec: Spec, moment: Moment, held: States, gathers: int, kept: int, may_upcast: bool) -> int:
+    """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves.
+
+    ``kept``: what the passes may keep on top of what is counted, by code that the spec does not name.
+    """
     parts = moment.components
     lasting = _lasting(parts)
     if spec.zero_stage == 3:
@@ -134,7 +138,7 @@ def _planned(spec: Spec, moment: Moment, held: States, gathers: int, may_upcast:
     if "transformers" not in spec.versions:
         passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
     if moment.phase in ("forward", "backward"):
-        passing += _held_chunks(spec)
+        passing += kept
     upcast = parts.get("activations", 0) + _unquantised(spec) if may_upcast else 0
     return lasting + int(passing * (1 + FRAGMENTATION)) + upcast
 
@@ -147,6 +151,24 @@ def _held_chunks(spec: Spec) -> int:
     if spec.loss != "chunked" or "front_end" in spec.stated or "trl" in spec.versions:
         return 0
     return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // spec.tensor_parallel
+
+
+def _held_weights(spec: Spec) -> int:
+    """Bytes of dequantised weights that autograd may keep for GPTQ, by the kernel, which no spec says.
+
+    The Triton kernels dequantise once more in the backward. Those in plain torch multiply by a dequantised copy, which
+    the graph saves: a layer's under checkpointing, else all; they shift through int32 (GPTQModel ``qlinear/torch.py``,
+    AutoGPTQ ``qlinear_cuda_old.py``).
+    """
+    if not (spec.quantization or "").startswith("gptq"):
+        return 0
+    quantised = [weight for weight in inventory(spec).weights if weight.quantised]
+    largest = max((weight.numel for weight in quantised), default=0)
+    if spec.gradient_checkpointing is not False:
+        held = sum(weight.numel * weight.per_layer for weight in quantised)
+    else:
+        held = sum(weight.total for weight in quantised)
+    return int(2 * held) + 4 * largest
 
 
 def _may_upcast(spec: Spec) -> bool:

@@ -129,3 +129,17 @@ def test_prepare_model_for_kbit_training_casts_embeddings_and_head() -> None:
     norms = (2 * 32 + 1) * 4096
     assert cast - plain == 2 * (2 * 32000 * 4096 + norms)
     assert parameters(quantization="gptq-int4", kbit_upcast="all") == parameters(quantization="gptq-int4")
+
+
+def test_gptq_kernels_in_plain_torch_keep_dequantised_weights() -> None:
+    """Which kernel runs is not in the spec: the range has a layer's weights in fp16, without checkpointing all."""
+    spec = {**LORA, "model": "mistralai/Mistral-7B-v0.1", "micro_batch_size": 8, "kbit_upcast": "none"}
+    layer = 2 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14336)
+    for more, layers in (({}, 1), ({"gradient_checkpointing": False}, 32)):
+        spans = [
+            estimate(
+                spec_from_mapping({**spec, **more, "quantization": method, "versions": {"bitsandbytes": "0.46.0"}})
+            )
+            for method in ("gptq-int4", "nf4")
+        ]
+        assert spans[0].peak.high - spans[1].peak.high >= layers * layer
