@@ -148,6 +148,7 @@ def read_script(
             defaults=library,
             open_data=open_data,
             overrides=overrides,
+            positional=positional,
             assume=assume,
         )
         Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix()).run()
@@ -173,6 +174,7 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         walk.read,
         walk.lengths,
         open_data=walk.open_data,
+        gradients=walk.gradients,
         divisors=walk.divisors,
     )
     modelling.read(reading)

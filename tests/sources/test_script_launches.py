@@ -37,6 +37,27 @@ def test_what_does_not_freeze_the_language_model(statement: str) -> None:
     assert read(statement)["method"] == "full"
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("for p in model.parameters():\n    p.requires_grad = False", UNKNOWN),
+        ("for n, p in model.model.named_parameters():\n    p.requires_grad = 'layers.31' in n", UNKNOWN),
+        ("for p in model.vision_tower.parameters():\n    p.requires_grad = False", "full"),
+        ("for p in other.parameters():\n    p.requires_grad = False", "full"),
+        ("for p in model.parameters():\n    p.requires_grad = True", "full"),
+        ("model.requires_grad_(False)\nfor p in model.parameters():\n    p.requires_grad = True", "full"),
+        (
+            "for p in model.parameters():\n    p.requires_grad = False\n"
+            "for n, p in model.named_parameters():\n    if 'head' in n:\n        p.requires_grad = True",
+            UNKNOWN,
+        ),
+        ("reference = AutoModelForCausalLM.from_pretrained('r')\nreference.requires_grad_(False)", "full"),
+    ],
+)
+def test_parameters_that_are_frozen_one_by_one(statement: str, expected: object) -> None:
+    assert read(statement)["method"] is expected or read(statement)["method"] == expected
+
+
 def test_adapters_of_the_scripts_own() -> None:
     assert read("model = convert_linear_layer_to_lora(model, 'q_proj', 8)")["method"] is UNKNOWN
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -194,8 +194,11 @@ class Interpreter(Statements):
             self.walk.statement = statement
         return choice(frame.returns, node) if frame.returns else Const(node, None)
 
-    def enter(self, function: Function) -> Value:
-        """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults."""
+    def enter(self, function: Function, words: Sequence[str] = ()) -> Value:
+        """Run a function that nobody calls with arguments: its parameters are filled by flags or defaults.
+
+        ``words`` are positional ones of the command line, which Fire hands over in order.
+        """
         node = function.node
         if not isinstance(node, cst.FunctionDef):
             return Unknown(node)
@@ -213,7 +216,12 @@ class Interpreter(Statements):
                 default = self.eval(parameter.default, self.globals) if parameter.default is not None else None
                 declared[name] = Field(name, kind, default, parameter, many)
         filled = parsers.assign(declared.values(), self.walk.flags)
+        for name in declared:
+            if name not in filled and (off := self.walk.flags.get(f"no{name}")) is not None and off.value is None:
+                filled[name] = (off, True)  # Fire's way to say no
         given |= {n: parsers.fill(entry, filled.get(n), self.walk.assume) for n, entry in declared.items()}
+        unfilled = [name for name in declared if name not in filled]
+        given |= {name: Const(node, parsers.guess(word)) for name, word in zip(unfilled, words, strict=False)}
         self.walk.parses |= bool(declared)
         self.walk.parsed.append(Object(node, function.name, attributes=dict(given), parsed=True))
         self._parameters(node.params, given, scope, spreads=True)

@@ -43,6 +43,10 @@ _WRAPPERS = frozenset({
 _RUNNERS = frozenset({"Fire", "spawn", "notebook_launcher", "launch", "run", "elastic_launch", "Typer", "typer", "cli"})
 
 
+_FILLS = frozenset({"tyro.cli", "simple_parsing.parse", "draccus.parse", "pyrallis.parse", "jsonargparse.CLI"})
+"""Functions that fill a dataclass, or a function's parameters, from the command line."""
+
+
 def constructed(made: Object, record: Record) -> None:
     """Note what an object of a class of the script wraps: the model that it was given."""
     for passed in record.passed:
@@ -95,13 +99,14 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
     if last == "add_config_arguments" and record.positional:
         return _deepspeed_arguments(record.positional[0], record)
+    if last == "Fire":
+        return _fire(interpreter, record)
     if last in _RUNNERS and record.positional:
         target = record.positional[0]
         if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
             return interpreter.enter(target)
-    if name in ("tyro.cli", "simple_parsing.parse") and record.positional:
-        parser = parsers.Parser(record.node, name, record, classes=[record.positional[0]])
-        return _dataclasses(interpreter, record, parser)[0]
+    if name in _FILLS and record.positional:
+        return _filled(interpreter, record, record.positional[0])
     if last == "get_quantization_config":
         return _of_model_config(interpreter, record)
     if last == "get_peft_config" and name.startswith("trl"):
@@ -137,6 +142,41 @@ def _of_model_config(interpreter: Interpreter, record: Record) -> Value:
     if bits == [False, False]:
         return Const(record.node, None)
     return Object(record.node, "transformers.BitsAndBytesConfig" if True in bits else record.function, record)
+
+
+def _filled(interpreter: Interpreter, record: Record, target: Value) -> Value:
+    """``tyro.cli(Config)`` or ``tyro.cli(main)``."""
+    walk = interpreter.walk
+    if isinstance(target, Function):
+        return interpreter.enter(target)
+    if isinstance(target, Class) and any(entry.cls is not None for entry in target.all_fields().values()):
+        walk.parses = True
+        made = parsers.nested(target, walk.flags, walk.assume, record.node)
+        made.call = record
+        walk.parsed.append(made)
+        return made
+    parser = parsers.Parser(record.node, record.function, record, classes=[target])
+    return _dataclasses(interpreter, record, parser)[0]
+
+
+def _fire(interpreter: Interpreter, record: Record) -> Value:
+    """``fire.Fire(target)``: a function, a class, or a dict of them by the command's first word."""
+    words = list(interpreter.walk.positional)
+    target = record.value(0, "component")
+    if target is None:
+        target = interpreter.globals.names.get(words.pop(0)) if words else None
+    elif isinstance(target, Table):
+        target = target.items.get(words.pop(0)) if words else None
+    if isinstance(target, Class):
+        made = Object(record.node, target.name, cls=target, attributes=dict(target.members))
+        constructor = target.member("__init__")
+        if isinstance(constructor, Function):
+            interpreter.enter(Function(constructor.origin, constructor.node, constructor.scope, made))
+        method = target.member(words.pop(0)) if words else None
+        target = Function(method.origin, method.node, method.scope, made) if isinstance(method, Function) else None
+    if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
+        return interpreter.enter(target, words)
+    return Unknown(record.node)
 
 
 def _deepspeed_arguments(parser: Value, record: Record) -> Value:

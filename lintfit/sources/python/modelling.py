@@ -10,6 +10,7 @@ import libcst as cst
 
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.python import models, operators
+from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none, without_none
 from lintfit.sources.python.values import Choice, Const, Object, Record, Table, Value, alternatives, objects, plain
 
@@ -366,7 +367,9 @@ def _handed_adapter(reading: Reading) -> Record | None:
 
 def _frozen(reading: Reading) -> None:
     """``model.requires_grad_(False)`` or the same on a part of the language model: then not all of it is trained."""
-    names = {record.assigned_to for record in reading.found.loads if record.taken is not False}
+    load = reading.found.trained_load
+    loads = [load] if load is not None else [r for r in reading.found.loads if r.taken is not False]
+    names = {record.assigned_to for record in loads}
     for record in reading.records:
         if record.taken is not False and _ADAPTS.search(record.name):
             reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
@@ -375,8 +378,23 @@ def _frozen(reading: Reading) -> None:
             continue
         function = record.node.func
         chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
-        if chain and chain[0] in names and not any(_BESIDE.search(part) for part in chain[1:]):
+        if _of_language_model(reading, chain, names, record.receiver):
             reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
+    for gradient in reading.gradients:
+        function = gradient.source.node.func
+        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        if gradient.taken is not False and _of_language_model(reading, chain, names, gradient.source.receiver):
+            if gradient.value is not True:
+                reading.state("method", UNKNOWN, gradient.node, "a part of the model is frozen here")
+            elif gradient.taken:
+                reading.derive("method", "full", "no adapter is applied")
+
+
+def _of_language_model(reading: Reading, chain: list[str], names: set[str | None], receiver: Value | None) -> bool:
+    """Whether ``a.b.c`` is the trained model or a part of its language model."""
+    if any(_BESIDE.search(part) for part in chain[1:]):
+        return False
+    return (bool(chain) and chain[0] in names) or is_trained(reading.found, receiver)
 
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora", re.IGNORECASE)

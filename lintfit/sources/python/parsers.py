@@ -224,6 +224,30 @@ def dataclass_objects(
     return made
 
 
+def defaults_of(cls: Class, origin: cst.CSTNode) -> Object:
+    """An object of a dataclass that nobody gave anything."""
+    attributes = {name: entry.default or Unknown(entry.node) for name, entry in cls.all_fields().items()}
+    return Object(origin, cls.name, cls=cls, attributes=attributes)
+
+
+def nested(cls: Class, flags: Mapping[str, Flag], assume: bool, origin: cst.CSTNode | None, prefix: str = "") -> Object:
+    """A dataclass of dataclasses as tyro fills it: ``--train.micro-batch 2``, ``--train.no-bf16``."""
+    attributes: dict[str, Value] = {}
+    for name, entry in cls.all_fields().items():
+        if entry.cls is not None and entry.cls.fields:
+            inner = nested(entry.cls, flags, assume, origin, f"{prefix}{name}.")
+            given = entry.default.attributes if isinstance(entry.default, Object) else {}
+            for key, value in given.items():
+                if assume and not isinstance(inner.attributes.get(key, Unknown()).origin, Flag):
+                    inner.attributes[key] = value
+            attributes[name] = inner
+            continue
+        flag, negation = flags.get(prefix + name), flags.get(f"{prefix}no_{name}")
+        chosen = (flag, False) if flag is not None else ((negation, True) if negation is not None else None)
+        attributes[name] = fill(entry, chosen, assume)
+    return Object(origin, cls.name, cls=cls, attributes=attributes, parsed=True, open=not assume)
+
+
 def _unclaimed(flags: Mapping[str, Flag], made: list[Object]) -> None:
     """A flag that no known field takes is one of a library's class all the same: the parser refuses any other."""
     claimed = {id(value.origin) for each in made for value in each.attributes.values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from lintfit.documents.model import DataDocument, Kind
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
-from lintfit.sources.python.state import Defaults
+from lintfit.sources.python.state import Defaults, Gradient
 from lintfit.sources.python.values import (
     DTYPES,
     Const,
@@ -50,6 +50,7 @@ class Reading:
     zero: Table | None = None
     """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
+    gradients: Sequence[Gradient] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)
     """What the script divides by with ``%``, by the id of the expression."""
 

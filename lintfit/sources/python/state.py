@@ -59,6 +59,16 @@ class Frame:
     returns: list[Value] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Gradient:
+    """``parameter.requires_grad = value`` within a loop over the parameters of a module (``source``)."""
+
+    node: cst.CSTNode
+    source: Record
+    value: bool | None
+    taken: bool | None
+
+
 class OutOfBudget(Exception):
     """The script is larger than the walk follows; what was found so far stands."""
 
@@ -76,6 +86,12 @@ class Walk:
     """Opens a JSON or YAML file that the script reads, by the name that it gives."""
     overrides: Sequence[Flag] = ()
     """The ``key=value`` words of the command line."""
+    positional: Sequence[str] = ()
+    """The words of the command line in front of its first flag."""
+    iterated: list[Record | None] = field(default_factory=list)
+    """The ``model.parameters()`` that each open loop goes through; None where it goes through something else."""
+    gradients: list[Gradient] = field(default_factory=list)
+    """Where ``requires_grad`` of parameters is set in a loop."""
     divisors: dict[int, Value] = field(default_factory=dict)
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     unread: list[Value] = field(default_factory=list)

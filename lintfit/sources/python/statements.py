@@ -9,7 +9,7 @@ import libcst as cst
 
 from lintfit.sources.python import operators, parsers
 from lintfit.sources.python.expressions import Expressions, dotted
-from lintfit.sources.python.state import Walk
+from lintfit.sources.python.state import Gradient, Walk
 from lintfit.sources.python.values import (
     Choice,
     Class,
@@ -176,6 +176,10 @@ class Statements(Expressions):
             case cst.Tuple() | cst.List():
                 self._unpack(target, value, scope)
             case cst.Attribute():
+                if target.attr.value == "requires_grad" and self.walk.iterated and self.walk.iterated[-1] is not None:
+                    known = operators.truth(value)
+                    source = self.walk.iterated[-1]
+                    self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken))
                 for holder in self._holders(self.eval(target.value, scope)):
                     if isinstance(holder, Object):
                         self._store(holder.attributes, target.attr.value, value)
@@ -280,14 +284,18 @@ class Statements(Expressions):
         return Flow.NEXT if certain else Flow.MAYBE
 
     def _for(self, node: cst.For, scope: Scope) -> Flow:
+        before = len(self.walk.records)
         source = self.eval(node.iter, scope)
+        listed = [r for r in self.walk.records[before:] if r.name in ("parameters", "named_parameters")]
         element: Value = Unknown(node.iter)
         if isinstance(source, Items) and not source.open and source.items:
             element = choice(list(source.items), node.iter)
         self.bind(node.target, element, scope)
         repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
         self.walk.loops += repeats
+        self.walk.iterated.append(listed[-1] if listed else None)
         flow = self.block(body_of(node.body), scope)
+        self.walk.iterated.pop()
         self.walk.loops -= repeats
         if node.orelse is not None:
             self.block(body_of(node.orelse.body), scope)
@@ -350,10 +358,16 @@ class Statements(Expressions):
                 names = [str(p.value.value) for p in passed if p.name is None and isinstance(p.value, Const)]
                 keywords = {p.name: p.value for p in passed if p.name is not None}
                 is_flag = keywords.get("is_flag")
-                if isinstance(is_flag, Const) and is_flag.value:
+                switch = any("/" in name for name in names)
+                if switch or (isinstance(is_flag, Const) and is_flag.value):
                     keywords["action"] = Const(call, "store_true")
                 names = [part for name in names for part in name.split("/")[:1]]
+                own = [name for name in names if not name.startswith("-")]
+                if own:
+                    keywords["dest"] = Const(call, own[0])
                 entry = parsers.argument_field([n for n in names if n.startswith("-")] or names, keywords, call)
+                if entry is not None and switch:
+                    entry.kind = "bool"
                 if entry is not None:
                     self.walk.options.setdefault(id(node), {})[entry.name] = entry
 
@@ -380,7 +394,9 @@ class Statements(Expressions):
         name = node.target.value if isinstance(node.target, cst.Name) else ""
         kind, many = parsers.kind_of(self.module.code_for_node(node.annotation.annotation))
         default = self._field_value(node.value, scope) if node.value is not None else None
-        cls.fields[name] = Field(name, kind, default, node, many)
+        annotation = node.annotation.annotation
+        inner = self.eval(annotation, scope) if isinstance(annotation, cst.Name | cst.Attribute) else None
+        cls.fields[name] = Field(name, kind, default, node, many, cls=inner if isinstance(inner, Class) else None)
         if default is not None:
             cls.members[name] = default
 
@@ -395,6 +411,8 @@ class Statements(Expressions):
                 return self.eval(argument.value, scope)
             if keyword == "default_factory":
                 factory = self.eval(argument.value, scope)
+                if isinstance(factory, Class):
+                    return parsers.defaults_of(factory, argument)
                 if isinstance(factory, Function) and isinstance(factory.node, cst.Lambda):
                     return self.eval(factory.node.body, scope)
                 if isinstance(factory, Ref) and factory.name in ("list", "dict"):

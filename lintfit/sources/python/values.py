@@ -133,6 +133,8 @@ class Field:
     constant: Any = None
     """What a bare flag means (``store_true``, ``store_const``); None where it takes a value."""
     aliases: tuple[str, ...] = ()
+    cls: Class | None = None
+    """The dataclass that it is of, where dataclasses are nested."""
 
 
 @dataclass(slots=True, eq=False)

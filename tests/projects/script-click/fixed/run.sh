@@ -1,0 +1,1 @@
+python train.py train out -m Qwen/Qwen2.5-1.5B --micro-batch 1 --bf16

@@ -1,0 +1,1 @@
+python train.py train --micro=1 --bf16 --model Qwen/Qwen2.5-1.5B

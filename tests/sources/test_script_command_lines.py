@@ -1,0 +1,75 @@
+"""Command lines as tyro, fire and click read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sources.scripts import script, values
+
+USE = """
+    m = AutoModelForCausalLM.from_pretrained(name)
+    Trainer(model=m, args=TrainingArguments("out", bf16=bf16, per_device_train_batch_size=micro)).train()
+"""
+HEAD = "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+
+TYRO = """
+import tyro
+from dataclasses import dataclass, field
+@dataclass
+class Train:
+    micro: int = 4
+    bf16: bool = True
+@dataclass
+class Config:
+    name: str = "m"
+    train: Train = field(default_factory=Train)
+    other: Train = field(default_factory=lambda: Train(micro=8))
+def main(config):
+    name, micro, bf16 = config.name, config.train.micro, config.other.bf16
+"""
+
+FIRE = """
+import fire
+def train(name, micro=4, bf16=True):
+"""
+
+CLICK = """
+import click
+@click.command()
+@click.option("--model", "-m", "name", default="m")
+@click.option("--micro-batch", "micro", type=int, default=4)
+@click.option("--bf16/--no-bf16", default=True)
+def train(name, micro, bf16):
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "call", "line", "words", "expected"),
+    [
+        (TYRO, "main(tyro.cli(Config))", "--name n --train.micro 2 --other.no-bf16", (), ("n", 2, False)),
+        (TYRO, "main(tyro.cli(Config))", "", (), ("m", 4, True)),
+        (FIRE, "fire.Fire(train)", "--name n --micro=2 --nobf16", (), ("n", 2, False)),
+        (FIRE, "fire.Fire(train)", "--bf16=False", ("n", "3"), ("n", 3, False)),
+        (FIRE, "fire.Fire({'run': train})", "--micro 2", ("run", "n"), ("n", 2, True)),
+        (FIRE, "fire.Fire()", "--name n", ("train",), ("n", 4, True)),
+        (CLICK, "train()", "--model n --micro-batch 2 --no-bf16", (), ("n", 2, False)),
+        (CLICK, "train()", "", (), ("m", 4, True)),
+    ],
+)
+def test_command_line(head: str, call: str, line: str, words: tuple[str, ...], expected: object) -> None:
+    text = f"{HEAD}{head.strip()}{USE}if __name__ == '__main__':\n    {call}\n"
+    found = values(script(text, line, positional=words))
+    assert (found["model"], found["micro_batch_size"], found["bf16"]) == expected
+
+
+def test_a_class_of_commands() -> None:
+    text = f"""{HEAD}import fire
+class App:
+    def __init__(self, name="m"):
+        self.name = name
+    def train(self, micro=4, bf16=False):
+        name = self.name{USE.replace("    ", "        ")}
+fire.Fire(App)
+"""
+    found = values(script(text, "--name n --micro 2 --bf16", positional=("train",)))
+    assert (found["model"], found["micro_batch_size"], found["bf16"]) == ("n", 2, True)
