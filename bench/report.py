@@ -145,6 +145,22 @@ def gpu() -> str:
     return f"{recording['device']['name']}, {_made(recording)}.\n\n{table(recording)}"
 
 
+def precision() -> str:
+    """Findings on real config files that were judged by hand."""
+    recording = _read(RESULTS / "precision.json")
+    if recording is None:
+        return _missing("bench.precision --json bench/results/precision.json", "beside the corpus")
+    from bench.precision import table
+
+    mended = ", ".join(f"{rule} {count}" for rule, count in recording["mended"].items())
+    return (
+        "Findings on DeepSpeed JSON, Accelerate YAML and launch scripts of public repositories, judged one by one "
+        f"against DeepSpeed 0.19.8, accelerate 1.15 and transformers 5.23 ({recording['date']}; "
+        f"`bench/precision/configs.jsonl`; {recording['missing']} not judged yet). "
+        f"Wrong ones that were found this way and mended: {mended}.\n\n{table(recording)}"
+    )
+
+
 def speed() -> str:
     """A thousand specs in one process."""
     found = _read(RESULTS / "speed.json")
@@ -176,6 +192,7 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Real DeepSpeed on a CPU", deepspeed),
     ("Published measurements", published),
     ("Published outcomes", outcomes),
+    ("Precision on config files", precision),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
     ("Start-up", startup),

@@ -17,6 +17,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(context.run, "gradient_checkpointing"),
         f"gradient checkpointing is not needed: computing the activations twice makes a step take {saving.slower:.1f} "
-        f"times as long, and without it the peak is {peak(saving.estimate)}",
+        f"times as long, and without it the peak is {peak(saving.estimate)}{saving.beside}",
         help="switch it off for this run",
     )

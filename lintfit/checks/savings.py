@@ -20,6 +20,13 @@ from lintfit.run.model import Run
 Changes = Mapping[str, Any]
 Kind = Literal["offload", "zero-3", "checkpointing", "micro-batch"]
 
+_WORDS: Mapping[Kind, str] = {
+    "offload": "offload",
+    "zero-3": "ZeRO-3",
+    "checkpointing": "checkpointing",
+    "micro-batch": "micro-batches of 1",
+}
+
 WORTH = 1.1
 """How many times as long a step must take for a saving to be worth a word: the step-time model is no finer."""
 
@@ -28,13 +35,15 @@ WORTH = 1.1
 class Saving:
     """A saving that is not needed: the settings without it, what the run then takes, and what it costs.
 
-    ``slower`` is the step time with the saving over that without it.
+    ``slower`` is the step time with the saving over that without it. ``beside`` names the others that the estimate is
+    without as well: ``, also without ZeRO-3``, or nothing.
     """
 
     kind: Kind
     changes: Changes
     estimate: Estimate
     slower: float
+    beside: str = ""
 
 
 def not_needed(context: RunContext, kind: Kind) -> Saving | None:
@@ -50,13 +59,15 @@ def _all(context: RunContext) -> Iterator[Saving]:
     run, spec = context.run, context.run.spec
     if spec is None or not fits(context.estimate) or "seq_len" not in spec.stated or run.hardware.gpus is None:
         return
+    gone: list[str] = []
     for kind, attempts in _KINDS.items():
         for changes in attempts(run, spec):
             after = changed_spec(spec, changes)
             result = _estimate(after)
             slower = relative_step_time(after, spec)
             if fits(result) and slower >= WORTH:
-                yield Saving(kind, changes, result, slower)
+                yield Saving(kind, changes, result, slower, f", also without {' and '.join(gone)}" if gone else "")
+                gone.append(_WORDS[kind])
                 spec = after
                 break
 

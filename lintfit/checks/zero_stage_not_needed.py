@@ -18,6 +18,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(context.run, "zero_stage"),
         f"ZeRO-3 is not needed: gathering the weights makes a step take {saving.slower:.1f} times as long as under "
-        f"ZeRO-{stage}, whose peak is {peak(saving.estimate)}",
+        f"ZeRO-{stage}, whose peak is {peak(saving.estimate)}{saving.beside}",
         help=f"take stage {stage} for this run, where no larger model shares the config",
     )

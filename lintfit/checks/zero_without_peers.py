@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import most, place_of, stated_at
 from lintfit.checks.wording import gib
+from lintfit.documents.model import Kind
 from lintfit.findings import Severity
 from lintfit.memory.result import Verdict
+from lintfit.settings import Place
 
 _WORTH_NAMING = 2**28
 """Bytes of buffers below which a message does not name them."""
@@ -21,13 +24,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if any(_offloads(run.settings[name].value) for name in _OFFLOADS if name in run.settings):
         return
+    stated = stated_at(run, "gpus")
+    if stated is not None and _is_fallback(stated):
+        return
     yield Report(
-        stated_at(run, "gpus") or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
+        stated or (run.launch.place if run.launch is not None else place_of(run, "zero_stage")),
         f"ZeRO-{stage} with one process shards nothing: weights, gradients and optimizer states stay whole on its GPU"
         f"{_buffers(context)}",
         severity=Severity.INFO if context.verdict is Verdict.FITS else Severity.WARNING,
         help="start one process per GPU, offload the optimizer, or train without DeepSpeed",
     )
+
+
+def _is_fallback(place: Place) -> bool:
+    """Whether a shell falls back on the number where the cluster sets no variable (``${GPUS:-1}``)."""
+    text, span = place.document.text, place.span
+    end = text.find("\n", span.end)
+    line = text[text.rfind("\n", 0, span.start) + 1 : end if end >= 0 else len(text)]
+    return place.document.kind is Kind.SHELL and re.search(r"\$\{\w+:?-", line) is not None
 
 
 _OFFLOADS = ("offload_optimizer", "offload_param")
