@@ -1,7 +1,7 @@
 """How many findings on real config files are right: what lintfit reports today against judgements made by hand.
 
-``bench/precision/configs.jsonl`` has one row for each judged finding: a file of the corpus (``file``, checked alone) or of
-a repository (``repo``, ``commit``, ``path``, and in ``with`` the launch script that the file was checked with), the rule,
+``bench/precision/configs.jsonl`` has one row for each judged finding: a file of the corpus (``file``, checked alone) or
+of a repository (``repo``, ``commit``, ``path``, and in ``with`` the launch script that it was checked with), the rule,
 the line, ``right``, ``wrong`` or ``arguable``, and the reason. Rows of a finding that is no longer reported stay as
 ``mended`` where it was wrong; arguable ones count against the precision. Findings without a row are listed.
 

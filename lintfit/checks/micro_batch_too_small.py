@@ -18,6 +18,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         place_of(context.run, "micro_batch_size"),
         f"a micro-batch of 1 is not needed: {context.run.spec.gradient_accumulation_steps} of them make a step take "
-        f"{saving.slower:.1f} times as long as {steps} of {micro} samples, whose peak is {peak(saving.estimate)}{saving.beside}",
+        f"{saving.slower:.1f} times as long as {steps} of {micro} samples, whose peak is "
+        f"{peak(saving.estimate)}{saving.beside}",
         help=f"micro-batch {micro} with accumulation {steps} is the same effective batch",
     )
