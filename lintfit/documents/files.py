@@ -29,7 +29,7 @@ _SUFFIXES = {
     Kind.JSON: (".json", ".jsonc", ".hjson"),
     Kind.YAML: (".yaml", ".yml"),
     Kind.PYTHON: (".py",),
-    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job"),
+    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args"),
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
 _SHEBANG = re.compile(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")

@@ -254,7 +254,13 @@ class _Builder:
         if not isinstance(document, PythonDocument) or document.module is None:
             return None
         if launch is None:
-            return read_script(document, versions=self.versions, open_file=self._read, open_data=self._data)
+            return read_script(
+                document,
+                versions=self.versions,
+                open_file=self._read,
+                open_data=self._data,
+                open_arguments=self._arguments,
+            )
         return read_script(
             document,
             flags=launch.flags,
@@ -266,7 +272,13 @@ class _Builder:
             overrides=launch.overrides,
             open_file=self._read,
             open_data=self._data,
+            open_arguments=self._arguments,
         )
+
+    def _arguments(self, name: str) -> Document | None:
+        """A file of words that add to the command line."""
+        path = self._find(name)
+        return self._read(path, Kind.SHELL) if path is not None else None
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""

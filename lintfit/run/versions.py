@@ -12,15 +12,19 @@ LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", 
 FLOOR = ">="
 """Ends the key under which the oldest version that a project takes stands."""
 
+_CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
 _FILES = (
-    "requirements.txt",
-    "requirements-train.txt",
+    "requirements*.txt",
+    "requirements/*.txt",
+    "constraints*.txt",
     "pyproject.toml",
     "setup.py",
-    "environment.yml",
-    "environment.yaml",
+    "setup.cfg",
+    "Pipfile",
+    *_CONDA,
 )
-_LOCKS = ("uv.lock", "poetry.lock")
+"""Where requirements stand, as patterns; the first that names a library counts."""
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock")
 _LEVELS = 7
 
 _NAMES = "|".join(LIBRARIES)
@@ -37,6 +41,11 @@ _ELSEWHERE = re.compile(
     r"""^(?!.*\bor\b).*\b(?:sys_platform|platform_system)\s*==\s*["'](?:darwin|win32|Darwin|Windows)["']"""
 )
 """A requirement that only holds on other systems than those that train."""
+_CONDA_PIN = re.compile(
+    rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
+)
+"""Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
+_PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
 _LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
 
 
@@ -67,15 +76,25 @@ def _folders(path: Path, root: Path) -> Iterator[Path]:
 @cache
 def _read_folder(folder: Path) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for name in _LOCKS:
-        for match in _LOCKED.finditer(_text(folder / name)):
-            found.setdefault(match["name"], match["version"])
-    for name in _FILES:
-        for match in _PIN.finditer(_without_comments(_text(folder / name))):
+    locked = [match for name in _LOCKS for match in _LOCKED.finditer(_text(folder / name))]
+    for match in (*locked, *_PIPENV.finditer(_text(folder / "Pipfile.lock"))):
+        found.setdefault(match["name"], match["version"])
+    for path in _matching(folder):
+        text = _without_comments(_text(path))
+        if path.suffix in (".yml", ".yaml"):
+            for match in _CONDA_PIN.finditer(text):
+                name = "torch" if match["name"] == "pytorch" else match["name"]
+                found.setdefault(name, match["version"])
+        for match in _PIN.finditer(text):
             found.setdefault(match["name"], _bound(match["op"], match["version"]))
-        for match in _FLOOR.finditer(_without_comments(_text(folder / name))):
+        for match in _FLOOR.finditer(text):
             found.setdefault(match["name"] + FLOOR, match["version"])
     return found
+
+
+def _matching(folder: Path) -> Iterator[Path]:
+    for pattern in _FILES:
+        yield from sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name))
 
 
 def _bound(operator: str, version: str) -> str:

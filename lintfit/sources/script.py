@@ -127,13 +127,15 @@ def read_script(
     open_file: Callable[[Path], Document | None] | None = None,
     open_data: Callable[[str, Kind], DataDocument | None] | None = None,
     overrides: Sequence[Flag] = (),
+    open_arguments: Callable[[str], Document | None] | None = None,
 ) -> ScriptSource:
     """Read a script without running it.
 
     ``flags`` are those of the launch line, ``overrides`` its ``key=value`` words, ``env`` its environment, ``versions``
-    the libraries' versions where they are known. ``open_data`` opens the config files that the script reads. Without
-    a launch, what the command line would decide stays open in the facts (``taken`` is None), and the settings take
-    the script's own defaults, marked as assumed.
+    the libraries' versions where they are known. ``open_data`` opens the config files that the script reads,
+    ``open_arguments`` files of words that add to its command line. Without a launch, what the command line would
+    decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
+    assumed.
     """
     known = has_launch or bool(flags)
     library = defaults.CatalogDefaults(versions or {})
@@ -147,6 +149,7 @@ def read_script(
             environment=env or {},
             defaults=library,
             open_data=open_data,
+            open_arguments=open_arguments,
             overrides=overrides,
             positional=positional,
             assume=assume,

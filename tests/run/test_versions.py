@@ -27,6 +27,13 @@ from lintfit.run.versions import before, concrete, versions_near
             "bitsandbytes>=0.45.2,<0.50; sys_platform=='linux' or sys_platform=='win32'",
         ]""", {"bitsandbytes": "<0.50", "bitsandbytes>=": "0.45.2"}),
         ("setup.py", 'install_requires=["accelerate==1.2.0"]\n', {"accelerate": "1.2.0"}),
+        ("environment.yml", "dependencies:\n  - pytorch=2.4.1\n  - pip:\n    - trl==0.12.0\n",
+         {"torch": "2.4.1", "trl": "0.12.0"}),
+        ("conda-env.yaml", "  - conda-forge::transformers=4.48=py_0\n", {"transformers": "4.48"}),
+        ("requirements_train.txt", "deepspeed==0.15.4\n", {"deepspeed": "0.15.4"}),
+        ("setup.cfg", "install_requires =\n    peft==0.13.2\n", {"peft": "0.13.2"}),
+        ("Pipfile.lock", '{"default": {"trl": {"hashes": [], "version": "==0.12.0"}}}', {"trl": "0.12.0"}),
+        ("pdm.lock", 'name = "accelerate"\nversion = "1.2.1"\n', {"accelerate": "1.2.1"}),
         ("uv.lock", '[[package]]\nname = "deepspeed"\nversion = "0.17.5"\n', {"deepspeed": "0.17.5"}),
     ],
 )  # fmt: skip

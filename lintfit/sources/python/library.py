@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Kind
+from lintfit.sources.flags import Flag
 from lintfit.sources.python import config_files, operators, parsers
+from lintfit.sources.python.argument_files import flags_of
 from lintfit.sources.python.functions import FUNCTIONS
 from lintfit.sources.python.methods import CHANGES, GROWS, method
 from lintfit.sources.python.models import is_arguments, is_dataclass_parser, is_model
@@ -268,7 +270,7 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
             return _dataclasses(interpreter, record, parser)[0]
         case "parse_args" | "parse_known_args":
             walk.parses = True
-            made = parsers.namespace(parser, walk.flags, walk.assume)
+            made = parsers.namespace(parser, {**_from_files(interpreter, parser), **walk.flags}, walk.assume)
             made.call = record
             walk.parsed.append(made)
             return made if name == "parse_args" else Items(record.node, [made, Items(record.node, open=True)])
@@ -312,6 +314,33 @@ def _opened(cls: Value, record: Record) -> Value:
     return Object(record.node, kind, record, cls if isinstance(cls, Class) else None, parsed=True, open=True)
 
 
+def _beside(interpreter: Interpreter, record: Record) -> dict[str, Flag]:
+    """``train.args`` beside ``train.py``, which HfArgumentParser puts in front of the command line's own words."""
+    looks = record.keyword("look_for_args_file")
+    script = interpreter.globals.names.get("__file__")
+    opener = interpreter.walk.open_arguments
+    if record.name != "parse_args_into_dataclasses" or opener is None or not isinstance(script, Const):
+        return {}
+    if looks is not None and operators.truth(looks) is False:
+        return {}
+    document = opener(str(script.value).removesuffix(".py") + ".args")
+    return flags_of(document) if document is not None else {}
+
+
+def _from_files(interpreter: Interpreter, parser: parsers.Parser) -> dict[str, Flag]:
+    """``@file`` on the command line of a parser with ``fromfile_prefix_chars``."""
+    prefix = parser.call.keyword("fromfile_prefix_chars") if parser.call is not None else None
+    opener = interpreter.walk.open_arguments
+    if not isinstance(prefix, Const) or not isinstance(prefix.value, str) or opener is None:
+        return {}
+    found: dict[str, Flag] = {}
+    for word in interpreter.walk.positional:
+        document = opener(word[1:]) if word[:1] in prefix.value else None
+        if document is not None:
+            found |= flags_of(document, by_line=True)
+    return found
+
+
 def _config_name(interpreter: Interpreter, parser: parsers.Parser) -> Const | Unknown | None:
     """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser as its first word."""
     flag = interpreter.walk.flags.get("config")
@@ -330,7 +359,8 @@ def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parse
     named = _config_name(interpreter, parser)
     table = config_files.load(interpreter, named, record, Kind.YAML) if named is not None else None
     unread = named is not None and not isinstance(table, Table)
-    flags = {name: flag for name, flag in walk.flags.items() if name != "config" or named is None}
+    given = {**_beside(interpreter, record), **walk.flags}
+    flags = {name: flag for name, flag in given.items() if name != "config" or named is None}
     made = parsers.dataclass_objects(parser, flags, walk.assume, unread, walk.defaults.names)
     if isinstance(table, Table):
         parsers.from_file(made, table, walk.defaults.names)

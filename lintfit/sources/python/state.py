@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from lintfit.documents.model import DataDocument, Kind
+from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.values import Field, Library, Object, Record, Value
 
@@ -84,6 +84,8 @@ class Walk:
     defaults: Defaults
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
     """Opens a JSON or YAML file that the script reads, by the name that it gives."""
+    open_arguments: Callable[[str], Document | None] | None = None
+    """Opens a file of command-line words."""
     overrides: Sequence[Flag] = ()
     """The ``key=value`` words of the command line."""
     positional: Sequence[str] = ()

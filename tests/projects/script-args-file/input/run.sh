@@ -1,0 +1,1 @@
+python train.py --gradient_accumulation_steps 4
