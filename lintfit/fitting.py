@@ -22,6 +22,7 @@ from lintfit.fit.search import Search
 from lintfit.fit.space import Space
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plan_json, run_json
@@ -130,7 +131,18 @@ def _unknown(result: RunResult) -> str:
     if run.doubtful:
         names = ", ".join(name.replace("_", " ") for name in run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
-    return ""
+    return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN else ""
+
+
+def _no_verdict(result: RunResult, spec: Spec) -> str:
+    """What decides about a run whose memory can be counted, and is not said."""
+    run = result.run
+    if run.unseen_flags:
+        names = ", ".join(name.replace("_", " ") for name in run.unseen_flags)
+        return f"a command line that is not known decides {names}: name the launch script as well"
+    if run.hardware.gpus is None and spec.engine != "single":
+        return "add the number of GPUs (--gpus, or gpus in lintfit.toml)"
+    return f"nobody says how long the sequences are: add --seq-len, or seq-len in lintfit.toml ({spec.seq_len} assumed)"
 
 
 def _open(answer: Answer) -> bool:

@@ -137,3 +137,28 @@ def test_a_run_without_a_card_says_what_to_add(tmp_path: Path) -> None:
     outcome = lintfit("fit", "--spec", "spec.json", cwd=tmp_path)
     assert outcome.status == 1
     assert "no card named: add the GPU" in outcome.out
+
+
+def test_a_script_whose_flags_nobody_sees_is_not_said_to_fit(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments\n\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    outcome = lintfit("fit", ".", "--gpu", "A100-SXM4-80GB", "--seq-len", "512", cwd=tmp_path)
+    assert outcome.status == 1
+    assert "it fits" not in outcome.out
+    assert "name the launch script as well" in " ".join(outcome.out.split())
+
+
+def test_without_a_length_there_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n\n"
+        'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")\n'
+        'args = TrainingArguments(output_dir="out", bf16=True, optim="adafactor", per_device_train_batch_size=4)\n'
+        "Trainer(model=model, args=args).train()\n"
+    )
+    outcome = lintfit("fit", ".", "--gpu", "A100-SXM4-40GB", "--gpus", "1", cwd=tmp_path)
+    assert "nobody says how long the sequences are" in " ".join(outcome.out.split())
+    assert "plan for" in lintfit("fit", ".", "--gpu", "A100-SXM4-40GB", "--seq-len", "2048", cwd=tmp_path).out

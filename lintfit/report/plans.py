@@ -93,6 +93,9 @@ def _now(result: RunResult) -> list[Line]:
     margin = result.run.options.margin
     if size := margin.bytes_of(estimate.capacity_bytes):
         lines.append([(f"  margin {margin}: plans have {gib(estimate.capacity_bytes - size)} GiB per GPU", "")])
+    for assumption in estimate.assumptions:
+        if assumption.startswith("sequence"):
+            lines.append([("  assumed: ", "dim"), (assumption, "dim")])
     return lines
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from lintfit import fitting
 from lintfit.config import Options
 from lintfit.documents.edits import apply
 from lintfit.engine import check
@@ -106,6 +108,33 @@ def test_a_plan_fits_when_the_written_files_are_checked_from_scratch(project: di
         assert b"# kept: the cluster's scratch" in texts[folder / "train.py"]
         check([folder], _options(project, fix=True, unsafe_fixes=True))
         assert texts == {path: path.read_bytes() for path in folder.iterdir()}, "fix(fix(x)) == fix(x)"
+
+
+@settings(
+    max_examples=4,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(projects)
+def test_every_plan_that_is_listed_fits_when_it_is_written(project: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        listed = Path(name) / "listed"
+        listed.mkdir()
+        _write(listed, project)
+        before = _only_run(listed, _options(project))
+        if before.verdict is not Verdict.DOES_NOT_FIT:
+            return
+        asked = fitting.Asked(output_format="json")
+        plans = json.loads(fitting.of_paths([listed], _options(project), asked).text)["runs"][0]["plans"]
+        for plan in plans:
+            if plan["applicability"] == "display":
+                continue
+            folder = shutil.copytree(listed, Path(name) / f"plan{plan['number']}")
+            fitting.of_paths([folder], _options(project), fitting.Asked(apply=plan["number"]))
+            after = _only_run(folder, _options(project))
+            assert after.verdict is Verdict.FITS, plan["name"]
+            assert _batch(after) == _batch(before), plan["name"]
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
