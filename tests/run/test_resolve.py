@@ -161,3 +161,25 @@ def test_assumed_length_is_the_specs_and_no_more_than_the_model_has_positions(tm
     assert run.spec is not None
     assert run.spec.seq_len == 512
     assert "seq_len" not in run.spec.stated
+
+
+@pytest.mark.parametrize(("prepared", "expected"), [(True, "all"), (False, None)])
+def test_a_prepared_model_keeps_embeddings_and_head_in_fp32(
+    tmp_path: Path, prepared: bool, expected: str | None
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n"
+        "from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training\n"
+        "from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments\n"
+        "quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type='nf4')\n"
+        'model = AutoModelForCausalLM.from_pretrained("mistralai/Mistral-7B-v0.1", quantization_config=quantized)\n'
+        + ("model = prepare_model_for_kbit_training(model)\n" if prepared else "")
+        + "model = get_peft_model(model, LoraConfig(r=8))\n"
+        'Trainer(model=model, args=TrainingArguments("out", bf16=True)).train()\n'
+    )
+    run = build(Origin("script", script), Workspace(), Options())
+    assert run.spec is not None
+    assert run.spec.quantization == "nf4"
+    assert run.spec.kbit_upcast == expected
+    assert run.spec.front_end == "transformers"
