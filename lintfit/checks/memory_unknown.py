@@ -40,13 +40,24 @@ def check_run(context: RunContext) -> Iterator[Report]:
     elif run.unseen_flags:
         named = ", ".join(name.replace("_", " ") for name in run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
-        yield Report(
-            anchor(run),
-            f"the memory of this run is not known: its command line decides {named}{more}, and no launch line is known",
-            help="check the script or folder that starts it, or list what belongs together in a [[run]] table",
-        )
+        yield _assumed(run, named + more)
     elif run.spec is not None and context.estimate is not None:
         yield _length(run, run.spec, context)
+
+
+def _assumed(run: Run, named: str) -> Report:
+    """What decides is only assumed: a field of the command line has its default, or a name says what a number is."""
+    if run.script is not None and not run.script.walk.parses:
+        return Report(
+            anchor(run),
+            f"the memory of this run is not known: {named} can only be assumed from the script",
+            help="say it with a flag or in lintfit.toml; lintfit estimate lists what is assumed",
+        )
+    return Report(
+        anchor(run),
+        f"the memory of this run is not known: its command line decides {named}, and no launch line is known",
+        help="check the script or folder that starts it, or list what belongs together in a [[run]] table",
+    )
 
 
 def _length(run: Run, spec: Spec, context: RunContext) -> Report:

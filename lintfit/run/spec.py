@@ -158,8 +158,8 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
 
 
 _OWN_DTYPE = frozenset({"qwen", "chatglm"})
-"""Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless the
-config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
+"""Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless
+the config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
 
 
 def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:

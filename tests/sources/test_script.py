@@ -779,3 +779,19 @@ def test_a_dict_that_a_branch_not_taken_would_change() -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_stray_backslash_warns_nobody() -> None:
     assert script('import torch\nname = "a\\`b"\nloss.backward()\n').facts.trains
+
+
+@pytest.mark.parametrize(
+    ("lines", "length"),
+    [("max_length = 64", 64), ("MAX_LEN = 128  # tokens", 128), ("max_length = 64\nseq_len = 32", None)],
+)
+def test_a_length_that_the_script_pads_to_by_hand(lines: str, length: int | None) -> None:
+    source = script(
+        f"{lines}\n"
+        "from transformers import AutoModelForCausalLM\n"
+        'model = AutoModelForCausalLM.from_pretrained("a/b")\n'
+        "loss.backward()\n"
+    )
+    setting = source.settings.get("seq_len")
+    assert (setting.value if setting is not None else None) == length
+    assert setting is None or setting.provenance.kind == "assumed"

@@ -42,6 +42,11 @@ class Calls:
         self.records: dict[int, Record] = {}
         """The record of each call made, by the call's id."""
 
+    @property
+    def script(self) -> PythonDocument:
+        """The script itself."""
+        return self._documents[0]  # type: ignore[no-any-return]
+
     def is_written(self, node: cst.CSTNode) -> bool:
         """Whether a node stands in a document; the line of a one-line suite (``if x: model.half()``) is made up."""
         try:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import libcst as cst
 
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.documents.model import Span
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python import engines, operators
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.statements import LENGTHS
@@ -45,6 +46,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
+_LENGTH = re.compile(
+    rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
+)
 _OPTIMIZERS: dict[str, str] = {
     "AdamW": "adamw_torch",
     "Adam": "adamw_torch",
@@ -373,6 +377,18 @@ def _length(reading: Reading) -> None:
                 reading.settings["seq_len"] = replace(setting, provenance=assumed)
             return
     _in_parts(reading)
+    if "seq_len" not in reading.settings:
+        _by_name(reading)
+
+
+def _by_name(reading: Reading) -> None:
+    """The one number that the script calls a length, where it pads and cuts by hand."""
+    document = reading.calls.script
+    found = list(_LENGTH.finditer(document.text))
+    if len({match["value"] for match in found}) == 1:
+        why = f"{found[0]['name']} is taken for the length of a sequence"
+        place = Place(document, Span(*found[0].span("value")))
+        reading.settings["seq_len"] = Setting("seq_len", int(found[0]["value"]), Provenance("assumed", why, place))
 
 
 def _is_read(reading: Reading, value: Value) -> bool:
