@@ -90,7 +90,13 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_LOGITS}), held)[0])
         notes.append("the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)")
     gathered, upcast = _gathers(spec), _may_upcast(spec)
-    kept = _held_chunks(spec) + _held_weights(spec)
+    chunks = _held_chunks(spec)
+    if chunks:
+        notes.append(
+            f"a chunked loss that frees its chunks, as TRL's (whose it is is not stated; LitGPT's and torchtune's keep "
+            f"{chunks / GIB:.1f} GiB of logits, which the high end counts)"
+        )
+    kept = chunks + _held_weights(spec)
     planned = [_planned(spec, moment, held, gathered, kept, upcast) for moment in worst]
     high = max(*planned, _overflow_check(spec, held)) + outside
     if not spec.facts.exact:

@@ -143,3 +143,12 @@ def test_gptq_kernels_in_plain_torch_keep_dequantised_weights() -> None:
             for method in ("gptq-int4", "nf4")
         ]
         assert spans[0].peak.high - spans[1].peak.high >= layers * layer
+
+
+def test_whose_chunked_loss_it_is_decides_the_high_end() -> None:
+    spec = {**LORA, "model": "meta-llama/Meta-Llama-3-8B", "micro_batch_size": 8, "loss": "chunked"}
+    open_, stated = (estimate(spec_from_mapping({**spec, **more})) for more in ({}, {"front_end": "transformers"}))
+    assert open_.peak.likely == stated.peak.likely
+    assert open_.peak.high - stated.peak.high >= 6 * 8 * 4096 * 128256
+    assert any("chunked loss" in line for line in open_.assumptions)
+    assert not any("chunked loss" in line for line in stated.assumptions)
