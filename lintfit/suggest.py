@@ -31,6 +31,17 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     return found
 
 
+def most_alike(word: str, choices: Iterable[str], share: float) -> str | None:
+    """The choice that has most in common with a long name, if that is at least ``share`` of both (difflib's ratio).
+
+    For names of models and GPUs, which people shorten and reorder rather than misspell.
+    """
+    import difflib
+
+    found = difflib.get_close_matches(word, choices, n=1, cutoff=share)
+    return found[0] if found else None
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """``; did you mean "x"?`` for the nearest choice, empty where none is near."""
     found = nearest(word, choices)

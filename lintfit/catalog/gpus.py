@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.catalog.facts import Gpu
+from lintfit.suggest import most_alike
 
 DATA = Path(__file__).parent / "data" / "gpus.json"
 GIB = 2**30
@@ -120,7 +121,8 @@ def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
     ``gpu:a100:4`` is the card and 4, ``gpu:4`` or ``4`` no card and 4, ``gpu`` no card and 1. The count is None where
     the text does not state GPUs.
     """
-    for part in re.split(r",(?![^(]*\))", text.strip().strip("\"'")):
+    stated = re.sub(r"^--(gres|gpus)(-per-node)?[=\s]+", "", text.strip().strip("\"'"))
+    for part in re.split(r",(?![^(]*\))", stated):
         item = re.sub(r"\(.*?\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
         found = _gres_item(item)
         if found is not None:
@@ -166,10 +168,7 @@ def instance(name: str) -> tuple[Gpu, int] | None:
 
 def suggest(name: str) -> str | None:
     """The name of the known GPU or instance that an unknown name most resembles, or None."""
-    import difflib
-
-    close = difflib.get_close_matches(key_of(name), _by_key(), n=1, cutoff=0.7)
-    if close:
-        return _by_key()[close[0]][0].name
-    wanted = difflib.get_close_matches(name.strip().lower(), _instances(), n=1, cutoff=0.7)
-    return wanted[0] if wanted else None
+    close = most_alike(key_of(name), _by_key(), 0.7)
+    if close is not None:
+        return _by_key()[close][0].name
+    return most_alike(name.strip().lower(), _instances(), 0.7)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.catalog import architectures
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.facts import ModelFacts
+from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:
     from lintfit.catalog.architectures._blocks import Shape
@@ -276,11 +277,9 @@ def find(model: str) -> ModelFacts | None:
 
 def suggest(model: str) -> str | None:
     """The catalogue's id that an unknown one most resembles, or None."""
-    import difflib
-
     wanted = model.strip().rstrip("/").lower()
-    close = difflib.get_close_matches(wanted, _by_lower(), n=1, cutoff=0.75)
-    if close:
-        return _by_lower()[close[0]]
-    last = difflib.get_close_matches(wanted.rpartition("/")[2], _by_last_part(), n=1, cutoff=0.75)
-    return _by_last_part()[last[0]][0] if last else None
+    close = most_alike(wanted, _by_lower(), 0.75)
+    if close is not None:
+        return _by_lower()[close]
+    last = most_alike(wanted.rpartition("/")[2], _by_last_part(), 0.75)
+    return _by_last_part()[last][0] if last is not None else None

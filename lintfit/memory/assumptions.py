@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Spec
 
@@ -36,4 +37,6 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
     if spec.method == "lora":
         note("lora_rank", f"LoRA rank {spec.lora_rank} (not stated)")
         note("lora_targets", "LoRA on the modules that PEFT picks for this model (not stated)")
+        if not any(weight.role == "adapter" for weight in inventory(spec).weights):
+            lines.append(f"no adapters: lora_targets name no module of {spec.facts.name}, which PEFT refuses")
     return tuple(lines)

@@ -13,14 +13,12 @@ from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
 from lintfit.memory import litgpt
+from lintfit.memory.contradictions import SpecError, consistent, shown
+from lintfit.memory.optimizers import TABLE
 from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Generation, Spec
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
-
-
-class SpecError(LintfitError):
-    """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
 
 
 FSDP_STRATEGIES = (
@@ -45,7 +43,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     that contradict each other; the message names the key, the value and what is allowed.
     """
     if not isinstance(obj, Mapping):
-        raise SpecError(f"spec: must be a JSON object, got {_shown(obj)}")
+        raise SpecError(f"spec: must be a JSON object, got {shown(obj)}")
     for key in obj:
         if key not in READERS and key not in SPECIAL:
             raise SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
@@ -65,7 +63,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     if "host_memory_gib" in values:
         values["host_memory_bytes"] = int(values.pop("host_memory_gib") * GIB)
     _complete(values, facts)
-    _consistent(values, facts.layers)
+    consistent(values, facts.layers)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
 
 
@@ -109,58 +107,16 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
         values["generation"] = Generation(completion_len=min(TRL_COMPLETION, values["seq_len"]))
 
 
-def _consistent(values: Mapping[str, Any], layers: int) -> None:
-    ranks = values.get("gpus", 1)
-    nodes = values.get("nodes", 1)
-    engine = values["engine"]
-    if nodes > ranks:
-        raise SpecError(f"nodes: {nodes} is more than gpus ({ranks}), which counts the GPUs of all nodes")
-    if values.get("pipeline_parallel", 1) > layers:
-        raise SpecError(f"pipeline_parallel: {values['pipeline_parallel']} is more than the model's {layers} layers")
-    product = 1
-    for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
-        product *= values.get(key, 1)
-    if ranks % product:
-        raise SpecError(
-            f"gpus: {ranks} is no multiple of tensor_parallel x pipeline_parallel x sequence_parallel ({product})"
-        )
-    if values.get("zero_stage") and engine != "deepspeed":
-        raise SpecError(f"zero_stage: {values['zero_stage']} needs engine 'deepspeed', the spec says '{engine}'")
-    if values.get("fsdp") is not None and engine != "fsdp":
-        raise SpecError(f"fsdp: needs engine 'fsdp', the spec says '{engine}'")
-    for key in ("offload_optimizer", "offload_param"):
-        if values.get(key, "none") != "none" and engine != "deepspeed":
-            raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")
-    _no_negative_sizes(values)
-    if ranks % values.get("expert_parallel", 1):
-        raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
-    if engine == "single" and ranks > 1:
-        raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
-    if values.get("quantization") and values.get("method", "full") == "full":
-        raise SpecError(
-            f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
-        )
-
-
-def _no_negative_sizes(values: Mapping[str, Any]) -> None:
-    zero = values.get("deepspeed_config", {}).get("zero_optimization")
-    if not isinstance(zero, Mapping):
-        return
-    for key, value in zero.items():
-        if isinstance(value, int | float) and value < 0:
-            raise SpecError(f"deepspeed_config.zero_optimization.{key}: {_shown(value)} must not be negative")
-
-
 def _facts(obj: Mapping[str, Any]) -> ModelFacts:
     config, model = obj.get("model_config"), obj.get("model")
     if config is not None:
         if not isinstance(config, Mapping):
-            raise SpecError(f"model_config: {_shown(config)} is not the content of a config.json (a JSON object)")
+            raise SpecError(f"model_config: {shown(config)} is not the content of a config.json (a JSON object)")
         return _from_config(config, model if isinstance(model, str) else "")
     if model is None:
         raise SpecError("model: missing; give a Hugging Face id as model, or a config.json's content as model_config")
     if not isinstance(model, str) or not model.strip():
-        raise SpecError(f"model: {_shown(model)} is not a Hugging Face id such as 'Qwen/Qwen2.5-7B'")
+        raise SpecError(f"model: {shown(model)} is not a Hugging Face id such as 'Qwen/Qwen2.5-7B'")
     try:
         facts = models.find(model)
     except LintfitError as error:
@@ -197,7 +153,7 @@ def _gpu(obj: Mapping[str, Any]) -> Gpu | None:
     if name is None:
         return None
     if not isinstance(name, str):
-        raise SpecError(f"gpu: {_shown(name)} is not a GPU's name such as 'RTX 3090'")
+        raise SpecError(f"gpu: {shown(name)} is not a GPU's name such as 'RTX 3090'")
     found = gpus.lookup(name)
     if found is None:
         close = gpus.suggest(name)
@@ -209,11 +165,6 @@ def _gpu(obj: Mapping[str, Any]) -> Gpu | None:
 
 
 # -- values ---------------------------------------------------------------------------------------------------
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _json(value: object) -> str:
@@ -229,7 +180,7 @@ def _count(least: int = 1, most: int = LARGEST_COUNT) -> Read:
     def read(key: str, value: Any) -> int:
         whole = int(value) if isinstance(value, float) and value.is_integer() else value
         if isinstance(whole, bool) or not isinstance(whole, int) or not least <= whole <= most:
-            raise SpecError(f"{key}: {_shown(value)} must be a whole number from {least} to {most}")
+            raise SpecError(f"{key}: {shown(value)} must be a whole number from {least} to {most}")
         return whole
 
     return read
@@ -240,7 +191,7 @@ def _amount(least: float, most: float, exclusive: bool = False) -> Read:
         fine = not isinstance(value, bool) and isinstance(value, int | float) and least <= value <= most
         if not fine or (exclusive and value == least):
             bound = f"above {least:g}" if exclusive else f"from {least:g}"
-            raise SpecError(f"{key}: {_shown(value)} must be a number {bound} to {most:g}")
+            raise SpecError(f"{key}: {shown(value)} must be a number {bound} to {most:g}")
         return float(value)
 
     return read
@@ -252,14 +203,14 @@ def _choice(*allowed: Any) -> Read:
             if value == choice and type(value) is type(choice):
                 return choice
         words = ", ".join(_json(choice) for choice in allowed)
-        raise SpecError(f"{key}: {_shown(value)} must be one of {words}")
+        raise SpecError(f"{key}: {shown(value)} must be one of {words}")
 
     return read
 
 
 def _flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise SpecError(f"{key}: {_shown(value)} must be true or false")
+        raise SpecError(f"{key}: {shown(value)} must be true or false")
     return value
 
 
@@ -269,7 +220,7 @@ def _names(key: str, value: Any) -> tuple[str, ...]:
         or not isinstance(value, list | tuple)
         or not all(isinstance(name, str) for name in value)
     ):
-        raise SpecError(f"{key}: {_shown(value)} must be a list of module names")
+        raise SpecError(f"{key}: {shown(value)} must be a list of module names")
     return tuple(value)
 
 
@@ -278,7 +229,7 @@ def _targets(key: str, value: Any) -> tuple[str, ...] | str | None:
         return value  # type: ignore[no-any-return]
     names = _names(key, value) if not isinstance(value, str) else ()
     if not names:
-        raise SpecError(f"{key}: {_shown(value)} must be a list of module names or 'all-linear'")
+        raise SpecError(f"{key}: {shown(value)} must be a list of module names or 'all-linear'")
     return names
 
 
@@ -286,20 +237,22 @@ def _kernels(key: str, value: Any) -> tuple[str, ...]:
     names = _names(key, value)
     for name in names:
         if name not in KERNELS:
-            raise SpecError(f"{key}: {_shown(name)} must be one of {', '.join(KERNELS)}")
+            raise SpecError(f"{key}: {shown(name)} must be one of {', '.join(KERNELS)}")
     return names
 
 
 def _mapping(key: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise SpecError(f"{key}: {_shown(value)} must be a JSON object")
+        raise SpecError(f"{key}: {shown(value)} must be a JSON object")
     return value
 
 
 def _versions(key: str, value: Any) -> Mapping[str, str]:
     for name, version in _mapping(key, value).items():
         if not isinstance(version, str):
-            raise SpecError(f"{key}.{name}: {_shown(version)} must be a string such as '4.48.1'")
+            raise SpecError(f"{key}.{name}: {shown(version)} must be a string such as '4.48.1'")
+        if not version.lstrip("v")[:1].isdigit():
+            raise SpecError(f"{key}.{name}: {shown(version)} must be a version such as '4.48.1'")
     return dict(value)
 
 
@@ -343,7 +296,10 @@ def _generation(key: str, value: Any) -> Generation | None:
 
 def _optimizer(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise SpecError(f"{key}: {_shown(value)} must be an optimizer's name such as 'adamw_torch'")
+        raise SpecError(f"{key}: {shown(value)} must be an optimizer's name such as 'adamw_torch'")
+    meant = nearest(value, TABLE) if value.lower() not in TABLE else None
+    if meant is not None:
+        raise SpecError(f"{key}: {shown(value)} is no optimizer that is known (did you mean '{meant}'?)")
     return value
 
 

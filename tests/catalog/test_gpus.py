@@ -166,3 +166,9 @@ def test_suggestions() -> None:
     assert suggest("RTX 3091") == "NVIDIA GeForce RTX 3090"
     assert suggest("p4d.24xlage") == "p4d.24xlarge"
     assert suggest("something else entirely") is None
+
+
+def test_a_flag_of_slurm_is_read_whole() -> None:
+    card, count = parse_gres("--gres=gpu:a100:4")
+    assert card is not None
+    assert (card.name, count) == ("NVIDIA A100-SXM4-40GB", 4)
