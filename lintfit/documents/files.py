@@ -29,9 +29,12 @@ _SUFFIXES = {
     Kind.JSON: (".json", ".jsonc", ".hjson"),
     Kind.YAML: (".yaml", ".yml"),
     Kind.PYTHON: (".py",),
-    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args"),
+    Kind.SHELL: (".sh", ".bash", ".slurm", ".sbatch", ".job", ".args", ".mk"),
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes}
+_SHELL_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+_WORKFLOWS = (".github", "workflows")
+"""Where GitHub keeps its workflows, whose steps are shell commands."""
 _SHEBANG = re.compile(r"#![^\n]*?\b(?:(python)[0-9.]*|(?:ba|da|z|k)?(sh))\b")
 _REASONS = {
     errno.ENOENT: "no such file",
@@ -64,6 +67,8 @@ class WriteError(LintfitError):
 
 def kind_of(path: Path, text: str = "") -> Kind | None:
     """The kind of a file by its suffix, else by the shebang of its text; None where neither tells."""
+    if path.name in _SHELL_NAMES or path.parts[-3:-1] == _WORKFLOWS:
+        return Kind.SHELL
     kind = _KINDS.get(path.suffix.lower())
     if kind is None and text.startswith("#!"):
         shebang = _SHEBANG.match(text)

@@ -18,6 +18,7 @@ from lintfit.documents.here_documents import HereFile, references
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
 from lintfit.documents.shell_directives import Directive, directives, slurm_counts
+from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
@@ -99,7 +100,12 @@ def read_shell(file: FileText) -> ShellDocument:
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         problem = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
         return ShellDocument(file, Kind.SHELL, (problem,), variables={})
+    if is_workflow(file.path):
+        return _workflow(file)
     reader = _Reader(file)
+    if is_makefile(file.path):
+        reader = _Reader(file, recipes(file.text))
+        reader.scope.variables.update(make_variables(file.text))
     reader.run()
     return ShellDocument(
         file,
@@ -112,6 +118,15 @@ def read_shell(file: FileText) -> ShellDocument:
     )
 
 
+def _workflow(file: FileText) -> ShellDocument:
+    """The steps of a GitHub workflow, each in a shell of its own."""
+    readers = [_Reader(file, text) for text in run_steps(file)]
+    for reader in readers:
+        reader.run()
+    commands = tuple(command for reader in readers for command in reader.commands)
+    return ShellDocument(file, Kind.SHELL, commands=commands, files=tuple(f for r in readers for f in r.files))
+
+
 @dataclass(frozen=True, slots=True)
 class _Where:
     """The branch that a statement stands in."""
@@ -122,9 +137,10 @@ class _Where:
 
 
 class _Reader:
-    def __init__(self, file: FileText) -> None:
+    def __init__(self, file: FileText, text: str | None = None) -> None:
+        text = file.text if text is None else text
         # A carriage return is no blank to bash; a script saved with them is read as if saved without.
-        self.text = file.text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in file.text else file.text
+        self.text = text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in text else text
         # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
         self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
         # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.

@@ -22,7 +22,11 @@ SUFFIXES: dict[str, Kind] = {
     ".slurm": Kind.SHELL,
     ".sbatch": Kind.SHELL,
     ".job": Kind.SHELL,
+    ".mk": Kind.SHELL,
 }
+
+_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+"""Files without a suffix that hold commands."""
 
 _SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "node_modules", "site-packages", "venv", "env", "build", "dist", "wandb", "outputs", "checkpoints"}
@@ -71,10 +75,14 @@ def _walk(folder: Path, options: Options) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
         for name in sorted(names):
             path = here / name
-            if path.suffix in SUFFIXES and not options.excluded(path):
+            wanted = path.suffix in SUFFIXES or name in _NAMES
+            if ".github" in here.parts:
+                wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
+            if wanted and not options.excluded(path):
                 yield path
 
 
 def _skipped(folder: Path, options: Options) -> bool:
     name = folder.name
-    return name.startswith(".") or name in _SKIPPED_FOLDERS or name.endswith(".egg-info") or options.excluded(folder)
+    hidden = name.startswith(".") and name != ".github"
+    return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info") or options.excluded(folder)

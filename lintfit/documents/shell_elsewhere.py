@@ -1,0 +1,101 @@
+"""Shell commands that stand in other files: the recipes of a Makefile, the ``run`` steps of a GitHub workflow.
+
+All that is no command is blanked out, so that every offset is one of the real file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lintfit.documents.model import FileText, Span
+from lintfit.documents.shell_words import Fragment, Scope, Variable, expand
+
+_MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+_NOT_BREAK = re.compile(r"[^\r\n]")
+_ASSIGNMENT = re.compile(
+    r"^(?:export[ ]+|override[ ]+)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*(?P<kind>:{0,3}=|\?=|\+=)[ \t]*"
+    r"(?P<value>[^\r\n#]*?)[ \t]*(?:#.*)?$",
+    re.MULTILINE,
+)
+_REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
+_RECIPE = re.compile(r"^\t[ \t]*[@+-]*")
+_EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
+_PASSES = 4
+"""How deep variables of a Makefile may refer to one another."""
+
+
+def is_makefile(path: Path) -> bool:
+    return path.name in _MAKEFILES or path.suffix == ".mk"
+
+
+def is_workflow(path: Path) -> bool:
+    """Whether a path is that of a GitHub workflow."""
+    return path.suffix in (".yml", ".yaml") and path.parts[-3:-1] == (".github", "workflows")
+
+
+def blank(text: str) -> str:
+    """As many blanks as the text has characters; its line breaks stay."""
+    return _NOT_BREAK.sub(" ", text)
+
+
+def recipes(text: str) -> str:
+    """A Makefile with blanks for all but its recipes; make's ``$(NAME)`` as the shell's, ``$$`` as a plain dollar."""
+    lines: list[str] = []
+    goes_on = False
+    for line in converted(text).splitlines(keepends=True):
+        recipe = _RECIPE.match(line)
+        if recipe is not None and not goes_on:
+            line = " " * recipe.end() + line[recipe.end() :]
+        elif not goes_on:
+            line = blank(line)
+        goes_on = (recipe is not None or goes_on) and line.rstrip("\r\n").endswith("\\")
+        lines.append(line)
+    return "".join(lines)
+
+
+def converted(text: str) -> str:
+    """Make's references in the shell's form, of the same length."""
+    return _REFERENCE.sub(r"${\1}", text.replace("$$", "\\$"))
+
+
+def make_variables(text: str) -> Mapping[str, Variable]:
+    """The variables of a Makefile by name, as far as their values are known."""
+    source = converted(text)
+    scope = Scope()
+    for _ in range(_PASSES):
+        known = dict(scope.variables)
+        scope.variables = {}
+        for match in _ASSIGNMENT.finditer(source):
+            name, kind = match["name"], match["kind"]
+            old = scope.variables.get(name)
+            if kind == "?=" and old is not None:
+                continue
+            span = Span(*match.span("value"))
+            lists = expand(source, span, Scope(variables={**known, **scope.variables}))
+            parts = tuple(part for fragments in lists for part in fragments)
+            if kind == "+=" and old is not None:
+                parts = (*old.elements[0], Fragment(" ", None), *parts)
+            scope.variables[name] = Variable(name, (parts,), Span(*match.span()), span)
+    return scope.variables
+
+
+def run_steps(file: FileText) -> Iterator[str]:
+    """The text of a workflow with blanks for all but one ``run`` step, for each of them."""
+    from lintfit.documents.yaml_reader import read_yaml
+
+    root = read_yaml(replace(file, path=Path("workflow.yml"))).root
+    text = file.text
+    for _, node in root.walk() if root is not None else ():
+        entry = node.entry("run")
+        if entry is None or not isinstance(entry.value.value, str):
+            continue
+        start, end = entry.value.span.start, entry.value.span.end
+        if text[start : start + 1] in ("|", ">"):
+            start = text.find("\n", start, end) + 1 or end
+        elif text[start : start + 1] in ("'", '"'):
+            start, end = start + 1, end - 1
+        step = _EXPRESSION.sub(lambda match: "$" + "_" * (len(match.group()) - 1), text[start:end])
+        yield blank(text[:start]) + step + blank(text[end:])
