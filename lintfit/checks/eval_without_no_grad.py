@@ -22,6 +22,10 @@ _GRADIENTS = re.compile(
 _ELSEWHERE = re.compile(r"set_grad_enabled\(|requires_grad|import lightning|pytorch_lightning")
 
 
+_FORWARD = re.compile(r"\.(forward|module|network)$")
+"""Parts of a model that run all of it."""
+
+
 def check_file(context: FileContext) -> Iterator[Report]:
     source = context.source
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
@@ -50,7 +54,7 @@ def _forward(document: PythonDocument, function: cst.FunctionDef) -> tuple[cst.C
     }
     for loop in loops.loops(document):
         for node in loops.inside(loop.node.body) if loop.function is function else ():
-            name = loops.name_of(node.func) if isinstance(node, cst.Call) else None
+            name = _FORWARD.sub("", loops.name_of(node.func) or "") if isinstance(node, cst.Call) else None
             before = (
                 name is not None and name in evals and document.span(evals[name]).start < document.span(loop.node).start
             )
