@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -13,8 +14,14 @@ if TYPE_CHECKING:
     from click.exceptions import ClickException
 
 
+NEW_OBJECTS = 50_000
+"""New objects between two collections. Nearly all that a run makes, syntax trees above all, stays to its end: looking
+through it for garbage every 700 objects, Python's default, finds none and takes a tenth of the time."""
+
+
 def main() -> None:
     """Run ``lintfit`` with the arguments of the process and exit with 0, 1 or 2."""
+    gc.set_threshold(NEW_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

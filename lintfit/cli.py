@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lintfit import __version__
-from lintfit.config import Options, Output, config_for, from_flags
 from lintfit.errors import LintfitError
 from lintfit.report import REPORTERS, View, render
 
 if TYPE_CHECKING:
+    from lintfit.config import Options, Output
+    from lintfit.estimating import Done, Shown
     from lintfit.results import CheckResult
 
 _WIDTH = 100
@@ -112,6 +113,8 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
 
 def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options, list[Path]]:
     """The flags as Options and the paths to check, with standard input read where it is asked for."""
+    from lintfit.config import from_flags
+
     stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin", "fail-on", "baseline")}
     for name in ("select", "ignore", "exclude"):
         stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
@@ -149,6 +152,8 @@ def _reason(text: str | None) -> str | None:
 
 
 def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
+    from lintfit.config import Output
+
     outputs = []
     for text in texts or ("text",):
         name, colon, file = text.partition(":")
@@ -192,6 +197,8 @@ def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> 
         return 0
     if options.diff and result.diff:
         return 1
+    from lintfit.config import config_for
+
     left = any(
         finding.severity >= config_for(finding.place.document.path, options).fail_on for finding in result.findings
     )
@@ -304,24 +311,43 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     from lintfit import estimating
 
     plain = {name: flags[name.replace("-", "_")] for name in _SPEC_FLAGS if flags[name.replace("-", "_")] is not None}
-    hardware = from_flags({name: flags[name.replace("-", "_")] for name in _HARDWARE}, isolated=flags["isolated"])
     standard = "json" if spec is not None and not explain else "text"
     shown = estimating.Shown(output_format or standard, explain, _view(flags, sys.stdout))
+    hardware = {name: flags[name.replace("-", "_")] for name in _HARDWARE}
     if spec is not None:
-        stated = [*(f"--{name}" for name in plain), *hardware.origins.values(), *paths]
-        if stated:
-            raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
+        _alone([*(f"--{name}" for name in plain), *_given(hardware), *paths])
         done = estimating.of_specs(spec, shown)
-    elif paths or not (plain or hardware.model or hardware.model_config):
-        if plain:
-            raise LintfitError(f"--{next(iter(plain))} describes a run; it cannot stand next to files")
-        done = estimating.of_paths([Path(path) for path in paths or (".",)], hardware, shown)
     else:
-        done = estimating.of_flags(hardware, plain, shown)
+        done = _estimated(paths, plain, hardware, flags["isolated"], shown)
     _print(done.text)
     for error in done.errors:
         click.echo(f"lintfit: {error}", err=True)
     return done.status
+
+
+def _alone(stated: Sequence[str]) -> None:
+    """A spec says everything itself: nothing else may be stated beside it."""
+    if stated:
+        raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
+
+
+def _given(flags: Mapping[str, Any]) -> list[str]:
+    return [f"--{name}" for name, value in flags.items() if value is not None]
+
+
+def _estimated(
+    paths: tuple[str, ...], plain: Mapping[str, str], hardware: Mapping[str, Any], isolated: bool, shown: Shown
+) -> Done:
+    """Estimates of files, or of a run that the flags describe where no file is named."""
+    from lintfit import estimating
+    from lintfit.config import from_flags
+
+    options = from_flags(hardware, isolated=isolated)
+    if not paths and (plain or options.model or options.model_config):
+        return estimating.of_flags(options, plain, shown)
+    if plain:
+        raise LintfitError(f"--{next(iter(plain))} describes a run; it cannot stand next to files")
+    return estimating.of_paths([Path(path) for path in paths or (".",)], options, shown)
 
 
 @lintfit.command(short_help="What would make a run fit; or how far it can go.")
@@ -348,10 +374,7 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
 
     question = fitting.Asked(**asked, view=_view(flags, sys.stdout))
     if flags["spec"] is not None:
-        stated = [*options.origins.values(), *paths]
-        stated = [origin for origin in stated if origin != "--margin"]
-        if stated:
-            raise LintfitError(f"--spec says everything itself; {stated[0]} cannot stand next to it")
+        _alone([*(origin for origin in options.origins.values() if origin != "--margin"), *paths])
         done = fitting.of_specs(flags["spec"], options, question)
     else:
         done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
@@ -371,6 +394,8 @@ def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit_options(flags: Mapping[str, Any]) -> Options:
+    from lintfit.config import from_flags
+
     stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin")}
     return from_flags(stated, isolated=flags["isolated"])
 

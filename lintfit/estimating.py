@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
-from lintfit.config import Options, config_for
 from lintfit.errors import LintfitError
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.specs import Estimated, estimate_mapping, read_specs
+
+if TYPE_CHECKING:
+    from lintfit.config import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +40,16 @@ class Done:
 def of_specs(source: str, shown: Shown) -> Done:
     """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place."""
     mappings, many = read_specs(source)
-    with _without_collections():
-        results = [estimate_mapping(mapping) for mapping in mappings]
+    results = [estimate_mapping(mapping) for mapping in mappings]
     bad = [(number, result) for number, result in enumerate(results, 1) if result.estimate is None]
     errors = tuple(f"spec {number}: {result.error}" if many else result.error for number, result in bad)
     return Done(_rendered(results, many, shown), errors, 2 if bad else 0)
 
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Estimates make many small objects and no cycles worth collecting; looking for those takes a tenth of the time."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
 def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
     """A run that is described by flags alone; the hardware may come from the config above the working directory."""
+    from lintfit.config import config_for
+
     result = estimate_mapping({**_hardware(config_for(Path(), hardware)), **_mapping(flags)})
     if result.estimate is None:
         raise LintfitError(result.error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lintfit.catalog import gpus, models
@@ -118,7 +119,7 @@ def _facts(obj: Mapping[str, Any]) -> ModelFacts:
     if not isinstance(model, str) or not model.strip():
         raise SpecError(f"model: {shown(model)} is not a Hugging Face id such as 'Qwen/Qwen2.5-7B'")
     try:
-        facts = models.find(model)
+        facts = _named(model)
     except LintfitError as error:
         raise SpecError(f"model: {error}") from error
     if facts is None:
@@ -126,6 +127,12 @@ def _facts(obj: Mapping[str, Any]) -> ModelFacts:
         hint = f" (did you mean '{close}'?)" if close else ""
         raise SpecError(f"model: '{model}' is not known{hint}; give its config.json's content as model_config")
     return facts
+
+
+@lru_cache(maxsize=1024)
+def _named(model: str) -> ModelFacts | None:
+    """A model by its name or folder, looked for once."""
+    return models.find(model)
 
 
 _KNOWN: dict[str, ModelFacts] = {}
