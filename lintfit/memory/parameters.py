@@ -17,9 +17,10 @@ from lintfit.memory.weights import (
     local_tensors,
     model_dtype,
     rounded,
+    trained_dtype,
 )
 
-__all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded"]
+__all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded", "trained_dtype"]
 
 
 _FOUND: dict[tuple[object, ...], tuple[ModelFacts, Inventory]] = {}

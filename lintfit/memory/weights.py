@@ -155,6 +155,16 @@ def adapter_dtype(spec: Spec) -> Dtype:
     return spec.mixed_precision if spec.engine == "deepspeed" and spec.mixed_precision != "no" else spec.lora_dtype
 
 
+def trained_dtype(spec: Spec) -> Dtype:
+    """dtype of what the optimizer is given: the adapters', or the module's.
+
+    PEFT keeps adapters of half-precision models in fp32 (``cast_adapter_dtype``), and where no precision is enabled
+    DeepSpeed leaves them so: its flat buffers then take the dtype of the first trained parameter (stage_1_and_2.py
+    ``self.dtype``).
+    """
+    return adapter_dtype(spec) if spec.method == "lora" else model_dtype(spec)
+
+
 def kbit_upcast(spec: Spec) -> Literal["none", "norms", "all"]:
     """Which unquantised weights of a bitsandbytes base are fp32; ``none`` where nobody said so.
 

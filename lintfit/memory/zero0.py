@@ -7,7 +7,7 @@ from lintfit.memory.gradients import largest_gradient, tied_gradient
 from lintfit.memory.host import host_memory
 from lintfit.memory.loading import gpu_load, load_temporary
 from lintfit.memory.optimizers import flat_state_bytes, flat_step_temporaries, optimizer, state_bytes, step_temporaries
-from lintfit.memory.parameters import Inventory, model_dtype
+from lintfit.memory.parameters import Inventory, trained_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
 from lintfit.memory.zero_config import optimizer_name
@@ -26,7 +26,7 @@ def zero0(spec: Spec, held: Inventory) -> States:
     """
     name = optimizer_name(spec)
     entry, not_modelled = optimizer(name)
-    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    itemsize = DTYPE_BYTES[trained_dtype(spec)]
     gradients = held.trainable_bytes
     mixed = spec.mixed_precision != "no"
     fused = name in ("adam", "adamw")

@@ -10,7 +10,7 @@ from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.loading import gpu_load, load_temporary
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
-from lintfit.memory.parameters import Inventory, model_dtype, rounded
+from lintfit.memory.parameters import Inventory, rounded, trained_dtype
 from lintfit.memory.partitions import largest_partition
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -94,7 +94,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
 
 def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
     ranks = spec.data_parallel * spec.sequence_parallel
-    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    itemsize = DTYPE_BYTES[trained_dtype(spec)]
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
     whole = flat(held.trainable, ranks, itemsize)
     shard = whole // itemsize // ranks

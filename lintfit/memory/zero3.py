@@ -9,7 +9,7 @@ from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.loading import load_temporary, loaded_bytes
 from lintfit.memory.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
-from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded
+from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded, trained_dtype
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
@@ -90,17 +90,19 @@ def _with_buffers(steady: Components, size: _Sizes, gathered: int) -> Components
 def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
     world = spec.data_parallel * spec.sequence_parallel
     ranks = config.mics if 0 < config.mics < world else world
-    itemsize = DTYPE_BYTES[model_dtype(spec)]
+    itemsize, trained = DTYPE_BYTES[model_dtype(spec)], DTYPE_BYTES[trained_dtype(spec)]
+    # Gradients travel in the enabled precision, in fp32 where there is none (engine.py communication_data_type).
+    travels = 4 if spec.mixed_precision == "no" else itemsize
     shard = sum(-(-weight.numel // ranks) * weight.copies for weight in held.trainables)
     frozen = sum(
         rounded(-(-weight.storage // ranks)) * weight.copies for weight in held.weights if not weight.trainable
     )
-    accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
+    accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else trained
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,
         shard=shard,
-        shards=rounded(itemsize * shard),
+        shards=rounded(trained * shard),
         frozen_shards=frozen,
         persistent=_persistent(config, held) if ranks > 1 or config.offload_param else 0,
         secondary=itemsize * (held.trainable + held.frozen) // config.hpz if 1 < config.hpz < ranks else 0,
@@ -109,7 +111,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         masters=4 * shard,
         states=flat_state_bytes(entry, shard),
         gradient_flat=accumulator * shard,
-        ipg=itemsize * config.reduce_bucket if config.contiguous_gradients else 0,
+        ipg=travels * config.reduce_bucket if config.contiguous_gradients else 0,
         sub_group=_sub_group(config, held, ranks, shard),
         largest=held.largest,
         largest_trainable=held.largest_trainable,

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lintfit.catalog.facts import ModelFacts, MoE, Tensor
+from lintfit.memory.engines import states
 from lintfit.memory.lora import adapters, default_targets
 from lintfit.memory.parameters import inventory, model_dtype, rounded
+from lintfit.memory.parse import spec_from_mapping
 from lintfit.memory.quantization import quantised_bytes
 from lintfit.memory.spec import Spec
 
@@ -142,3 +144,19 @@ def test_a_pipeline_stage_holds_half_the_layers_and_one_end(small: ModelFacts) -
     ends = 2 * 2048 * 256 + 256
     layer = (small.parameters - ends) // 4
     assert stage.trainable == 2 * layer + 2048 * 256 + 256
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_deepspeed_without_a_precision_leaves_adapters_in_fp32(stage: int) -> None:
+    """The bucket takes their dtype; with bf16 enabled the engine casts them."""
+    mapping = {"model": "meta-llama/Llama-2-7b-hf", "method": "lora", "gpus": 4, "zero_stage": stage}
+    buckets = [
+        states(spec_from_mapping({**mapping, "mixed_precision": precision})).first_gradient["communication_buffers"]
+        for precision in ("no", "bf16")
+    ]
+    assert buckets[0] - buckets[1] >= 2 * 500_000_000 * (stage != 3)
+    kinds = [
+        {weight.dtype for weight in inventory(spec_from_mapping({**mapping, "mixed_precision": p})).trainables}
+        for p in ("no", "bf16")
+    ]
+    assert kinds == [{"fp32"}, {"bf16"}]

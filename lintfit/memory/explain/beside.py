@@ -6,7 +6,7 @@ from lintfit.memory import framework
 from lintfit.memory.explain.term import Factor, Term, amount, term
 from lintfit.memory.host import load_peak, pinned, ranks_per_node
 from lintfit.memory.moments import at_the_loss
-from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype
+from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.result import Estimate
 from lintfit.memory.rollout import reference_bytes, vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -94,7 +94,7 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
 
 def _flattening(spec: Spec, size: int) -> Term:
     """Parameters that ZeRO-1 and 2 flatten on the host."""
-    item, trained = DTYPE_BYTES[model_dtype(spec)], inventory(spec).trainable
+    item, trained = DTYPE_BYTES[trained_dtype(spec)], inventory(spec).trainable
     factors = ((2, "copies"), (item, "bytes"), (trained, "trained parameters"), *_ranks(ranks_per_node(spec)))
     what = "parameters on their way back to the GPU, one by one and flat"
     return term("host", what, size, *factors, source="DeepSpeed stage_1_and_2.py flatten_on_accelerator")

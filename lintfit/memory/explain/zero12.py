@@ -9,7 +9,7 @@ from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, new_gradient, tied
 from lintfit.memory.optimizers import Optimizer, optimizer
-from lintfit.memory.parameters import Inventory, inventory, model_dtype
+from lintfit.memory.parameters import Inventory, inventory, trained_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.zero0 import REDUCE_ELEMENTS
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
@@ -63,7 +63,7 @@ def _separate_states(name: str, entry: Optimizer, held: Inventory) -> list[Term]
 def _all_reduce(spec: Spec, held: Inventory) -> list[Term]:
     if spec.gpus < 2:
         return []
-    item = DTYPE_BYTES[model_dtype(spec)]
+    item = DTYPE_BYTES[trained_dtype(spec)]
     numel = min(REDUCE_ELEMENTS + held.largest_trainable, held.trainable)
     factors = ((item, "bytes"), (numel, "elements of one all-reduce"))
     source = "DeepSpeed engine.py buffered_allreduce_fallback"

@@ -9,8 +9,8 @@ from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
 from lintfit.memory.optimizers import Optimizer, flat_step_temporaries, optimizer
-from lintfit.memory.parameters import Inventory, inventory
-from lintfit.memory.spec import Spec
+from lintfit.memory.parameters import Inventory, inventory, trained_dtype
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
 
 SOURCE = "DeepSpeed stage3.py"
@@ -60,7 +60,7 @@ def terms(spec: Spec, state: str) -> list[list[Term]]:
 
 def _shards(case: _Case) -> list[Term]:
     size, source = case.size, f"{INIT}: shards"
-    factors = ((size.itemsize, "bytes"), (case.held.trainable, flat.TRAINED))
+    factors = ((DTYPE_BYTES[trained_dtype(case.spec)], "bytes"), (case.held.trainable, flat.TRAINED))
     frozen = [weight for weight in case.held.weights if not weight.trainable]
     trained = term("parameters", "trained weights", size.shards, *factors, over=case.ranks, source=source)
     return [trained, *tensors.parameters(frozen, over=case.ranks, source=source)]
@@ -100,7 +100,8 @@ def _gradients(case: _Case) -> list[Term]:
 
 
 def _bucket(case: _Case) -> list[Term]:
-    factors = ((case.size.itemsize, "bytes"), (case.config.reduce_bucket, "elements (reduce_bucket_size)"))
+    each = case.size.ipg // max(1, case.config.reduce_bucket)
+    factors = ((each, "bytes"), (case.config.reduce_bucket, "elements (reduce_bucket_size)"))
     return [term("communication_buffers", "the bucket of gradients", case.size.ipg, *factors, source=SOURCE)]
 
 

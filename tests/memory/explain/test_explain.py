@@ -66,6 +66,7 @@ RECIPES: tuple[dict[str, Any], ...] = (
 )
 MODELS = ("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-0.5B", "gpt2", "mistralai/Mixtral-8x7B-v0.1", "google/gemma-2-2b")
 RL: tuple[dict[str, Any], ...] = (
+    *({"zero_stage": stage, "gpus": 4, "method": "lora", "weights_dtype": "bf16"} for stage in (1, 2, 3)),
     {"trainer": "dpo", "reference_model": True, "gpus": 8, "zero_stage": 3},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
