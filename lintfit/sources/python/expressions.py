@@ -72,6 +72,12 @@ def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
         return node.evaluated_value
 
 
+def _is_classmethod(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.FunctionDef) and any(
+        isinstance(d.decorator, cst.Name) and d.decorator.value == "classmethod" for d in node.decorators
+    )
+
+
 class Expressions:
     """Evaluates expressions. Statements and calls of functions are the subclass's."""
 
@@ -160,7 +166,10 @@ class Expressions:
         if isinstance(holder, Choice):
             return choice([self.attribute(option, name, node) for option in holder.options], node)
         if isinstance(holder, Class):
-            return holder.member(name) or Unknown(node)
+            found = holder.member(name)
+            if isinstance(found, Function) and _is_classmethod(found.node):
+                return Function(found.origin, found.node, found.scope, holder)
+            return found or Unknown(node)
         if isinstance(holder, Table):
             return held(holder, name) or Unknown(node)
         if isinstance(holder, Const) and isinstance(holder.value, str) and name in PATH_PARTS:

@@ -171,7 +171,7 @@ def _peft(records: list[Record]) -> Record | None:
 def _arguments(records: list[Record], trainer: Record | None) -> Object | None:
     """The TrainingArguments-like object of the run: the trainer's own, else the likeliest."""
     if trainer is not None:
-        for value in (trainer.keyword("args", "config"), *trainer.positional[1:3]):
+        for value in (trainer.keyword("args", "config", "training_args"), *trainer.positional[1:3]):
             for each in objects(value):
                 if models.is_arguments(each.library) or each.parsed:
                     return each

@@ -10,6 +10,7 @@ from lintfit.documents.model import Kind
 from lintfit.sources.python import config_files, omegaconf, operators
 from lintfit.sources.python.values import (
     Choice,
+    Class,
     Const,
     Items,
     Object,
@@ -18,6 +19,7 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
+    alternatives,
     choice,
     plain,
 )
@@ -118,14 +120,55 @@ def _setattr(interpreter: Interpreter, record: Record) -> Value:
     holder, name, value = record.value(0), record.value(1), record.value(2)
     if isinstance(holder, Object) and isinstance(name, Const) and value is not None:
         interpreter._store(holder.attributes, str(name.value), value)
+    elif isinstance(holder, Object) and interpreter.walk.branch.taken is not False:
+        # Any of its attributes may be another from here on.
+        holder.open = True
+        names = {str(plain(option)) for option in alternatives(name)} if isinstance(name, Choice) else holder.attributes
+        holder.attributes |= {key: Unknown(record.node) for key in names if key in holder.attributes}
     return Const(record.node, None)
 
 
 def _hasattr(interpreter: Interpreter, record: Record) -> Value:
     holder, name = record.value(0), record.value(1)
-    if isinstance(holder, Object) and holder.parsed and isinstance(name, Const) and name.value in holder.attributes:
+    if not isinstance(holder, Object) or not isinstance(name, Const):
+        return Unknown(record.node)
+    own = holder.cls is not None and holder.cls.library is None
+    if name.value in holder.attributes and (holder.parsed or own):
         return Const(record.node, True)
+    if holder.cls is not None and own and not holder.open and not holder.parsed:
+        return Const(record.node, holder.cls.member(str(name.value)) is not None)
     return Unknown(record.node)
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": float, "bool": bool, "bytes": bytes}
+
+
+def _isinstance(interpreter: Interpreter, record: Record) -> Value:
+    value, kinds = record.value(0), record.value(1)
+    wanted = kinds.items if isinstance(kinds, Items) else [kinds]
+    answers = [_is_a(value, kind) for kind in wanted]
+    if True in answers:
+        return Const(record.node, True)
+    return Unknown(record.node) if None in answers else Const(record.node, False)
+
+
+def _is_a(value: Value | None, kind: Value | None) -> bool | None:
+    """Whether a value is of a built-in type or a class of the script; None where that cannot be told."""
+    if isinstance(kind, Class):
+        return True if isinstance(value, Object) and value.cls is kind else None
+    if not isinstance(kind, Ref):
+        return None
+    if isinstance(value, Const) and kind.name in _TYPES:
+        return isinstance(value.value, _TYPES[kind.name])
+    if isinstance(value, Const):
+        return False if kind.name in ("list", "tuple", "dict", "set") else None
+    if isinstance(value, Table):
+        return kind.name == "dict" if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
+    if isinstance(value, Object) and value.cls is not None and value.cls.library is None:
+        return False if kind.name in ("dict", "list", "tuple", "set", *_TYPES) else None
+    if isinstance(value, Items):
+        return False if kind.name in ("dict", *_TYPES) else (True if kind.name in ("list", "tuple") else None)
+    return None
 
 
 def _vars(interpreter: Interpreter, record: Record) -> Value:
@@ -216,7 +259,7 @@ FUNCTIONS: dict[str, Handler] = {
     "setattr": _setattr,
     "hasattr": _hasattr,
     "vars": _vars,
-    "isinstance": _unknown,
+    "isinstance": _isinstance,
     "print": _constant(None),
     "dataclasses.asdict": _vars,
     "os.environ.get": _environment,

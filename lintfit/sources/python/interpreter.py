@@ -33,8 +33,14 @@ _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NOD
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
+_MAX_RECURSION = 3
+"""How often a function is followed from within itself: it may apply itself to the parts of a list."""
 _MAX_FOLLOWS = 6
 """How often one function is followed; more calls of it add nothing new."""
+_MAX_SMALL_FOLLOWS = 300
+"""The same for a function of a few statements, as those that convert values are."""
+_SMALL = 3
+"""Statements of such a function."""
 
 
 class Interpreter(Statements):
@@ -85,6 +91,8 @@ class Interpreter(Statements):
             return ref
         scope = self._module_scope(name)
         found = scope.names.get(attribute) if scope is not None else None
+        if isinstance(found, Ref) and found.name != ref.name and isinstance(found.origin, cst.ImportAlias):
+            return self.imported(found)
         return found if found is not None else ref
 
     def _module_scope(self, name: str) -> Scope | None:
@@ -105,6 +113,27 @@ class Interpreter(Statements):
             walk.branch, walk.statement, walk.assigned_to, walk.frames = before
             self.has_entry = entry
         return scope
+
+    def package(self, scope: Scope, dots: int) -> str:
+        root = scope
+        while root.parent is not None:
+            root = root.parent
+        name = root.names.get("__name__")
+        if root is self.globals or not isinstance(name, Const) or self._modules is None:
+            return "." * dots
+        own = str(name.value)
+        leading = len(own) - len(own.lstrip("."))
+        parts = own.lstrip(".").split(".")
+        up = dots - 1 if self._modules.is_package(own) else dots
+        beyond = max(0, up - len(parts)) if leading else 0
+        kept = parts[: max(0, len(parts) - up)]
+        return "." * (leading + beyond) + "".join(f"{part}." for part in kept)
+
+    def exported(self, module: str) -> dict[str, Value]:
+        scope = self._module_scope(module) if module else None
+        if scope is None:
+            return {}
+        return {name: value for name, value in scope.names.items() if not name.startswith("_")}
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         match function:
@@ -181,7 +210,9 @@ class Interpreter(Statements):
         frames = self.walk.frames
         if isinstance(node, cst.Lambda):
             return self.eval(node.body, scope) if len(frames) < MAX_DEPTH else Unknown(node)
-        if follows >= _MAX_FOLLOWS or len(frames) >= MAX_DEPTH or any(frame.node is node for frame in frames):
+        small = isinstance(node.body, cst.IndentedBlock) and len(node.body.body) <= _SMALL
+        most = _MAX_SMALL_FOLLOWS if small else _MAX_FOLLOWS
+        if follows >= most or len(frames) >= MAX_DEPTH or _depth(frames, node) > _MAX_RECURSION:
             return Unknown(node)
         self._follows[id(node)] = follows + 1
         frame = Frame(node)
@@ -225,6 +256,10 @@ class Interpreter(Statements):
         self.walk.parses |= bool(declared)
         self.walk.parsed.append(Object(node, function.name, attributes=dict(given), parsed=True))
         self._parameters(node.params, given, scope, spreads=True)
+        if node.params.star_kwarg is not None:
+            used = {id(flag) for flag, _ in filled.values()}
+            rest = {name: parsers.convert(flag, None) for name, flag in self.walk.flags.items() if id(flag) not in used}
+            scope.names[node.params.star_kwarg.name.value] = Table(node, dict(rest), open=not self.walk.assume)
         return self._run(node, scope)
 
     def _instantiate(self, cls: Class, record: Record) -> Value:
@@ -241,8 +276,17 @@ class Interpreter(Statements):
         constructor = cls.member("__init__")
         if isinstance(constructor, Function):
             self.follow(Function(constructor.origin, constructor.node, constructor.scope, made), record)
+        elif names:
+            self.post_init(made)
         library.constructed(made, record)
         return made
+
+    def post_init(self, made: Object) -> None:
+        """What a dataclass does to its fields once they are filled."""
+        own = made.cls.member("__post_init__") if made.cls is not None else None
+        if isinstance(own, Function) and isinstance(own.node, cst.FunctionDef):
+            first = own.node.params.params[0].name.value if own.node.params.params else "self"
+            self._run(own.node, Scope({first: made}, own.scope or self.globals))
 
     def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
         stored = self.globals.names.get(f"os.environ[{name}]")
@@ -265,6 +309,10 @@ class Interpreter(Statements):
             holder.attributes[name] = part
             return part
         return None
+
+
+def _depth(frames: list[Frame], node: cst.CSTNode) -> int:
+    return sum(frame.node is node for frame in frames)
 
 
 def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:

@@ -101,9 +101,9 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
     if last == "add_config_arguments" and record.positional:
         return _deepspeed_arguments(record.positional[0], record)
-    if last == "Fire":
+    if last == "Fire" and record.taken is not False:
         return _fire(interpreter, record)
-    if last in _RUNNERS and record.positional:
+    if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]
         if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
             return interpreter.enter(target)
@@ -367,4 +367,6 @@ def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parse
     for each in made:
         each.call = record
     walk.parsed += made
+    for each in made:
+        interpreter.post_init(each)
     return made

@@ -12,8 +12,10 @@ import libcst as cst
 from lintfit.documents.model import Document
 from lintfit.documents.python_reader import PythonDocument
 
-MAX_CHARACTERS = 100_000
+MAX_CHARACTERS = 250_000
 """Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
+_SHORT = 6_000
+"""Characters of a module that is read whatever it says."""
 _ABOVE = 4
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
@@ -31,6 +33,11 @@ _LIBRARIES = frozenset({
 """Modules that no repository holds itself: not looked for."""
 
 
+def _tells(text: str) -> bool:
+    """Whether a module is worth reading: short ones pass on what others hold."""
+    return len(text) <= _SHORT or _TELLING.search(text) is not None
+
+
 class Modules:
     """Opens modules on demand; ``documents`` are the script and those opened so far."""
 
@@ -39,6 +46,7 @@ class Modules:
         self._script = script
         self._open = open_file
         self._found: dict[str, cst.Module | None] = {}
+        self._packages: set[str] = set()
 
     def find(self, name: str) -> cst.Module | None:
         """The tree of a module by its name as imported (leading dots are relative); None where it is not at hand."""
@@ -48,6 +56,10 @@ class Modules:
             self._found[name] = self._load(name)
         return self._found[name]
 
+    def is_package(self, name: str) -> bool:
+        """Whether a module that was found is a package's ``__init__.py``."""
+        return name in self._packages
+
     def _load(self, name: str) -> cst.Module | None:
         if name.partition(".")[0] in _LIBRARIES or self._open is None:
             return None
@@ -55,12 +67,13 @@ class Modules:
             document = next((known for known in self.documents if known.path == path), None) or self._open(path)
             if not isinstance(document, PythonDocument):
                 continue
-            if document in self.documents:
-                return document.module
-            drawn_in = sum(len(known.text) for known in self.documents[1:])
-            if drawn_in + len(document.text) > MAX_CHARACTERS or not _TELLING.search(document.text):
-                return None
-            self.documents.append(document)
+            if document not in self.documents:
+                drawn_in = sum(len(known.text) for known in self.documents[1:])
+                if drawn_in + len(document.text) > MAX_CHARACTERS or not _tells(document.text):
+                    return None
+                self.documents.append(document)
+            if path.name == "__init__.py":
+                self._packages.add(name)
             return document.module
         return None
 

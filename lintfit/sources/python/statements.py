@@ -40,6 +40,10 @@ LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "c
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
+_MAX_UNROLLED = 160
+"""Elements of a known list that a loop is run for one by one."""
+
+
 class Flow(Enum):
     """How a block of statements ends."""
 
@@ -287,6 +291,8 @@ class Statements(Expressions):
         before = len(self.walk.records)
         source = self.eval(node.iter, scope)
         listed = [r for r in self.walk.records[before:] if r.name in ("parameters", "named_parameters")]
+        if isinstance(source, Items) and not source.open and 1 < len(source.items) <= _MAX_UNROLLED:
+            return self._unrolled(node, source, scope)
         element: Value = Unknown(node.iter)
         if isinstance(source, Items) and not source.open and source.items:
             element = choice(list(source.items), node.iter)
@@ -300,6 +306,18 @@ class Statements(Expressions):
         if node.orelse is not None:
             self.block(body_of(node.orelse.body), scope)
         return Flow.NEXT if flow is not Flow.RAISED else flow
+
+    def _unrolled(self, node: cst.For, source: Items, scope: Scope) -> Flow:
+        """A loop over a few known elements, run for one after the other; ``break`` is taken for ``continue``."""
+        flow = Flow.NEXT
+        for element in source.items:
+            self.bind(node.target, element, scope)
+            flow = self.block(body_of(node.body), scope)
+            if flow is Flow.RAISED or (flow is Flow.LEFT and self.walk.frames and self.walk.frames[-1].returns):
+                break
+        if node.orelse is not None:
+            self.block(body_of(node.orelse.body), scope)
+        return flow if flow is Flow.RAISED else Flow.NEXT
 
     def _try(self, node: cst.Try | cst.TryStar, scope: Scope) -> Flow:
         flow = self.block(body_of(node.body), scope)
@@ -333,11 +351,14 @@ class Statements(Expressions):
         scope.names = _merge(ends)
 
     def _import(self, node: cst.Import | cst.ImportFrom, scope: Scope) -> None:
-        if isinstance(node.names, cst.ImportStar):
-            return
         prefix = ""
         if isinstance(node, cst.ImportFrom):
-            prefix = "." * len(node.relative) + (dotted(node.module) + "." if node.module is not None else "")
+            package = self.package(scope, len(node.relative)) if node.relative else ""
+            prefix = package + (dotted(node.module) + "." if node.module is not None else "")
+        if isinstance(node.names, cst.ImportStar):
+            for name, value in self.exported(prefix.rstrip(".") if prefix.strip(".") else prefix).items():
+                scope.set(name, value)
+            return
         for alias in node.names:
             name = dotted(alias.name)
             if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
@@ -347,6 +368,14 @@ class Statements(Expressions):
             else:
                 first = name.partition(".")[0]
                 scope.set(first, Ref(alias, first))
+
+    def package(self, scope: Scope, dots: int) -> str:
+        """What the leading dots of an import stand for in the module of a scope, with a dot at its end."""
+        return "." * dots
+
+    def exported(self, module: str) -> dict[str, Value]:
+        """The names that ``from module import *`` brings; none where the module is not at hand."""
+        return {}
 
     def _define(self, node: cst.FunctionDef, scope: Scope) -> None:
         function = Function(node, node, scope)
