@@ -82,7 +82,7 @@ def _quoted(lines: Sequence[str], first: int) -> str:
     last = first
     while lines[last - 1].rstrip().endswith("\\") and last < len(lines):
         last += 1
-    return "\n".join(line.strip().replace("\\\\", "\\") for line in lines[first - 1 : last])
+    return "\n".join(line.rstrip().replace("\\\\", "\\") for line in lines[first - 1 : last])
 
 
 @contextmanager
