@@ -15,7 +15,10 @@ from lintfit.findings import Applicability, FileEdit, Fix, Related
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _MISSPELT = ("CUDA_AVAILABLE_DEVICES", "CUDA_VISIBLE_DEVICE", "CUDA_VISBLE_DEVICES", "CUDA_VISIBLE_GPUS")
-_NAMED = re.compile("|".join((_VARIABLE, *_MISSPELT)))
+_WRITTEN = re.compile(
+    rf"""^([ \t]*)os\.environ\[["']({"|".join((_VARIABLE, *_MISSPELT))})["']\]\s*=(?!=)""", re.MULTILINE
+)
+_BLOCK = re.compile(r"^([ \t]*)(\S+)[^\n]*$", re.MULTILINE)
 _STARTS = re.compile(
     r"torch\.cuda\.(is_available|device_count|set_device|current_device|init|synchronize|get_device_\w+|mem_get_info"
     r"|empty_cache|manual_seed)|.*\.cuda"
@@ -27,7 +30,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
     if not isinstance(document, PythonDocument) or not context.runs or "os.environ[" not in document.text:
         return
-    if not _NAMED.search(document.text) or document.module is None:
+    if not _at_import(document.text) or document.module is None:
         return
     started: cst.Call | None = None
     for statement in document.module.body:
@@ -42,6 +45,20 @@ def check_file(context: FileContext) -> Iterator[Report]:
                     yield _misspelt(document, node, str(written))
                 elif written == _VARIABLE and started is not None:
                     yield _late(document, node, started)
+
+
+def _at_import(text: str) -> bool:
+    """Whether the variable is written outside of functions and classes: told by indentation, without parsing."""
+    for match in _WRITTEN.finditer(text):
+        depth = len(match[1])
+        for line in reversed(list(_BLOCK.finditer(text, 0, match.start()))):
+            if depth and len(line[1]) < depth:
+                depth = len(line[1])
+                if line[2] in ("def", "class", "async"):
+                    break
+        else:
+            return True
+    return False
 
 
 def _variable(node: cst.Assign) -> str | None:
