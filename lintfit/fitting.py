@@ -164,7 +164,7 @@ def _lines(answer: Answer, view: View) -> list[Any]:
     if answer.found is not None:
         return run_plans(answer.result, answer.found, view, answer.start)
     assert run.spec is not None
-    return extreme_lines(answer.result, answer.extremes, limit_of(run.spec, run.options.margin), view)
+    return extreme_lines(answer.result, answer.extremes, run.options.margin, view)
 
 
 def _numbered(answers: Sequence[Answer], number: int) -> Plan:

@@ -162,3 +162,13 @@ def test_without_a_length_there_is_no_answer(tmp_path: Path) -> None:
     outcome = lintfit("fit", ".", "--gpu", "A100-SXM4-40GB", "--gpus", "1", cwd=tmp_path)
     assert "nobody says how long the sequences are" in " ".join(outcome.out.split())
     assert "plan for" in lintfit("fit", ".", "--gpu", "A100-SXM4-40GB", "--seq-len", "2048", cwd=tmp_path).out
+
+
+def test_smaller_cards_are_held_against_their_own_memory(tmp_path: Path) -> None:
+    spec = _spec(tmp_path, zero_stage=3, gradient_checkpointing=True, host_memory_gib=512)
+    answers = lintfit("fit", "--spec", spec, "--minimize", "gpus", "--output-format", "json", cwd=tmp_path).json
+    smallest = answers["runs"][0]["answers"][-1]["best"]["estimate"]
+    assert smallest["capacity_bytes"] < answers["runs"][0]["estimate"]["capacity_bytes"]
+    text = " ".join(lintfit("fit", "--spec", spec, "--minimize", "gpus", cwd=tmp_path).out.split())
+    high, capacity = smallest["peak_bytes"]["high"] / GIB, smallest["capacity_bytes"] / GIB
+    assert f"({high:.1f} of {capacity:.1f} GiB to plan for" in text

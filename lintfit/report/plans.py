@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lintfit.config import Margin
 from lintfit.findings import Applicability, Plan
 from lintfit.fit.alternatives import Alternatives
 from lintfit.fit.extremes import Extreme, Figure
@@ -99,35 +100,36 @@ def _now(result: RunResult) -> list[Line]:
     return lines
 
 
-def extreme_lines(result: RunResult, answers: Iterable[Extreme], limit: int, view: View) -> list[Line]:
+def extreme_lines(result: RunResult, answers: Iterable[Extreme], margin: Margin, view: View) -> list[Line]:
     """The answers of ``--maximize`` or ``--minimize`` for one run."""
     lines = [*header(result.run, view), *_now(result)]
     for answer in answers:
-        lines += [[], *_answer(answer, limit, view)]
+        lines += [[], *_answer(answer, margin, view)]
     return lines
 
 
-def _answer(answer: Extreme, limit: int, view: View) -> list[Line]:
+def _answer(answer: Extreme, margin: Margin, view: View) -> list[Line]:
     best, beyond = answer.best, answer.beyond
     lead: Line = [("  ", ""), (f"{answer.question}: ", "note")]
     if best is None:
-        short = f"; {beyond.text} is too much ({_need(beyond, limit)}{_host(beyond)})" if beyond is not None else ""
+        short = f"; {beyond.text} is too much ({_need(beyond, margin)}{_host(beyond)})" if beyond is not None else ""
         return wrapped(lead, f"there is none{short}", view.width, 4)
     time = f"; a step takes {step_time(best.step_time)}" if best.step_time is not None else ""
-    lines = wrapped(lead, f"{best.text} ({_need(best, limit)}{_host(best)}{time})", view.width, 4, "good")
+    lines = wrapped(lead, f"{best.text} ({_need(best, margin)}{_host(best)}{time})", view.width, 4, "good")
     for note in best.notes:
         lines += wrapped([("    training: ", "note")], note, view.width, 6)
     if beyond is not None:
-        text = f"{beyond.text}, too much ({_need(beyond, limit)}{_host(beyond)})"
+        text = f"{beyond.text}, too much ({_need(beyond, margin)}{_host(beyond)})"
         lines += wrapped([("    next: ", "dim")], text, view.width, 6)
     if answer.remark:
         lines += wrapped([("    ", "")], answer.remark, view.width, 6)
     return lines
 
 
-def _need(figure: Figure, limit: int) -> str:
-    """GiB to plan for; where they are close to what there is, also how close."""
-    high = figure.estimate.peak.high
+def _need(figure: Figure, margin: Margin) -> str:
+    """GiB to plan for of what the figure's own card has; where they are close, also how close."""
+    high, capacity = figure.estimate.peak.high, figure.estimate.capacity_bytes or 0
+    limit = capacity - margin.bytes_of(capacity)
     text = f"{high / GIB:.1f} of {limit / GIB:.1f} GiB to plan for"
     left = limit - high
     if abs(left) >= GIB // 10:
