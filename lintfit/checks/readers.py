@@ -7,7 +7,7 @@ from typing import Literal
 
 from lintfit.findings import Severity
 from lintfit.run.model import Run
-from lintfit.run.versions import FLOOR, before
+from lintfit.run.versions import COMMIT, FLOOR, before
 from lintfit.schemas import Older
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
@@ -48,6 +48,11 @@ def _older(run: Run, library: str, bound: str) -> bool | None:
     if pinned is not None:
         return pinned
     return False if before(run.versions.get(library + FLOOR), bound) is False else None
+
+
+def from_commit(runs: Iterable[Run], library: str) -> bool:
+    """Whether a project takes a library from one commit of its repository: whatever that is, it is not the newest."""
+    return any(library + COMMIT in run.versions for run in runs)
 
 
 def milder(severity: Severity) -> Severity:

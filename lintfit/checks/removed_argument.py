@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.readers import milder, older
+from lintfit.checks.readers import from_commit, milder, older
 from lintfit.checks.script_edits import without_argument
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.run.model import Run
@@ -63,7 +63,7 @@ def _dropped(
     source: ScriptSource, runs: Sequence[Run], call: Call, argument: Argument, successor: str
 ) -> Report | None:
     spared = older(runs, "transformers", "5")
-    if spared:
+    if spared or (spared is None and from_commit(runs, "transformers")):
         return None
     off = argument.value in (False, None)
     return Report(

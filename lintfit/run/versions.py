@@ -13,6 +13,9 @@ FLOOR = ">="
 """Ends the key under which the oldest version that a project takes stands."""
 
 _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
+COMMIT = "@"
+"""Ends the key under which the commit stands that a project takes a library from."""
+
 _FILES = (
     "requirements*.txt",
     "requirements/*.txt",
@@ -46,6 +49,7 @@ _CONDA_PIN = re.compile(
 )
 """Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
 _PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
+_REPOSITORY = re.compile(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
 _LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
 
 
@@ -54,7 +58,7 @@ def versions_near(path: Path, root: Path) -> Mapping[str, str]:
 
     ``==`` and ``~=`` give the version itself, ``<=`` the bound; ``<`` and ``^`` the bound marked with a leading ``<``.
     A library without an upper bound is absent: the newest is assumed. What ``>=`` asks for stands under the library's
-    name with ``>=`` behind it (``transformers>=``).
+    name with ``>=`` behind it (``transformers>=``), a commit of its repository with ``@`` (``transformers@``).
     """
     found: dict[str, str] = {}
     for folder in _folders(path, root):
@@ -87,6 +91,9 @@ def _read_folder(folder: Path) -> Mapping[str, str]:
                 found.setdefault(name, match["version"])
         for match in _PIN.finditer(text):
             found.setdefault(match["name"], _bound(match["op"], match["version"]))
+        for match in _REPOSITORY.finditer(text):
+            tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
+            found.setdefault(match["name"].lower() + ("" if tagged else COMMIT), match["at"])
         for match in _FLOOR.finditer(text):
             found.setdefault(match["name"] + FLOOR, match["version"])
     return found
