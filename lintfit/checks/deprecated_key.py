@@ -124,7 +124,9 @@ def _deprecated(document: DataDocument, section: Node, outdated: OutdatedKey) ->
         message = f'"{key}" is ignored by DeepSpeed {outdated.removed_in} and later; "{new}" replaced it'
     else:
         off = key in _OFFLOAD and outdated.entry.value.value is False
-        message = f'"{key}" is deprecated{" and off" if off else ""}; "{new}" replaced it'
+        message = (
+            f'"{key}" is deprecated{" and off" if off else ""}: DeepSpeed warns at every start; "{new}" replaced it'
+        )
         if off:
             return Report(place, message, severity=Severity.INFO, fix=_successor(document, outdated, new))
     return Report(place, message, fix=_successor(document, outdated, new))

@@ -29,7 +29,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     yield Report(
         place_of(run, "offload_optimizer", "offload_param"),
-        f"{_what(estimate, spec)} {gib(needed)} of host memory on each node, {_against(there)}",
+        f"{_what(estimate, spec)} {gib(needed)} of host memory on each node{_pinned(estimate)}, {_against(there)}",
         severity=Severity.ERROR if there is not None else Severity.WARNING,
         fix=context.plan.fix if there is not None and context.plan is not None else None,
         help="offload less, let ZeRO-3 partition the model while it loads, or give --host-memory if there is more",
@@ -47,8 +47,12 @@ def _what(estimate: Estimate, spec: Spec) -> str:
     if estimate.host.load_peak > estimate.host.steady:
         ranks = max(1, spec.gpus // max(1, spec.nodes))
         return f"loading a copy of the model on each of {ranks} ranks takes" if ranks > 1 else "loading the model takes"
-    pinned = f" ({gib(estimate.host.pinned)} of it pinned)" if estimate.host.pinned else ""
-    return f"offloading takes{pinned}"
+    return "offloading takes"
+
+
+def _pinned(estimate: Estimate) -> str:
+    steady = estimate.host.load_peak <= estimate.host.steady
+    return f" ({gib(estimate.host.pinned)} of it pinned)" if steady and estimate.host.pinned else ""
 
 
 def _against(there: int | None) -> str:

@@ -38,12 +38,13 @@ def _report(found: Found) -> Report:
     mistake = found.mistake
     meant = _meant(found)
     hint = f'; did you mean "{meant}"?' if meant is not None else ""
+    fix = _block(found) or _quoted(found) or _spelling(found, meant)
     return Report(
         Place(found.document, mistake.node.span),
         f"{found.statement} is not allowed ({mistake.allowed}): {found.consequence}{hint}",
         severity=found.severity,
-        fix=_block(found) or _quoted(found) or _spelling(found, meant),
-        help="" if hint else f"write {mistake.allowed}",
+        fix=fix,
+        help="" if hint or fix is not None else f"write {mistake.allowed}",
     )
 
 

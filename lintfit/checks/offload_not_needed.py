@@ -17,7 +17,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     saving = not_needed(context, "offload")
     if saving is None:
         return
-    what = _WHAT[next(iter(saving.changes))] if len(saving.changes) == 1 else "offloading both"
+    what = _WHAT[next(iter(saving.changes))] if len(saving.changes) == 1 else "offloading parameters and optimizer"
     yield Report(
         place_of(context.run, *saving.changes),
         f"{what} is not needed: it makes a step take {saving.slower:.1f} times as long, and without it the peak is "

@@ -117,9 +117,9 @@ def ranks_per_node(run: Run) -> int | None:
 
 
 def copies(run: Run, size: int) -> str:
-    """What one copy of something on every rank of a node takes: ``8 ranks × 25.1 GiB``."""
+    """What a copy of something on every rank takes: ``8 ranks × 25.1 GiB on a node``."""
     ranks = ranks_per_node(run)
-    return f"{ranks} ranks × {gib(size)}" if ranks is not None else f"{gib(size)} on every rank"
+    return f"{ranks} ranks × {gib(size)} on a node" if ranks is not None else f"{gib(size)} on every rank"
 
 
 def cards(run: Run) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -73,7 +73,7 @@ def _server(run: Run) -> Iterator[Report]:
         if shared:
             yield Report(
                 launch.place,
-                f"GPU {', '.join(map(str, shared))} of the trainer {'is' if len(shared) == 1 else 'are'} also used by "
+                f"{_gpus(shared)} of the trainer {'is' if len(shared) == 1 else 'are'} also used by "
                 "the vLLM server, which reserves most of a card: whoever starts second runs out of memory",
                 severity=Severity.ERROR,
                 related=(Related(Place(launch.document, command.span), "the server is started here"),),
@@ -120,3 +120,9 @@ def _option(command: Command, name: str) -> int:
 def _numbers(text: object) -> list[int]:
     parts = text.split(",") if isinstance(text, str) else []
     return [int(part) for part in parts if part.strip().isdecimal()]
+
+
+def _gpus(numbers: Sequence[int]) -> str:
+    """``GPU 1``, ``GPUs 0, 1 and 2``."""
+    *first, last = map(str, numbers)
+    return f"GPUs {', '.join(first)} and {last}" if first else f"GPU {last}"

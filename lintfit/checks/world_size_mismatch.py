@@ -22,7 +22,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     place = written.provenance.place
     yield Report(
         launched.provenance.place,
-        f"the launch line starts {launched.value} processes, the config file says {written.value}"
+        f"the launch line starts {launched.value} process{'' if launched.value == 1 else 'es'}, "
+        f"the config file says {written.value}"
         f"{_batch(run, launched.value, written.value)}{_memory(context, written.value)}",
         related=(Related(place, "the file's number"),) if place is not None else (),
         help="the launch line wins; adjust the learning rate or the accumulation if the other number was meant",

@@ -69,4 +69,4 @@ def _cost(run: Run) -> str:
     spec = run.spec
     if spec is None:
         return "every rank first holds a whole copy"
-    return f"every rank first holds a whole copy ({copies(run, _size(spec))} on a node)"
+    return f"every rank first holds a whole copy ({copies(run, _size(spec))})"

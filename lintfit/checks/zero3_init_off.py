@@ -59,4 +59,4 @@ def _size(spec: Spec) -> int:
 def _cost(run: Run) -> str:
     if run.spec is None:
         return "every rank first holds a whole copy in host memory"
-    return f"every rank first holds a whole copy in host memory ({copies(run, _size(run.spec))} on a node)"
+    return f"every rank first holds a whole copy in host memory ({copies(run, _size(run.spec))})"
