@@ -164,11 +164,11 @@ class _Builder:
     def run(self) -> Run:
         launch = self._launch() if self.origin.kind == "launch" else None
         self.sources = replace(self.sources, launch=launch)
+        self.sources = replace(self.sources, accelerate=self._accelerate())
         if launch is not None and launch.action is not None:
             self.sources = replace(self.sources, recipe=self._recipe(launch))
         elif launch is not None or self.origin.kind == "script":
             self.sources = replace(self.sources, script=self._script(launch))
-        self.sources = replace(self.sources, accelerate=self._accelerate())
         self.sources = replace(self.sources, deepspeed=self._deepspeed())
         return self._resolved()
 
@@ -264,7 +264,7 @@ class _Builder:
         return read_script(
             document,
             flags=launch.flags,
-            env=launch.environment,
+            env={**launch.environment, **self._ranks(launch)},
             versions=self.versions,
             has_launch=True,
             add_flag=launch.set_flag,
@@ -274,6 +274,20 @@ class _Builder:
             open_data=self._data,
             open_arguments=self._arguments,
         )
+
+    def _ranks(self, launch: Launch) -> dict[str, str]:
+        """What the launcher sets for its processes and is the same for all of them."""
+        if launch.launcher == "python":
+            started = launch.settings.get("gpus")
+            alone = started is not None and started.provenance.kind == "default" and not launch.by_mpi
+            return {"WORLD_SIZE": ""} if alone else {}
+        world, nodes = number_of_gpus(self.sources, None), self.sources.said("launch", "nodes")
+        if world is None or not isinstance(world.value, int):
+            return {}
+        found = {"WORLD_SIZE": str(world.value)}
+        if nodes is None or isinstance(nodes.value, int):
+            found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
+        return found
 
     def _arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""

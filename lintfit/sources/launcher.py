@@ -86,6 +86,11 @@ class Launch:
         """The 1-based line that the command begins on."""
         return self.document.position(self.place.span.start).line
 
+    @property
+    def by_mpi(self) -> bool:
+        """Whether ``mpirun`` starts it, as often as nobody can tell here."""
+        return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)
+
     def flag(self, name: str) -> Flag | None:
         """The last flag of the script with this name (without dashes), or None."""
         return next((flag for flag in reversed(self.flags) if flag.name == name), None)

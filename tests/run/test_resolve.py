@@ -16,6 +16,7 @@ from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
+from lintfit.engine import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.run.load import build
 from lintfit.run.model import Origin
@@ -183,3 +184,30 @@ def test_a_prepared_model_keeps_embeddings_and_head_in_fp32(
     assert run.spec.quantization == "nf4"
     assert run.spec.kbit_upcast == expected
     assert run.spec.front_end == "transformers"
+
+
+TRAIN = """
+import os
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+steps = 64 // int(os.environ.get("WORLD_SIZE", 1))
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model=model, args=TrainingArguments("out", gradient_accumulation_steps=steps)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("torchrun --nproc_per_node 4 train.py", 16),
+        ("torchrun --nnodes 2 --nproc_per_node 4 train.py", 8),
+        ("accelerate launch --num_processes 2 train.py", 32),
+        ("python train.py", 64),
+        ("mpirun -np 8 python train.py", UNKNOWN),
+        ("torchrun --nproc_per_node $GPUS train.py", UNKNOWN),
+    ],
+)
+def test_the_number_of_ranks_that_a_script_sees(tmp_path: Path, line: str, expected: object) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "run.sh").write_text(line + "\n")
+    _, results = load_runs([tmp_path], Options())
+    assert results[0].run.settings["gradient_accumulation_steps"].value == expected

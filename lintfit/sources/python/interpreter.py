@@ -292,6 +292,8 @@ class Interpreter(Statements):
         stored = self.globals.names.get(f"os.environ[{name}]")
         if stored is not None:
             return stored
+        if name in _RANKS and self.walk.environment.get("WORLD_SIZE") == "":
+            return default if default is not None else Unknown(node)  # started by python alone: none of them is set
         if name in self.walk.environment:
             return Const(Environment(name), self.walk.environment[name])
         if name in _RANKS:
