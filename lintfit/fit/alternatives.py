@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Plan
 from lintfit.fit.carry import Pen
-from lintfit.fit.options import Effect, Subject
+from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import confirm, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search
 from lintfit.fit.shortfall import shortfall
@@ -76,9 +76,14 @@ class _Kinds:
     def best(self) -> Iterator[Fitting]:
         """One by one; a kind that only adds to one that fits is no other way out."""
         done: list[set[str]] = []
+
+        def new(candidate: Candidate) -> bool:
+            return _is_new(candidate.kind, done)
+
         for effect in Effect:
-            for kind, members in sorted(_by_kind(self.search, effect).items(), key=lambda item: len(item[0])):
-                if any(known <= set(kind) and (known or not kind) for known in done):
+            by_kind = _by_kind(self.search.reachable(effect, new))
+            for kind, members in sorted(by_kind.items(), key=lambda item: len(item[0])):
+                if not _is_new(kind, done):
                     continue
                 fitting = next(self.search.first_fitting(members), None)
                 if fitting is None:
@@ -88,12 +93,17 @@ class _Kinds:
                 if not fitting.candidate.options:
                     return
             if done and not self.proof:
-                self.proof = proof(self.search.tried, self.search.limit)
+                self.proof = proof(self.search)
 
 
-def _by_kind(search: Search, effect: Effect) -> dict[Kind, list[Ranked]]:
+def _is_new(kind: Kind, done: Sequence[set[str]]) -> bool:
+    """Whether no known kind is a part of this one; what has no kind of its own is a part of itself only."""
+    return not any(known <= set(kind) and (known or not kind) for known in done)
+
+
+def _by_kind(reachable: Iterable[Ranked]) -> dict[Kind, list[Ranked]]:
     found: dict[Kind, list[Ranked]] = {}
-    for ranked in search.reachable(effect):
+    for ranked in reachable:
         found.setdefault(ranked.candidate.kind, []).append(ranked)
     return found
 

@@ -5,15 +5,17 @@ Both bounds are of the figure that decides a verdict, the bytes to plan for (``E
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lintfit.fit.options import Option
 from lintfit.fit.space import PASSING
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
+from lintfit.run.change import changed_spec
 
 
 class Bounds:
@@ -22,7 +24,7 @@ class Bounds:
     def __init__(self, shortest: int) -> None:
         self.shortest = shortest
         self.estimates = 0
-        self._floors: dict[tuple[Any, ...], int] = {}
+        self._lasting: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._least: dict[tuple[Any, ...], int] = {}
 
     def floor(self, spec: Spec, changes: Mapping[str, Any]) -> int:
@@ -30,10 +32,29 @@ class Bounds:
 
         Every moment of an estimate is one of these sets with something alive on top.
         """
+        return self._of_states(spec, changes)[0]
+
+    def _of_states(self, spec: Spec, changes: Mapping[str, Any]) -> tuple[int, int]:
+        """The floor of the card and the peak of the host, which no batch decides."""
         key = (*_key(changes, _WITHOUT_STATES), spec.gradient_accumulation_steps > 1)
-        if key not in self._floors:
-            self._floors[key] = floor(states(spec))
-        return self._floors[key]
+        if key not in self._lasting:
+            held = states(spec)
+            self._lasting[key] = (floor(held), held.host.peak)
+        return self._lasting[key]
+
+    def group(self, spec: Spec, options: Sequence[Option]) -> tuple[int, int]:
+        """The least floor and the least host memory of all candidates that share these options and differ in what
+        passes only."""
+        changes = {name: value for option in options for name, value in option.changes.items()}
+        changed = changed_spec(spec, changes)
+        floors, hosts = [], []
+        for recomputes in (False, True):
+            for steps in (1, 2):
+                variant = replace(changed, gradient_checkpointing=recomputes, gradient_accumulation_steps=steps)
+                card, host = self._of_states(variant, {**changes, "gradient_checkpointing": recomputes})
+                floors.append(card)
+                hosts.append(host)
+        return min(floors), min(hosts)
 
     def least(self, spec: Spec, changes: Mapping[str, Any]) -> int:
         """Bytes to plan for with one sample of the fewest tokens and everything else as in the candidate.

@@ -254,7 +254,7 @@ def _on(run: Run, before: Spec, on: Spec, margin: Margin, text: str, value: Any)
         name = f"{text}, {candidate.name}"
         time = rounded(step_seconds(found.spec) / step_seconds(before))
         return Figure(name, value, {**changes, **candidate.changes}, found.estimate, time, candidate.notes), None
-    closest = search.tried.closest()
+    closest = search.closest()
     if closest is None:
         return None, None
     candidate, result = closest

@@ -18,7 +18,7 @@ from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.carry import Carried, Pen, carry_out
 from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
-from lintfit.fit.search import Fitting, Search, Tried, suffices
+from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -112,22 +112,23 @@ def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> 
         rejected=_ladder_rejected(run, candidate.changes),
         name=candidate.name,
         effects=candidate.notes,
-        proof=proof(search.tried, search.limit),
+        proof=proof(search),
     )
 
 
-def proof(tried: Tried, limit: int) -> str:
+def proof(search: Search) -> str:
     """Why nothing that is cheaper does, with the nearest of what does not suffice."""
+    tried = search.tried
     if tried.count < 2:
         return ""
     text = f"{tried.count} other combinations do not fit, every one that changes less or costs less time among them"
-    nearest = tried.closest()
+    nearest = search.closest()
     if nearest is not None:
         candidate, result = nearest
-        need = f"{result.peak.high / GIB:.1f} of {limit / GIB:.1f} GiB to plan for"
+        need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB to plan for"
         text += f" (nearest: {candidate.name}, {need})"
     if tried.hosts:
-        text += f"; {tried.hosts} would fit the cards but not the host"
+        text += f"; {tried.hosts} of them lack host memory"
     return text
 
 

@@ -7,8 +7,9 @@ those that one sample of the fewest tokens would not make fit are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from lintfit.config import Margin
@@ -48,32 +49,23 @@ class Tried:
     """What is known not to fit: how many candidates, and the one that comes nearest to its cards."""
 
     count: int = 0
-    estimated: int = 0
-    """How many of them were estimated themselves rather than covered by a bound."""
     hosts: int = 0
-    """How many of those that would fit their cards lack host memory."""
+    """How many of them lack host memory."""
     nearest: tuple[Candidate, Estimate] | None = None
-    bounded: list[tuple[int, Spec, Candidate]] = field(default_factory=list)
-    """Bound in bytes, spec and candidate of what only a bound spoke of."""
+    bounded: list[tuple[int, Candidate]] = field(default_factory=list)
+    """Bound in bytes and candidate of what only a bound spoke of."""
 
-    def add(self, candidate: Candidate, result: Estimate, limit: int) -> None:
+    def add(self, candidate: Candidate, result: Estimate) -> None:
+        """One that was estimated and does not fit."""
         self.count += 1
-        self.estimated += 1
-        if result.verdict is Verdict.FITS and result.peak.high <= limit:
+        self.consider(candidate, result)
+
+    def consider(self, candidate: Candidate, result: Estimate) -> None:
+        """Take it for the nearest if it is; what lacks host memory is not near."""
+        if result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes:
             self.hosts += 1
         elif self.nearest is None or result.peak.high < self.nearest[1].peak.high:
             self.nearest = (candidate, result)
-
-    def closest(self) -> tuple[Candidate, Estimate] | None:
-        """The candidate that comes nearest, among those behind a bound as well."""
-        for bound, spec, candidate in sorted(self.bounded, key=lambda item: item[0]):
-            if self.nearest is not None and bound >= self.nearest[1].peak.high:
-                break
-            result = estimate(spec)
-            if self.nearest is None or result.peak.high < self.nearest[1].peak.high:
-                self.nearest = (candidate, result)
-        self.bounded.clear()
-        return self.nearest
 
 
 class Search:
@@ -110,18 +102,29 @@ class Search:
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
-    def reachable(self, effect: Effect) -> Iterator[Ranked]:
-        """The candidates of a class that their lasting memory does not rule out."""
+    def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
+        """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
         for group in self.space.groups():
             if max((option.effect for option in group), default=Effect.SAME) > effect:
                 continue
-            for candidate in self.space.members(group):
-                if candidate.effect is not effect:
-                    continue
+            members = (candidate for candidate in self.space.members(group) if candidate.effect is effect)
+            if wanted is not None:
+                members = (candidate for candidate in members if wanted(candidate))
+            bound, host = self.bounds.group(self.spec, group)
+            if self.spec.host_memory_bytes is not None and host > self.spec.host_memory_bytes:
+                lacking = sum(1 for _ in members)
+                self.tried.count += lacking
+                self.tried.hosts += lacking
+                continue
+            if bound > self.limit:
+                for candidate in members:
+                    self._rule_out(bound, candidate)
+                continue
+            for candidate in members:
                 spec = changed_spec(self.spec, candidate.changes)
                 bound = self.bounds.floor(spec, candidate.changes)
                 if bound > self.limit:
-                    self._rule_out(bound, spec, candidate)
+                    self._rule_out(bound, candidate)
                 else:
                     yield Ranked(self.rank(candidate, spec), candidate, spec)
 
@@ -129,17 +132,36 @@ class Search:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
         bound = self.bounds.least(spec, candidate.changes)
         if bound > self.limit:
-            self._rule_out(bound, spec, candidate)
+            self._rule_out(bound, candidate)
             return None
         result = estimate(spec)
         if suffices(result, self.limit):
             return result
-        self.tried.add(candidate, result, self.limit)
+        self.tried.add(candidate, result)
         return None
 
-    def _rule_out(self, bound: int, spec: Spec, candidate: Candidate) -> None:
+    def _rule_out(self, bound: int, candidate: Candidate) -> None:
         self.tried.count += 1
-        self.tried.bounded.append((bound, spec, candidate))
+        self.tried.bounded.append((bound, candidate))
+
+    def closest(self) -> tuple[Candidate, Estimate] | None:
+        """What comes nearest to fitting its cards among all that does not, behind the bounds as well.
+
+        The lowest bound is made sharper, step by step, until no bound is below what has been estimated.
+        """
+        tried = self.tried
+        waiting = [(bound, number, False) for number, (bound, _) in enumerate(tried.bounded)]
+        heapify(waiting)
+        while waiting and (tried.nearest is None or waiting[0][0] < tried.nearest[1].peak.high):
+            bound, number, sharp = heappop(waiting)
+            candidate = tried.bounded[number][1]
+            spec = changed_spec(self.spec, candidate.changes)
+            if not sharp:
+                heappush(waiting, (max(bound, self.bounds.least(spec, candidate.changes)), number, True))
+                continue
+            tried.consider(candidate, estimate(spec))
+        tried.bounded.clear()
+        return tried.nearest
 
     def rank(self, candidate: Candidate, spec: Spec) -> Rank:
         """Lower is better: class, an offload to a host of unknown size, tokens cut, step time as it is quoted, number

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lintfit.fit.axes.sharding import FIELDS, LADDER
 from lintfit.fit.bounds import Bounds
+from lintfit.fit.options import Option
 from lintfit.fit.search import suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
@@ -33,21 +35,28 @@ def _smallest(space: Space) -> tuple[Spec, Estimate]:
     """The candidate that needs the least memory of each card, exactly: what a bound rules out is not estimated."""
     spec = space.subject.spec
     bounds = Bounds(spec.seq_len)
-    pending: list[tuple[int, Spec]] = []
-    for candidate in space:
-        changed = changed_spec(spec, candidate.changes)
-        pending.append((bounds.floor(changed, candidate.changes), changed))
-    # Of equal floors the smaller batch first: it leaves the least to beat.
-    pending.sort(key=lambda item: (item[0], item[1].tokens, not item[1].gradient_checkpointing))
+    groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups()), key=lambda item: item[0])
     best: tuple[Spec, Estimate] | None = None
-    for bound, changed in pending:
+    for bound, group in groups:
         if best is not None and bound >= best[1].peak.high:
             break
-        result = estimate(changed)
-        if best is None or result.peak.high < best[1].peak.high:
-            best = (changed, result)
+        for changed in _least_tokens(space, group):
+            result = estimate(changed)
+            if best is None or result.peak.high < best[1].peak.high:
+                best = (changed, result)
     assert best is not None
     return best
+
+
+def _least_tokens(space: Space, group: Sequence[Option]) -> list[Spec]:
+    """The members of a group that others can only exceed: those of the fewest tokens, with and without accumulation."""
+    specs = [changed_spec(space.subject.spec, candidate.changes) for candidate in space.members(group)]
+    found: list[Spec] = []
+    for accumulates in (False, True):
+        some = [spec for spec in specs if (spec.gradient_accumulation_steps > 1) is accumulates]
+        fewest = min((spec.tokens for spec in some), default=0)
+        found += [spec for spec in some if spec.tokens == fewest]
+    return found
 
 
 def _missing(least: Estimate) -> str:

@@ -47,7 +47,7 @@ class Space:
                 yield candidate
 
     def combined(self, options: Sequence[Option]) -> Candidate | None:
-        """The candidate of these options, None where no accumulation keeps the effective batch.
+        """The candidate of these options, None where they cannot stand together or no accumulation keeps the batch.
 
         A forced float32 copy never stays beside a DeepSpeed that keeps fp32 master weights itself: taking it away is
         then free, and no change of the numerics.
@@ -55,6 +55,8 @@ class Space:
         changes: dict[str, Any] = {}
         for option in options:
             changes.update(option.changes)
+        if "gpus" in changes and "seq_len" in changes:
+            return None  # who has more cards need not cut samples
         spec = self.subject.spec
         if not changes.keys().isdisjoint({"micro_batch_size", "gpus"}):
             micro, samples = changes.get("micro_batch_size", spec.micro_batch_size), effective_batch(spec)
@@ -82,6 +84,9 @@ class Space:
             return False
         if not changes.keys().isdisjoint(GATHER) and not _counts(options, stage):
             return False
+        another = "method" in changes or "quantization" in changes
+        if another and "gpus" in changes:
+            return False  # who has more cards need not train something else
         return not ("method" in changes and "forced_float32" in changes)
 
     def _value(self, changes: dict[str, Any], name: str) -> Any:

@@ -54,8 +54,8 @@ def test_the_nearest_that_does_not_fit_is_the_nearest(spec: Spec) -> None:
     if next(search.fitting(), None) is not None:
         return
     peaks = [estimate(changed_spec(spec, one.changes)) for one in search.space]
-    short = [result.peak.high for result in peaks if result.peak.high > search.limit]
-    nearest = search.tried.closest()
+    short = [result.peak.high for result in peaks if result.host.peak <= (result.host_capacity_bytes or 0)]
+    nearest = search.closest()
     assert search.tried.count == len(peaks)
     assert (nearest[1].peak.high if nearest is not None else None) == min(short, default=None)
 
