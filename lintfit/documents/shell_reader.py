@@ -110,7 +110,8 @@ def read_shell(file: FileText) -> ShellDocument:
     return ShellDocument(
         file,
         Kind.SHELL,
-        tuple(reader.problems),
+        # What make itself fills in need not be bash.
+        () if is_makefile(file.path) else tuple(reader.problems),
         commands=tuple(reader.commands),
         directives=reader.directives,
         variables=reader.scope.variables,

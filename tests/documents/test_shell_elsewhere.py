@@ -47,6 +47,10 @@ def test_what_make_leaves_to_the_shell_is_not_known() -> None:
     assert words[5].value is None
 
 
+def test_what_only_make_can_read_is_no_error() -> None:
+    assert makefile("x:\n\tpython t.py ${\n").problems == ()
+
+
 @pytest.mark.parametrize(("before", "after"), [("B = 8", "B = 1"), ("B := 8  # many", "B := 1  # many")])
 def test_a_flag_is_changed_where_its_variable_is_set(before: str, after: str) -> None:
     text = f"{before}\nx:\n\tpython t.py --batch $(B)\n"
