@@ -84,6 +84,19 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_experts_per_tok": 2, "max_position_embeddings": 32768, "sliding_window": None,
         "tie_word_embeddings": False,
     },
+    "olmoe 6.9 B": {
+        "model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024, "num_hidden_layers": 16,
+        "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 50304, "num_experts": 64,
+        "num_experts_per_tok": 8, "max_position_embeddings": 4096, "tie_word_embeddings": False,
+    },
+    "deepseek v2 lite 15.7 B": {
+        "model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+        "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 102400,
+        "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2, "first_k_dense_replace": 1,
+        "n_group": 1, "topk_group": 1, "topk_method": "greedy", "q_lora_rank": None, "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "max_position_embeddings": 4096,
+        "tie_word_embeddings": False,
+    },
 }  # fmt: skip
 
 PRECISIONS: dict[str, dict[str, str]] = {
@@ -131,6 +144,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt2 355 M, tied", "bf16", 16, 1024, GC),
     ("mixtral 46.7 B", "bf16", 1, 2048, GC),
     ("mixtral 46.7 B", "bf16", 1, 1024, {"optimizer": "sgd"}),
+    ("olmoe 6.9 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
+    ("deepseek v2 lite 15.7 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
+    ("deepseek v2 lite 15.7 B", "bf16", 4, 2048, {"optimizer": "sgd", **GC}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
     ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),

@@ -72,7 +72,8 @@ def attend(
         grouped = False
     if masked:
         return _efficient(t, q, k, v, heads, mask=True)
-    if q.item == 2 and heads.dim <= 256:
+    # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
+    if q.item == 2 and heads.dim <= 256 and heads.value_dim in (None, heads.dim):
         return _flash(t, q, k, v, heads, head_major=head_major)
     if grouped:
         return _math(t, q, k, v, heads)

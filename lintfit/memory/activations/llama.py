@@ -11,6 +11,8 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
 HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2", "hunyuan_v1_dense"})
+WIDE_NORMS = frozenset({"olmoe"})
+"""Model types that normalise queries and keys of all heads together."""
 OFF_BY_DEFAULT = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
 SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
@@ -40,6 +42,8 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     if facts.model_type in HEAD_NORMS:
         q = t.rmsnorm(q, shape.dim)
         k = t.rmsnorm(k, shape.dim)
+    elif facts.model_type in WIDE_NORMS:
+        q, k = t.rmsnorm(q, wide), t.rmsnorm(k, narrow)
     q, k = t.rotary(q), t.rotary(k)
     out = attend(t, q, k, v, shape, dropout=float(facts.config.get("attention_dropout") or 0.0))
     return t.residual_dropout(t.linear("o_proj", out, wide, h), _rate(facts))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.catalog.facts import ModelFacts, MoE
-from lintfit.memory.activations import llama
+from lintfit.memory.activations import llama, mla
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
 
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that runs all experts as one grouped product."""
+
+FULL_ROUTERS = frozenset({"deepseek_v2", "deepseek_v3", "glm4_moe"})
+"""Model types whose router multiplies in fp32, with a copy of its input (``hidden_states.type(torch.float32)``)."""
 
 LOOPED = 16
 """Experts beyond which several are counted as one."""
@@ -35,7 +38,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     y = t.rmsnorm(x)
     t.held = (x, y)
-    x = t.add(x, llama.attention(t, y, index))
+    x = t.add(x, mla.attention(t, y) if "kv_lora_rank" in facts.config else llama.attention(t, y, index))
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
@@ -70,7 +73,8 @@ def experts(t: Layer, x: Var, moe: MoE) -> Var:
     """
     h, i = t.facts.hidden, moe.intermediate
     k = moe.top_k
-    scores = t.cast(t.linear("gate", x, h, moe.experts), 4)
+    routed = t.cast(x, 4) if t.facts.model_type in FULL_ROUTERS else x
+    scores = t.cast(t.linear("gate", routed, h, moe.experts), 4)
     weights = t.new(scores.width, 4, scores.grad)
     t.op(weights, (scores,), (weights,))
     chosen = t.op(t.new(k, 4, weights.grad), (weights,), (t.new(k, INDEX, False),))

@@ -1,0 +1,34 @@
+"""DeepSeek's latent attention: queries, keys and values from low-rank latents (``modeling_deepseek_v3.py``)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+
+
+def attention(t: Layer, x: Var) -> Var:
+    """Self-attention of one layer, from the normalised input to the output projection.
+
+    Half of each latent's way is shared: one rotated key of ``qk_rope_head_dim`` stands for all heads. Queries and keys
+    are put together in new tensors; values stay a view of ``kv_b_proj``'s whole result, which is kept.
+    """
+    facts = t.facts
+    config, h, heads = facts.config, facts.hidden, facts.heads
+    nope, rope = int(config["qk_nope_head_dim"]), int(config["qk_rope_head_dim"])
+    value, latent, narrow = int(config["v_head_dim"]), int(config["kv_lora_rank"]), config.get("q_lora_rank")
+    if narrow:
+        small = t.rmsnorm(t.linear("q_a_proj", x, h, int(narrow)), int(narrow))
+        q = t.linear("q_b_proj", small, int(narrow), heads * (nope + rope))
+    else:
+        q = t.linear("q_proj", x, h, heads * (nope + rope))
+    q_pass, q_turned = t.split(q, (heads * nope, heads * rope))
+    both, k_turned = t.split(t.linear("kv_a_proj_with_mqa", x, h, latent + rope), (latent, rope))
+    both = t.rmsnorm(both, latent)
+    q_turned, k_turned = t.rotary(q_turned), t.rotary(k_turned)
+    q = t.op(t.like(q, q.width, q.item, q.grad), (q_pass, q_turned))
+    both = t.linear("kv_b_proj", both, latent, heads * (nope + value))
+    k_pass, v = t.split(both, (heads * nope, heads * value))
+    k = t.op(t.like(q, q.width, q.item, both.grad), (k_pass, k_turned))
+    out = attend(t, q, k, v, Heads(heads, heads, nope + rope, None, value))
+    return t.linear("o_proj", out, heads * value, h)
