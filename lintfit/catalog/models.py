@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -276,10 +276,23 @@ def find(model: str) -> ModelFacts | None:
 
 
 def suggest(model: str) -> str | None:
-    """The catalogue's id that an unknown one most resembles, or None."""
+    """The catalogue's id that an unknown one most resembles, or None.
+
+    Only one with the same digits: another version or size is another model, not a slip.
+    """
     wanted = model.strip().rstrip("/").lower()
-    close = most_alike(wanted, _by_lower(), 0.75)
+    close = most_alike(wanted, _same_digits(wanted, _by_lower()), 0.75)
     if close is not None:
         return _by_lower()[close]
-    last = most_alike(wanted.rpartition("/")[2], _by_last_part(), 0.75)
-    return _by_last_part()[last][0] if last is not None else None
+    last = wanted.rpartition("/")[2]
+    by_last = most_alike(last, _same_digits(last, _by_last_part()), 0.75)
+    return _by_last_part()[by_last][0] if by_last is not None else None
+
+
+def _same_digits(wanted: str, names: Iterable[str]) -> list[str]:
+    digits = _digits(wanted)
+    return [name for name in names if _digits(name) == digits]
+
+
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdigit, name))

@@ -177,6 +177,11 @@ def test_suggestions(typed: str, meant: str | None) -> None:
     assert suggest(typed) == meant
 
 
+@pytest.mark.parametrize("other", ["Qwen/Qwen3.5-2B", "meta-llama/Llama-9-8B", "Qwen/Qwen2.5-8B"])
+def test_another_version_or_size_is_no_slip(other: str) -> None:
+    assert suggest(other) is None
+
+
 def test_facts_from_a_config() -> None:
     facts = from_config({**LLAMA, "num_key_value_heads": 8, "torch_dtype": "bfloat16"}, "mine")
     assert (facts.name, facts.layers, facts.kv_heads, facts.head_dim) == ("mine", 32, 8, 128)
