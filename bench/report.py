@@ -135,6 +135,36 @@ def outcomes() -> str:
     return "\n".join(lines)
 
 
+LAUNCHES = (
+    ("launches", "the first forty, which the code was written with"),
+    ("launches_2", "further repositories and files"),
+    ("launches_3", "other repositories once more, after what the second table had shown was mended"),
+)
+
+
+def launches() -> str:
+    """What is resolved of real launches, before and after what they showed was mended."""
+    lines = [
+        "| table | launches | settings | | right | wrong | assumed | unknown |",
+        "| --- | --: | --: | --- | --: | --: | --: | --: |",
+    ]
+    for name, what in LAUNCHES:
+        for suffix, when in (("_blind", "blind"), ("", "now")):
+            found = _read(RESULTS / f"{name}{suffix}.json")
+            if found is None:
+                continue
+            count = found["all"]["all"]
+            total = sum(count.values())
+            cells = [f"{100 * count.get(key, 0) / total:.1f} %" for key in ("right", "wrong", "assumed", "unknown")]
+            lines.append(f"| `{name}.jsonl`: {what} | {found['launches']} | {total} | {when} | {' | '.join(cells)} |")
+    return (
+        "Settings of public launches, read by hand from their files and compared with what lintfit resolves. *Blind*: "
+        "with the code as it was before anything of these launches was known. *Assumed* is a wrong value that lintfit "
+        "calls an assumption; what the files do not decide is right where lintfit does not claim to know it. "
+        "`python -m bench.launches CHECKOUTS --table launches_2.jsonl` lists what is not right.\n\n" + "\n".join(lines)
+    )
+
+
 def gpu() -> str:
     """The table of runs on a GPU."""
     recording = _read(RESULTS / "gpu.json")
@@ -193,6 +223,7 @@ SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Published measurements", published),
     ("Published outcomes", outcomes),
     ("Precision on config files", precision),
+    ("Real launches", launches),
     ("A GPU", gpu),
     ("Speed of the memory model", speed),
     ("Start-up", startup),

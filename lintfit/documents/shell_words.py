@@ -311,6 +311,12 @@ def _elements(elements: Sequence[Sequence[Fragment]], span: Span, quoted: bool, 
     return [joined]
 
 
+def _count(variable: Variable) -> int | None:
+    """How many elements an array has; None where one is unknown and unquoted, so that it may be several or none."""
+    split = any(not part.known and not part.quoted for element in variable.elements for part in element)
+    return None if split else len(variable.elements)
+
+
 def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Fragment]]:
     start, end = span.start + 2, span.end - 1
     length = text.startswith("#", start) and end > start + 1
@@ -323,7 +329,7 @@ def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Frag
     rest = text[after:end]
     variable = scope.variables.get(name)
     if length:
-        count = len(variable.elements) if variable and subscript and subscript[1] in ("@", "*") else None
+        count = _count(variable) if variable and subscript and subscript[1] in ("@", "*") else None
         return _unknown(text, span, quoted) if count is None else [[Fragment(str(count), None, quoted, (span,))]]
     if subscript:
         return _subscript(text, span, variable, subscript[1], rest, quoted)

@@ -330,8 +330,25 @@ def _mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setti
     if sources.uses_trainer:
         if argument is not None and argument.value == "no" and argument.provenance.kind == "default":
             return first("mixed_precision", environment, argument)
+        if argument is None and environment is not None and _partly_read(sources):
+            return _unless_said(environment)
         return first("mixed_precision", argument, environment)
+    if in_code is None and environment is not None and sources.launch is not None and not sources.training_is_read:
+        return _unless_said(environment)
     return first("mixed_precision", in_code, environment) or argument
+
+
+def _unless_said(environment: Setting) -> Setting:
+    """The launcher's precision where a trainer's arguments that are not known may say another."""
+    why = "the training's own arguments are not known; without a precision among them the launcher's holds"
+    provenance = Provenance("assumed", why, environment.provenance.place)
+    return Setting(environment.name, environment.value, provenance, (environment,))
+
+
+def _partly_read(sources: Sources) -> bool:
+    """Whether the trainer's arguments may say more than is known of them: a config file that is not at hand."""
+    made = sources.script.facts.training_arguments if sources.script is not None else None
+    return made is not None and made.spreads
 
 
 def _precision_arguments(sources: Sources) -> Setting | None:

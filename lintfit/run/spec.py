@@ -16,7 +16,7 @@ from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
 from lintfit.run.versions import LIBRARIES, concrete
-from lintfit.settings import AUTO, Setting
+from lintfit.settings import AUTO, Provenance, Setting
 from lintfit.sources.front_ends import command_of
 
 if TYPE_CHECKING:
@@ -175,7 +175,15 @@ def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None
         return settings
     if own:
         weights = replace(weights, provenance=replace(weights.provenance, detail="the model's own code decides it"))
+    elif _is_local(settings.get("model")):
+        why = "the folder is taken to hold the checkpoint that it is named after, in its dtype"
+        weights = replace(weights, provenance=Provenance("assumed", why))
     return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
+
+
+def _is_local(model: Setting | None) -> bool:
+    """Whether a model is a folder of somebody's machine, known only by its name."""
+    return model is not None and isinstance(model.value, str) and model.value.startswith(("/", "~", "./", "../"))
 
 
 def assemble(

@@ -383,3 +383,8 @@ def test_broken_scripts_raise_nothing(shell_document: Read, text: str) -> None:
 @pytest.mark.parametrize(("module", "found"), [("pkg.cli.train_sft", True), ("train.cli.serve", False)])
 def test_a_modules_last_name_says_what_it_does(shell_document: Read, module: str, found: bool) -> None:
     assert bool(read_launches(shell_document(f"deepspeed --module {module} --x 1"))) is found
+
+
+def test_an_array_of_who_knows_how_many(launch: Callable[[str], Launch]) -> None:
+    text = "CARDS='0,1,2'\nEACH=(${CARDS//,/ })\ntorchrun --nproc_per_node ${#EACH[@]} train.py\n"
+    assert values(launch(text))["gpus"] in (UNKNOWN, 3)

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from lintfit.documents.model import Document
+from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
 from lintfit.settings import UNKNOWN
@@ -194,3 +194,52 @@ def test_a_runner_of_an_imported_module_is_not_the_entry(tmp_path: Path) -> None
     found = project(tmp_path, {"train.py": train, "finetuning.py": module}, "--size 2")
     assert values(found)["micro_batch_size"] == 2
     assert found.facts.trainer is not None and found.facts.trainer.taken is True
+
+
+def test_an_h4_parser_of_the_projects_own(tmp_path: Path) -> None:
+    files = {
+        "kit.py": "from transformers import HfArgumentParser\nclass H4ArgumentParser(HfArgumentParser):\n    pass\n",
+        "train.py": """
+            from kit import H4ArgumentParser
+            from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+            args = H4ArgumentParser(TrainingArguments).parse()
+            Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args).train()
+        """,
+        "config.yaml": "per_device_train_batch_size: 2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(dedent(text))
+    workspace = Workspace(tmp_path)
+    document = workspace.read(Path("train.py"))
+    assert isinstance(document, PythonDocument)
+
+    def opened(path: Path) -> Document | None:
+        return workspace.read(path) if workspace.exists(path) else None
+
+    def data(name: str, kind: Kind) -> DataDocument | None:
+        found = workspace.read(Path(name), kind)
+        return found if isinstance(found, DataDocument) else None
+
+    found = read_script(document, has_launch=True, positional=["config.yaml"], open_file=opened, open_data=data)
+    assert values(found)["micro_batch_size"] == 2
+
+
+def test_a_loader_of_ready_batches_does_not_say_how_large_they_are() -> None:
+    text = """
+    from torch.utils.data import DataLoader
+    from transformers import AutoModelForCausalLM
+    model = AutoModelForCausalLM.from_pretrained("m")
+    for batch in DataLoader(stream(), batch_size=None):
+        model(**batch).loss.backward()
+    """
+    assert values(script(text, ""))["micro_batch_size"] is UNKNOWN
+
+
+@pytest.mark.parametrize(("version", "dtype"), [("4.28.1", "fp16"), ("4.57.0", "fp16")])
+def test_what_bitsandbytes_loads_in_where_nobody_says(version: str, dtype: str) -> None:
+    text = """
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    model = AutoModelForCausalLM.from_pretrained("m", load_in_8bit=True)
+    Trainer(model=model, args=TrainingArguments("out")).train()
+    """
+    assert values(script(text, "", versions={"transformers": version}))["weights_dtype"] == dtype

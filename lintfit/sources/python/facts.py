@@ -18,7 +18,7 @@ _TRAINER = re.compile(r"(^|\.)\w*Trainer$")
 _ENABLERS = frozenset({
     "gradient_checkpointing_enable", "prepare_model_for_kbit_training", "prepare_model_for_int8_training",
     "prepare_model_for_training", "enable_gradient_checkpointing", "apply_activation_checkpointing",
-    "set_gradient_checkpointing",
+    "set_gradient_checkpointing", "_set_gradient_checkpointing",
 })  # fmt: skip
 _MOVES = frozenset({"to", "cuda"})
 

@@ -341,22 +341,22 @@ def _from_files(interpreter: Interpreter, parser: parsers.Parser) -> dict[str, F
     return found
 
 
-def _config_name(interpreter: Interpreter, parser: parsers.Parser) -> Const | Unknown | None:
-    """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser as its first word."""
+def _config_name(interpreter: Interpreter, parser: parsers.Parser, record: Record) -> Const | Unknown | None:
+    """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser (``parse()``) as its first word."""
     flag = interpreter.walk.flags.get("config")
     declares = any("config" in cls.all_fields() for cls in parser.classes if isinstance(cls, Class))
     if flag is not None and not declares:
         known = flag.value is not None and "$" not in flag.value
         return Const(flag, flag.value) if known else Unknown(flag)
     words = interpreter.walk.words or ()
-    first = words[0] if words and "H4" in parser.kind else ""
+    first = words[0] if words and ("H4" in parser.kind or record.name == "parse") else ""
     return Const(parser.origin, first) if first.endswith((".yaml", ".yml")) else None
 
 
 def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Object]:
     walk = interpreter.walk
     walk.parses = True
-    named = _config_name(interpreter, parser)
+    named = _config_name(interpreter, parser, record)
     table = config_files.load(interpreter, named, record, Kind.YAML) if named is not None else None
     unread = named is not None and not isinstance(table, Table)
     given = {**_beside(interpreter, record), **walk.flags}

@@ -141,12 +141,24 @@ def _dtype(reading: Reading, load: Record) -> None:
         why = "unsloth takes bfloat16 wherever the GPU has it"
         reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", why))
         return
+    if not reading.at_least("transformers", 5) and _by_bitsandbytes(load):
+        version = reading.versions.get("transformers")
+        reading.default("weights_dtype", "fp16", f"transformers {version} default beside bitsandbytes")
+        return
     _default_dtype(reading)
     remote = load.keyword("trust_remote_code")
     if remote is not None and operators.truth(remote) is not False:
         setting = reading.settings["weights_dtype"]
         why = f"{setting.provenance.detail}; the model's own code may choose another"
         reading.settings["weights_dtype"] = replace(setting, provenance=Provenance("assumed", why))
+
+
+def _by_bitsandbytes(load: Record) -> bool:
+    """Whether a load is certainly quantized by bitsandbytes, which takes float16 where no dtype is asked for."""
+    if any(operators.truth(load.keyword(name) or Const(None, None)) for name in ("load_in_8bit", "load_in_4bit")):
+        return True
+    config = load.keyword("quantization_config")
+    return isinstance(config, Object) and config.call is not None and config.call.name == "BitsAndBytesConfig"
 
 
 def _stated_dtype(load: Record) -> Any:

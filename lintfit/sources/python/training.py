@@ -265,7 +265,8 @@ def _loader(reading: Reading) -> None:
     for loader in loaders[:1]:
         value = loader.value(1, "batch_size")
         if value is not None:
-            reading.put("micro_batch_size", value, loader)
+            # None: the data set makes batches of its own.
+            reading.put("micro_batch_size", value, loader, to=UNKNOWN if sure_none(value) else None)
 
 
 def _optimizer_class(reading: Reading) -> None:
@@ -358,21 +359,30 @@ def _length(reading: Reading) -> None:
         return
     if (
         made is not None
-        and made.library.endswith("Config")
+        and (made.library.endswith("Config") or (made.cls is not None and made.cls.name.endswith("Config")))
         and "GRPO" not in made.library
         and "RLOO" not in made.library
     ):
         value = reading.attribute(made, "max_length", "max_seq_length")
         if value is not None and not (made.open and plain(value) is UNKNOWN):
-            reading.put("seq_len", value, made.call if not made.parsed else None)
+            setting = reading.put("seq_len", value, made.call if not made.parsed else None)
+            own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
+            if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
+                why = "nothing in sight reads this field; it is taken for the length of a sequence"
+                assumed = Provenance("assumed", why, setting.provenance.place)
+                reading.settings["seq_len"] = replace(setting, provenance=assumed)
             return
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
     for value, where in (*_tokenized(reading), *_declared(reading)):
         if isinstance(known := plain(value), int) and not isinstance(known, bool) and 1 < known < 10_000_000:
             setting = reading.put("seq_len", value, where)
+            why = ""
             if where is None and not _is_read(reading, value):
                 why = "nothing in sight reads this field; it is taken for the length of a sequence"
+            elif isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer):
+                why = "a token more or less is taken to stay in the sequence that is trained on"
+            if why:
                 assumed = Provenance("assumed", why, setting.provenance.place)
                 reading.settings["seq_len"] = replace(setting, provenance=assumed)
             return
