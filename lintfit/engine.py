@@ -97,7 +97,7 @@ class _Pass:
             baselined=_in_order(sifted.baselined),
             notes=sifted.notes,
             files_checked=len(documents),
-            refused_fixes=confirmed.refused,
+            refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )
         return _Checked(result, loaded, documents)
 
@@ -112,7 +112,13 @@ class _Pass:
         from lintfit.fit.planner import plan
 
         outcome = plan(judged.run, self.workspace, self.options)
-        planned = replace(judged, plan=outcome.plan, rejected=outcome.rejected, shortfall=outcome.shortfall)
+        planned = replace(
+            judged,
+            plan=outcome.plan,
+            rejected=outcome.rejected,
+            shortfall=outcome.shortfall,
+            refused_plans=outcome.refused,
+        )
         if not self.options.show_plans:
             return planned
         from lintfit.fit.alternatives import alternatives

@@ -30,6 +30,8 @@ class RunResult:
     before: Estimate | None = None
     alternatives: tuple[Plan, ...] = ()
     """The best plan of every kind, where they were asked for; the first is no worse than ``plan``."""
+    refused_plans: int = 0
+    """Plans that were carried out in memory and, read again, were not what they claimed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +43,9 @@ class CheckResult:
     unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
     ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
     ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
-    are told of. ``refused_fixes`` counts the fixes that are not offered because the files, read again with them, do not
-    come out as they claim. ``changed`` maps each file that was written to the number of its fixes.
+    are told of. ``refused_fixes`` counts the fixes, plans among them, that are not offered because the files, read
+    again with them, do not come out as they claim. ``changed`` maps each file that was written to the number of its
+    fixes.
     """
 
     runs: tuple[RunResult, ...] = ()

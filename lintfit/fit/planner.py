@@ -37,11 +37,15 @@ _FURTHEST = Effect.SHORTER
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A plan, or None with what is missing; either way the candidates that were tried and do not suffice."""
+    """A plan, or None with what is missing; either way the candidates that were tried and do not suffice.
+
+    ``refused`` counts the candidates that were carried out and, read again, were not what they claimed.
+    """
 
     plan: Plan | None
     rejected: tuple[Rejected, ...] = ()
     shortfall: str = ""
+    refused: int = 0
 
 
 def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
@@ -50,17 +54,21 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     space = Space(Subject(run, run.spec), _FURTHEST)
     search = Search(space, run.options.margin)
     pen = Pen(run)
+    refused = 0
     for effect in Effect:
         if effect > _FURTHEST:
             break
-        found = _of_class(run, search, effect, pen, workspace, cli)
+        found, failed = _of_class(run, search, effect, pen, workspace, cli)
+        refused += failed
         if found is not None:
-            return Outcome(found, found.rejected)
-    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space))
+            return Outcome(found, found.rejected, refused=refused)
+    return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
-def _of_class(run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options) -> Plan | None:
-    """The best plan of a class that can be written, else the best that can only be shown."""
+def _of_class(
+    run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options
+) -> tuple[Plan | None, int]:
+    """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
     shown: Plan | None = None
     attempts = 0
     for found in search.of_class(effect):
@@ -69,11 +77,11 @@ def _of_class(run: Run, search: Search, effect: Effect, pen: Pen, workspace: Wor
             continue
         confirmed = confirm(run, found, search, workspace, cli)
         if confirmed is not None:
-            return confirmed
+            return confirmed, attempts
         attempts += 1
         if attempts == _ATTEMPTS:
             break
-    return shown
+    return shown, attempts
 
 
 def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | None:

@@ -1,0 +1,38 @@
+"""A plan that does not come out as claimed is not offered, and is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.config import Options
+from lintfit.engine import check
+from lintfit.findings import Applicability
+from lintfit.fit import planner
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype="bfloat16")
+args = TrainingArguments(output_dir="out", per_device_train_batch_size=8, bf16=True, optim="adafactor")
+Trainer(model=model, args=args).train()
+"""
+
+
+def _options() -> Options:
+    stated: dict[str, Any] = {"gpu": "A100-SXM4-80GB", "gpus": 1, "seq_len": 4096}
+    return Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+
+
+def test_what_cannot_be_carried_out_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    before = check([tmp_path], _options())
+    assert before.runs[0].plan is not None
+    assert before.runs[0].plan.applicability is not Applicability.DISPLAY
+    assert before.refused_fixes == 0
+    monkeypatch.setattr(planner, "carry_out", lambda *_: None)
+    after = check([tmp_path], _options())
+    assert after.runs[0].plan is None or after.runs[0].plan.applicability is Applicability.DISPLAY
+    assert after.refused_fixes == after.runs[0].refused_plans > 0
