@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, stated_at
 from lintfit.checks.script_calls import mentions
-from lintfit.findings import Applicability, Fix, Severity
+from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings import AUTO, Place
 
 _SMALL = 500_000_000
 """Parameters below which training in fp32 is nobody's problem."""
@@ -29,14 +29,44 @@ def check_run(context: RunContext) -> Iterator[Report]:
     severity = _severity(context)
     if place is None or severity is None:
         return
+    left = _left_to_the_trainer(run)
     yield Report(
-        place,
-        f"ZeRO-{stage} with neither bf16 nor fp16: the engine keeps weights, gradients and states in the dtype that "
-        "the model was loaded in, and computes in it",
+        left[0] if left is not None else place,
+        f"ZeRO-{stage} with {left[1] if left is not None else 'neither bf16 nor fp16'}: the engine keeps weights, "
+        f"gradients and states in the dtype that the model was loaded in{_loaded(run)}, and computes in it",
         severity=severity,
+        related=(Related(run.launch.place, "and is not told here"),) if left is not None and run.launch else (),
         fix=_fix(run),
         help='write "bf16": {"enabled": "auto"} and pass bf16=True (or "enabled": true under deepspeed.initialize)',
     )
+
+
+def _left_to_the_trainer(run: Run) -> tuple[Place, str] | None:
+    """Where the config leaves the precision to arguments that nobody gives, and that in words."""
+    if run.deepspeed is None or run.script is None or run.script.facts.training_arguments is None:
+        return None
+    names = [name for name in ("bf16", "fp16") if _is_auto(run, name)]
+    place = run.deepspeed.settings[names[0]].provenance.place if names else None
+    if place is None:
+        return None
+    flags = " or ".join(f"--{name}" if run.script.facts.parse_call is not None else f"{name}=True" for name in names)
+    where = run.launch.place if run.launch is not None and run.script.facts.parse_call is not None else None
+    if where is None:
+        return place, f'{" and ".join(names)} left to the arguments ("auto"), which have no {flags}'
+    line = where.document.position(where.span.start).line
+    who = f"{where.document.path.name}:{line}"
+    return place, f'{" and ".join(names)} left to the arguments ("auto"), and {who} does not pass {flags}'
+
+
+def _is_auto(run: Run, name: str) -> bool:
+    assert run.deepspeed is not None
+    block = run.deepspeed.settings.get(name)
+    return block is not None and block.value is AUTO
+
+
+def _loaded(run: Run) -> str:
+    spec = run.spec
+    return f" ({spec.weights_dtype})" if spec is not None and "weights_dtype" not in run.doubtful else ""
 
 
 def _on_purpose(run: Run) -> bool:
