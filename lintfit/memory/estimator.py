@@ -6,10 +6,12 @@ from lintfit.memory.assumptions import assumptions
 from lintfit.memory.engines import states
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
-from lintfit.memory.result import Estimate, Moment, Range
+from lintfit.memory.optimizers import bounded
+from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict import bounds, judge
+from lintfit.memory.zero_config import optimizer_name
 
 
 def estimate(spec: Spec) -> Estimate:
@@ -31,13 +33,21 @@ def estimate(spec: Spec) -> Estimate:
     return Estimate(
         peak=span,
         moments=tuple(_with_framework(moment, beside.likely) for moment in points),
-        verdict=judge(span, spec.capacity_bytes),
+        verdict=_verdict(spec, span),
         capacity_bytes=spec.capacity_bytes,
         host=held.host,
         host_capacity_bytes=spec.host_memory_bytes,
         assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts),
         not_modelled=(*held.not_modelled, *notes),
     )
+
+
+def _verdict(spec: Spec, span: Range) -> Verdict:
+    """The range held against the card; nothing is said to fit whose optimizer's states are a guess."""
+    verdict = judge(span, spec.capacity_bytes)
+    if verdict is not Verdict.DOES_NOT_FIT and not bounded(optimizer_name(spec)):
+        return Verdict.UNKNOWN
+    return verdict
 
 
 def _with_framework(moment: Moment, size: int) -> Moment:

@@ -98,8 +98,8 @@ PROJECTED = ("galore", "apollo")
 def optimizer(name: str) -> tuple[Optimizer, tuple[str, ...]]:
     """The table's entry for a name, and what it leaves unmodelled.
 
-    A name that is not in the table counts as AdamW with a foreach step, which is an upper bound for the
-    optimizers in use.
+    A name that is not in the table counts as AdamW with a foreach step. For low-rank states that is an upper bound; for
+    an optimizer that nobody knows it is a guess, and no verdict is built on it.
     """
     found = TABLE.get(name.lower())
     if found is not None:
@@ -107,6 +107,16 @@ def optimizer(name: str) -> tuple[Optimizer, tuple[str, ...]]:
     if name.lower().startswith(PROJECTED):
         return ADAMW_FOREACH, (f"optimizer {name}: low-rank states; AdamW's full states are counted instead",)
     return ADAMW_FOREACH, (f"optimizer {name}: unknown; AdamW's states and step are counted instead",)
+
+
+def counted(name: str) -> bool:
+    """Whether the states of an optimizer are those that are counted for it."""
+    return name.lower() in TABLE
+
+
+def bounded(name: str) -> bool:
+    """Whether it has at least no more states than are counted for it."""
+    return counted(name) or name.lower().startswith(PROJECTED)
 
 
 def _factored(shape: tuple[int, ...]) -> int:

@@ -11,13 +11,16 @@ from dataclasses import replace
 from lintfit.memory.activations import known
 from lintfit.memory.framework import context, gathers, nccl
 from lintfit.memory.moments import moments
+from lintfit.memory.optimizers import counted
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import FUSED
 from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
+from lintfit.memory.vision import tower_bytes
 from lintfit.memory.weights import kbit_upcast, parameter_count
+from lintfit.memory.zero_config import optimizer_name
 
 FRAGMENTATION = 0.45
 """What the caching allocator may need on top of the memory that comes and goes, as a share of it, to run at all.
@@ -101,7 +104,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     high = max(*planned, _overflow_check(spec, held)) + outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
-    high = max(high + vllm_bytes(spec), allocated + beside.likely)
+    high = max(high + vllm_bytes(spec) + tower_bytes(spec), allocated + beside.likely)
+    if not counted(optimizer_name(spec)):
+        low -= peak.components.get("optimizer_states", 0)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
 
 

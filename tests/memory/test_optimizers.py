@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory import estimate
 from lintfit.memory.optimizers import TABLE, optimizer, resident_bytes, state_bytes, step_temporaries
 from lintfit.memory.parameters import Inventory, Weight, inventory
-from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import DTYPE_BYTES, GIB, Dtype, Spec
 
 
 def weight(*shape: int, dtype: Dtype = "fp32", role: str = "linear") -> Weight:
@@ -73,3 +77,16 @@ def test_what_is_not_modelled_is_counted_as_adamw_and_said(name: str) -> None:
     entry, notes = optimizer(name)
     assert state_bytes(entry, [SQUARE]) == 8 * MI
     assert name in notes[0]
+
+
+def test_an_optimizer_that_nobody_knows_has_no_verdict(small: ModelFacts) -> None:
+    spec = Spec(small, capacity_bytes=80 * GIB, optimizer="lbfgs")
+    assert estimate(spec).verdict is Verdict.UNKNOWN
+    assert estimate(replace(spec, capacity_bytes=GIB // 100)).verdict is Verdict.DOES_NOT_FIT
+    assert estimate(replace(spec, optimizer="adamw_torch")).verdict is Verdict.FITS
+
+
+def test_low_rank_states_are_anything_up_to_those_of_adamw(small: ModelFacts) -> None:
+    low_rank, adamw = (estimate(Spec(small, optimizer=name)) for name in ("galore_adamw", "adamw_torch"))
+    assert low_rank.peak.high == adamw.peak.high
+    assert low_rank.peak.low < adamw.peak.low
