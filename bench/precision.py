@@ -29,8 +29,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from lintfit import engine  # noqa: E402
-from lintfit.config import Options  # noqa: E402
 from lintfit.findings import Finding, Severity  # noqa: E402
+from lintfit.options import Options  # noqa: E402
 
 TABLE = ROOT / "bench" / "precision" / "configs.jsonl"
 CORPUS = ROOT.parent / "shared" / "corpus"

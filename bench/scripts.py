@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from lintfit.config import Options  # noqa: E402
 from lintfit.engine import check  # noqa: E402
 from lintfit.findings import Finding, Severity  # noqa: E402
+from lintfit.options import Options  # noqa: E402
 
 TABLE = ROOT / "bench" / "precision" / "scripts.jsonl"
 FORCED = "forced-float32"

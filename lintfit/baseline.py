@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from lintfit.config import Options, config_for
+from lintfit.config import config_for
 from lintfit.errors import LintfitError
 from lintfit.findings import Finding
+from lintfit.options import Options
 
 VERSION = 1
 

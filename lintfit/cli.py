@@ -16,8 +16,8 @@ from lintfit.errors import LintfitError
 from lintfit.report import REPORTERS, View, render
 
 if TYPE_CHECKING:
-    from lintfit.config import Options, Output
     from lintfit.estimating import Done, Shown
+    from lintfit.options import Options, Output
     from lintfit.results import CheckResult
 
 _WIDTH = 100
@@ -152,7 +152,7 @@ def _reason(text: str | None) -> str | None:
 
 
 def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
-    from lintfit.config import Output
+    from lintfit.options import Output
 
     outputs = []
     for text in texts or ("text",):

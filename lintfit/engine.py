@@ -8,7 +8,6 @@ from pathlib import Path
 
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
-from lintfit.config import Options
 from lintfit.documents.files import decode, encode, write_files
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -16,6 +15,7 @@ from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
+from lintfit.options import Options
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
 from lintfit.run.load import Loaded, load

@@ -16,7 +16,7 @@ from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
-    from lintfit.config import Options
+    from lintfit.options import Options
 
 
 @dataclass(frozen=True, slots=True)

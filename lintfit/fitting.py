@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lintfit import __version__
-from lintfit.config import Options
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.files import write_files
 from lintfit.documents.workspace import Workspace
@@ -23,6 +22,7 @@ from lintfit.fit.space import Space
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.options import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plan_json, run_json

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from lintfit.baseline import split
 from lintfit.checks.context import UnusedContext
 from lintfit.checks.registry import module_of, run_unused_checks
-from lintfit.config import Options, config_for
+from lintfit.config import config_for
 from lintfit.documents.model import Document
 from lintfit.findings import Finding
 from lintfit.ignores.comments import Silenced, directives, rule_names, silence
 from lintfit.memory.result import Verdict
+from lintfit.options import Options
 from lintfit.results import RunResult
 
 

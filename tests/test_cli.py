@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from lintfit import __main__, __version__, engine
-from lintfit.config import Options, load_config
+from lintfit.config import load_config
 from lintfit.errors import LintfitError
 from lintfit.findings import Severity
+from lintfit.options import Options
 from lintfit.results import CheckResult
 from tests.report import samples
 from tests.report.samples import Story

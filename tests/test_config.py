@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lintfit.config import KEYS, Glob, Options, config_for, from_flags, load_config, parse_size, selected
+from lintfit.config import config_for, from_flags, load_config
+from lintfit.config_values import KEYS, parse_size
 from lintfit.errors import LintfitError
 from lintfit.findings import Severity
+from lintfit.options import Glob, Options, selected
 from lintfit.rules_catalog import find
 
 GIB = 2**30

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Plan
 from lintfit.fit.carry import Pen
@@ -15,6 +14,7 @@ from lintfit.fit.search import Fitting, Ranked, Search
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.memory.spec import GIB
+from lintfit.options import Options
 from lintfit.run.model import Run
 
 MOST = 8

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lintfit.config import Options
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
+from lintfit.options import Options
 from lintfit.run.load import build
 from lintfit.run.model import Run
 from lintfit.run.write import has_trainer, write_one

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lintfit.config import Options
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
+from lintfit.options import Options
 from lintfit.results import RunResult
 from lintfit.run.load import build
 from lintfit.run.model import Run

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu
-from lintfit.config import Margin
 from lintfit.fit.axes.cards import nodes_of
 from lintfit.fit.divisors import divisors
 from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_batch, run_of
@@ -20,6 +19,7 @@ from lintfit.fit.speed import rounded, step_seconds
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
+from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 

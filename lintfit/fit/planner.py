@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
@@ -25,6 +24,7 @@ from lintfit.fit.speed import relative_step_time, rounded
 from lintfit.memory import estimate
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB, Spec
+from lintfit.options import Options
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from lintfit.config import Margin
 from lintfit.fit.bounds import Bounds
 from lintfit.fit.options import Candidate, Effect
 from lintfit.fit.space import Space
@@ -20,6 +19,7 @@ from lintfit.fit.speed import rounded, step_seconds
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
+from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 
 Rank = tuple[int, bool, int, float, int, float]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lintfit.config import Options, config_for
+from lintfit.config import config_for
 from lintfit.documents.edits import apply
 from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
@@ -18,6 +18,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import Finding
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.ignores.layout import Layout, layout
+from lintfit.options import Options
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lintfit.config import Margin
 from lintfit.findings import Applicability, Plan
 from lintfit.fit.alternatives import Alternatives
 from lintfit.fit.extremes import Extreme, Figure
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB
+from lintfit.options import Margin
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.json import plan_files

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lintfit.config import Options
 from lintfit.documents.model import Kind
+from lintfit.options import Options
 
 SUFFIXES: dict[str, Kind] = {
     ".json": Kind.JSON,

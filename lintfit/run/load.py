@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lintfit.config import Options, config_for
+from lintfit.config import config_for
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
+from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run
 from lintfit.run.resolve import Sources, first, number_of_gpus, resolve

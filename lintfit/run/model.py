@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.config import Options
 from lintfit.documents.model import Document
 from lintfit.memory.spec import Spec
+from lintfit.options import Options
 from lintfit.settings import Setting
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lintfit.config import Options
+from lintfit.options import Options
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.findings import Applicability, FileEdit, Finding, Fix, Severity
 from lintfit.fit.confirm import Confirmation
+from lintfit.options import Options
 from lintfit.results import RunResult
 from lintfit.settings import Place
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Edit, KeyPath, Node, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
+from lintfit.options import Options
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 FOLDERS = ("deepspeed", "accelerate", "deepspeed_history", "accelerate_history")

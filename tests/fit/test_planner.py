@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from lintfit import fitting
-from lintfit.config import Options
 from lintfit.documents.edits import apply
 from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit.carry import line_edits
 from lintfit.memory.result import Verdict
+from lintfit.options import Options
 from lintfit.results import RunResult
 from lintfit.run.change import changed_spec
 

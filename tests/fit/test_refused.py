@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.engine import check
 from lintfit.findings import Applicability
 from lintfit.fit import planner
+from lintfit.options import Options
 
 SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

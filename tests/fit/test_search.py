@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lintfit.config import Margin
 from lintfit.fit.bounds import floor
 from lintfit.fit.options import Effect, Subject, effective_batch, run_of
 from lintfit.fit.search import Search, suffices
@@ -15,6 +14,7 @@ from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.spec import GIB, Spec
+from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 from tests.fit.generated import specs
 

@@ -11,10 +11,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lintfit.config import Options
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.carry import carry_out
+from lintfit.options import Options
 from lintfit.run.model import Run
 
 HOMES = ("keyword", "default", "flag", "config")

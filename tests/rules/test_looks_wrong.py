@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.engine import check
 from lintfit.findings import Severity
+from lintfit.options import Options
 from tests.rules.pages import PAGES, cases_of
 
 PATTERNS_FILE = Path(__file__).with_name("looks_wrong.md")

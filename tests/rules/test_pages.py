@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.engine import check
+from lintfit.options import Options
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import INDEX, load_rules
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of

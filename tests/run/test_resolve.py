@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.engine import load_runs
 from lintfit.memory.spec import Spec
+from lintfit.options import Options
 from lintfit.run.load import build
 from lintfit.run.model import Origin
 from lintfit.run.resolve import Sources, first, resolve

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.config import Options
 from lintfit.engine import load_runs
+from lintfit.options import Options
 from lintfit.run.versions import before, concrete, versions_near
 
 

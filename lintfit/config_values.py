@@ -1,0 +1,160 @@
+"""The keys of a config, and how the value of each is read and checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lintfit.errors import LintfitError
+from lintfit.options import Glob, Margin, selected
+from lintfit.severity import Severity
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
+_UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
+
+
+def parse_size(value: object) -> int:
+    """Bytes of ``23.7GiB``, ``24GB`` (10^9), ``512 MiB`` or a plain number of GiB. ValueError says what is allowed."""
+    expected = 'a size such as "23.7GiB", "24GB" or a number of GiB'
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError(expected)
+    found = _SIZE.fullmatch(str(value))
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if not found or unit is None:
+        raise ValueError(expected)
+    size = int(float(found[1]) * unit)
+    if not 0 < size < 2**60:
+        raise ValueError(f"{expected}, more than 0 and less than 1 EiB")
+    return size
+
+
+def parse_margin(value: object) -> Margin:
+    """A share of the card (``10%``) or a size as :func:`parse_size` reads it. ValueError says what is allowed."""
+    text = str(value).strip()
+    if text.endswith("%"):
+        try:
+            share = float(text[:-1]) / 100
+        except ValueError:
+            share = -1
+        if not 0 <= share < 1:
+            raise ValueError('a share from "0%" to below "100%"')
+        return Margin(share=share)
+    if text in ("0", "0.0"):
+        return Margin()
+    try:
+        return Margin(size=parse_size(value))
+    except ValueError:
+        raise ValueError('a share such as "10%", or a size such as "2GiB"') from None
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 10**9:
+        raise ValueError("a whole number of 1 or more")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text")
+    return value.strip()
+
+
+def _severity(value: object) -> Severity:
+    try:
+        return Severity[str(value).upper()]
+    except KeyError:
+        raise ValueError('"error", "warning" or "info"') from None
+
+
+def texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) and item for item in value):
+        raise ValueError("a list of texts")
+    return tuple(value)
+
+
+def _rules(value: object) -> tuple[str, ...]:
+    try:
+        selectors = texts(value)
+    except ValueError:
+        raise ValueError("a list of rule names or codes") from None
+    for selector in selectors:
+        _known_rule(selector)
+    return selectors
+
+
+def _known_rule(selector: str) -> None:
+    if selector == "all":
+        return
+    from lintfit.rules_catalog import load_rules
+
+    rules = load_rules()
+    if any(selected((selector,), rule.name, rule.code) for rule in rules.values()):
+        return
+    from lintfit.suggest import did_you_mean
+
+    choices = [text for rule in rules.values() for text in (rule.name, rule.code)]
+    raise ValueError(f'rules that exist, and "{selector}" is none{did_you_mean(selector, choices)}')
+
+
+def _severities(value: object) -> dict[str, Severity]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table such as {rule-name = "info"}')
+    from lintfit.rules_catalog import find
+
+    try:
+        return {find(name).name: _severity(severity) for name, severity in value.items()}
+    except LintfitError as error:
+        raise ValueError(f"names or codes of rules: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the config: the field it sets, how its value is read, and whether a ``[[run]]`` may have it."""
+
+    field: str
+    read: Callable[[Any, Path], Any]
+    per_run: bool = False
+
+
+def _model(value: object, root: Path) -> str:
+    name = _text(value)
+    return str(root / name) if is_file(root / name / "config.json") else name
+
+
+def _per_file(value: object, root: Path) -> tuple[tuple[Glob, tuple[str, ...]], ...]:
+    if not isinstance(value, Mapping):
+        raise ValueError('a table such as {"tests/*" = ["rule-name"]}')
+    return tuple((Glob(pattern, root), _rules(rules)) for pattern, rules in value.items())
+
+
+KEYS: Mapping[str, Key] = {
+    "gpu": Key("gpu", lambda value, _: _text(value), per_run=True),
+    "gpus": Key("gpus", lambda value, _: _whole(value), per_run=True),
+    "nodes": Key("nodes", lambda value, _: _whole(value), per_run=True),
+    "gpu-memory": Key("gpu_memory_bytes", lambda value, _: parse_size(value), per_run=True),
+    "host-memory": Key("host_memory_bytes", lambda value, _: parse_size(value), per_run=True),
+    "model": Key("model", _model, per_run=True),
+    "model-config": Key("model_config", lambda value, root: root / _text(value), per_run=True),
+    "seq-len": Key("seq_len", lambda value, _: _whole(value), per_run=True),
+    "margin": Key("margin", lambda value, _: parse_margin(value), per_run=True),
+    "select": Key("select", lambda value, _: _rules(value)),
+    "ignore": Key("ignore", lambda value, _: _rules(value)),
+    "per-file-ignores": Key("per_file_ignores", _per_file),
+    "exclude": Key("exclude", lambda value, root: tuple(Glob(item, root) for item in texts(value))),
+    "fail-on": Key("fail_on", lambda value, _: _severity(value)),
+    "severity": Key("severities", lambda value, _: _severities(value)),
+    "baseline": Key("baseline", lambda value, root: root / _text(value)),
+}
+"""What a config may say, by key; flags have the same names."""
+
+
+def is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be searched
+        return False
