@@ -6,10 +6,13 @@ tree-sitter-bash tells where commands, assignments, redirects and branches are; 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
+from typing import Literal
 
 import tree_sitter
 import tree_sitter_bash
@@ -17,12 +20,15 @@ import tree_sitter_bash
 from lintfit.documents.here_documents import HereFile, references
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
+from lintfit.documents.shell_conditions import test
 from lintfit.documents.shell_directives import Directive, directives, slurm_counts
 from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
+_OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
+"""What a word begins with that ends a command or redirects it."""
 _BRANCHES = frozenset(
     (
         "if_statement",
@@ -34,6 +40,8 @@ _BRANCHES = frozenset(
         "case_item",
     )
 )
+_LOOPS = frozenset(("while_statement", "for_statement", "c_style_for_statement"))
+_TEST = re.compile(r"\[\[?\s(?P<test>.*\S)\s+\]\]?", re.DOTALL)
 _ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
 """A reference to the script's own arguments."""
 _READ_ALL = re.compile(r"read(?:\s+-[a-z]+)*\s+-(?:r?d)\s*(?:''|\"\")(?:\s+-[a-z]+)*\s+(?P<name>[A-Za-z_]\w*)")
@@ -64,7 +72,8 @@ class Command:
     set by ``env``'s place as plain words). ``environment`` is what is exported by then. ``span`` reaches from the
     first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
     ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
-    that it stands in, if any.
+    that it stands in, if any. ``folder`` is where the script's own ``cd`` lead from the folder that it is started in;
+    ``.`` also where that cannot be told.
     """
 
     words: tuple[Word, ...]
@@ -74,6 +83,7 @@ class Command:
     end: int
     conditional: bool = False
     function: str | None = None
+    folder: str = "."
 
 
 @dataclass(slots=True, eq=False)
@@ -164,6 +174,7 @@ class _Reader:
         self.functions: dict[str, tree_sitter.Node] = {}
         self.called: set[str] = set()
         self.calls = 0
+        self.folder = "."
 
     def run(self) -> None:
         if self.tree.root_node.has_error:
@@ -212,9 +223,9 @@ class _Reader:
         elif kind in _BRANCHES:
             self.branch(node, where)
         elif kind == "subshell":
-            before = dict(self.scope.variables)
+            before, folder = dict(self.scope.variables), self.folder
             self.children(node, where)
-            self.scope.variables = before
+            self.scope.variables, self.folder = before, folder
         elif kind not in ("comment", "test_command", "heredoc_body", "command_substitution"):
             self.children(node, where)
 
@@ -234,6 +245,9 @@ class _Reader:
                 self.forget_changes(before)
 
     def branch(self, node: tree_sitter.Node, where: _Where) -> None:
+        if node.type == "if_statement" and (taken := self.taken(node)) is not None:
+            self.decided(node, taken, where)
+            return
         before = dict(self.scope.variables)
         inside = replace(where, conditional=True, depth=where.depth + 1)
         if node.type in ("for_statement", "c_style_for_statement"):
@@ -255,6 +269,51 @@ class _Reader:
             name: value for name, value in changed.items() if self.scope.variables.get(name) is before.get(name)
         }
         self.forget_changes(before)
+
+    def taken(self, node: tree_sitter.Node) -> tree_sitter.Node | Literal["none"] | None:
+        """The statement or clause whose body an ``if`` runs, "none" where it runs none; None where nobody can tell.
+
+        A test in a loop is not decided: what it asks for may change from one round to the next.
+        """
+        above = node.parent
+        while above is not None:
+            if above.type in _LOOPS:
+                return None
+            above = above.parent
+        clauses = [child for child in node.named_children if child.type in ("elif_clause", "else_clause")]
+        for clause in (node, *clauses):
+            holds = clause.type == "else_clause" or self.holds(clause)
+            if holds is None:
+                return None
+            if holds:
+                return clause
+        return "none"
+
+    def holds(self, clause: tree_sitter.Node) -> bool | None:
+        """Whether the one test of an ``if`` or ``elif`` is true."""
+        tests = [child for child in clause.named_children if child.type == "test_command"]
+        first = clause.named_children[0] if clause.named_children else None
+        if first is None or not tests or first != tests[0]:
+            return None
+        span = self.span(first)
+        match = _TEST.fullmatch(self.text[span.start : span.end])
+        if match is None:
+            return None
+        inner = Span(span.start + match.start("test"), span.start + match.end("test"))
+        return test([word.value for word, _ in words(self.text, inner, self.scope)])
+
+    def decided(self, node: tree_sitter.Node, taken: tree_sitter.Node | Literal["none"], where: _Where) -> None:
+        """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
+        clauses = [child for child in node.named_children if child.type in ("elif_clause", "else_clause")]
+        for clause in (node, *clauses):
+            here = clause == taken
+            before, folder = dict(self.scope.variables), self.folder
+            inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
+            for child in clause.named_children:
+                if child not in clauses:
+                    self.walk(child, inside)
+            if not here:
+                self.scope.variables, self.folder = before, folder
 
     def reads_arguments(self, node: tree_sitter.Node) -> bool:
         """Whether a loop goes through the script's own arguments.
@@ -391,6 +450,8 @@ class _Reader:
             return
         if first in ("unset", "read", "source", ".", "shift"):
             self.side_effect(first, [word for word, _ in found[1:]])
+        if first in ("cd", "pushd", "popd"):
+            self.change_folder(first, [word for word, _ in found[1:]])
         span = Span(assignments[0].span.start if assignments else start, max(piece.end for piece in pieces if piece))
         environment = self.scope.exported()
         self.commands.append(
@@ -402,8 +463,15 @@ class _Reader:
                 max(word.at.end for word, _ in found),
                 where.conditional,
                 where.function,
+                self.folder,
             )
         )
+
+    def change_folder(self, name: str, arguments: list[Word]) -> None:
+        values = [word.value for word in arguments if word.text not in ("--", "-L", "-P")]
+        target = values[0] if name != "popd" and len(values) == 1 else None
+        known = target is not None and target not in ("", "-") and target[0] not in "/~"
+        self.folder = posixpath.normpath(f"{self.folder}/{target}") if known else "."
 
     def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
         """The assignments in front of a command.
@@ -451,7 +519,9 @@ class _Reader:
             loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
             lists = split([loose])
             result.extend(zip(as_words(lists, word.at), lists, strict=True))
-        return result
+        # The redirects, pipes and further commands of the string are no arguments.
+        inside = takewhile(lambda item: not _OPERATOR.match(item[0].text), result[run:])
+        return [*result[:run], *inside]
 
     def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:
         self.called.add(name)

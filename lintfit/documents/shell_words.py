@@ -25,6 +25,11 @@ _SUBSTITUTED_FOLDER = re.compile(
 )
 
 
+_REPLACEMENT = re.compile(r"/(?P<all>/?)(?P<old>[\w,:;. +=-]+)(?:/(?P<new>[\w,:;. +=-]*))?")
+"""``${name/old/new}`` and ``${name//old/new}`` of plain letters, without patterns."""
+_ARGUMENT = re.compile(r"\$(?:[1-9]|\{[1-9][0-9]*\})")
+
+
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """A piece of a value. ``origin`` is where the text stands, character by character; None where it is computed.
@@ -336,6 +341,11 @@ def _braced(text: str, span: Span, scope: Scope, quoted: bool) -> list[list[Frag
     operator = re.match(r":?[-=+?]", rest)
     if not rest:
         return _parameter(text, span, name, scope, quoted)
+    replaced = _REPLACEMENT.fullmatch(rest)
+    if replaced is not None and variable is not None and variable.value is not None:
+        count = -1 if replaced["all"] else 1
+        new = variable.value.replace(replaced["old"], replaced["new"], count)
+        return [[Fragment(new, None, quoted, (span,))]]
     if operator is None:
         return _unknown(text, span, quoted)
     default = Span(after + operator.end(), end)
@@ -362,7 +372,10 @@ def _with_default(
     if name in scope.variables or (name.isdigit() and scope.positional is not None):
         current = _parameter(text, span, name, scope, quoted)
         known = all(part.known for parts in current for part in parts)
-        if operator.startswith(":") and known and not text_of(part for parts in current for part in parts):
+        came_to = text_of(part for parts in current for part in parts)
+        # An argument that is not given is empty, as it is for ${1:-default}.
+        absent = not known and scope.positional is None and _ARGUMENT.fullmatch(came_to)
+        if operator.startswith(":") and ((known and not came_to) or absent):
             current = None
     if operator.endswith("+"):
         if current is None:

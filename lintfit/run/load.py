@@ -251,6 +251,8 @@ class _Builder:
             path: Path | None = self.origin.path
         else:
             path = self._find(launch.script) if launch.script else None
+            if path is None and launch.script and launch.module:
+                path = self._find(f"{launch.script.removesuffix('.py')}/__main__.py")
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument) or document.module is None:
             return None
@@ -328,15 +330,37 @@ class _Builder:
         """A file that a launch line or script names: from the launch file's folder or one above it."""
         path = Path(name)
         if path.is_absolute():
-            return path if self.workspace.exists(path) else None
+            return path if self.workspace.exists(path) else self._elsewhere(path)
         folder = self.origin.path.parent
         above = [folder, *folder.parents] if not folder.is_absolute() else [folder, *folder.parents][:5]
-        for base in dict.fromkeys([folder, self.base, *above, Path()]):
+        for base in dict.fromkeys([*self._entered(above), folder, self.base, *above, Path()]):
             candidate = base / path
             if self.workspace.exists(candidate):
                 if name == (self.sources.launch.script if self.sources.launch is not None else None):
                     self.base = base
                 return candidate
+        return None
+
+    def _entered(self, above: Sequence[Path]) -> list[Path]:
+        """Where the launch script's own ``cd`` leads, from its folder, one above it or the root."""
+        launch = self.sources.launch
+        entered = launch.command.folder if launch is not None else "."
+        return [base / entered for base in (*above, Path())] if entered != "." else []
+
+    def _elsewhere(self, path: Path) -> Path | None:
+        """A file that is named by its place on another machine (``/workspace/project/train/sft.py``).
+
+        It is the one above the launch file whose path ends alike, the file's own folder included.
+        """
+        parts = path.parts[1:]
+        folder = self.origin.path.parent
+        above = folder.parents[:4] if folder.is_absolute() else folder.parents
+        bases = dict.fromkeys([folder, *above, Path()])
+        for start in range(len(parts) - 1):
+            tail = Path(*parts[start:])
+            found = next((base / tail for base in bases if self.workspace.exists(base / tail)), None)
+            if found is not None:
+                return found
         return None
 
     def _accelerate(self) -> AccelerateSource | None:

@@ -383,6 +383,8 @@ def _deepspeed_precision(
     if outside is not None and outside.value is UNKNOWN:
         return outside
     block = next((b for b in (bf16, fp16) if b is not None), None)
+    if sources.launch is not None and not sources.training_is_read and AUTO in (b.value for b in (bf16, fp16) if b):
+        return derived("mixed_precision", UNKNOWN, "the training that fills in auto is not read", block)
     if block is not None:
         why = "neither bf16 nor fp16 is switched on"
         return (

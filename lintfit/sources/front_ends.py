@@ -11,7 +11,7 @@ from typing import Literal
 
 from lintfit.documents.shell_words import Word
 
-FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl"]
+FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl", "xtuner"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
     "axolotl": Program(_names("train"), {}),
     # trl/cli 1.16
     "trl": Program(_names("sft dpo grpo kto reward rloo"), {}),
+    # xtuner/entry_point.py 0.1.23
+    "xtuner": Program(_names("train"), {}),
 }
 
 _COMMANDS: Mapping[str, FrontEnd] = {
@@ -50,6 +52,7 @@ _COMMANDS: Mapping[str, FrontEnd] = {
     "lmf": "llamafactory",
     "axolotl": "axolotl",
     "trl": "trl",
+    "xtuner": "xtuner",
 }
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
 

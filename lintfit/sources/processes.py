@@ -333,6 +333,8 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "python": _python,
     "litgpt": _said_by_recipe,
     "swift": _swift,
+    # xtuner/entry_point.py reads NPROC_PER_NODE and NNODES as swift does.
+    "xtuner": _swift,
     "llamafactory": _llamafactory,
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,

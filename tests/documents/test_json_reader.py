@@ -66,8 +66,8 @@ def test_any_text_is_read_as_hjson_reads_it(text: str) -> None:
     seen = text.replace("\r\n", "\n")
     try:
         expected = hjson_reads(seen)
-    except IndexError:
-        return  # hjson's own crash, at an unclosed comment or ''' string
+    except (IndexError, OverflowError):
+        return  # hjson's own crash, at an unclosed comment or ''' string, or at a number beyond a double's range
     except ValueError:
         assert document.root is None
         assert [problem.code for problem in document.problems] == ["syntax-error"]

@@ -49,6 +49,10 @@ def only(text: str) -> list[str | None]:
         ("srun nohup a b &\n", ["srun", "nohup", "a", "b"]),
         ("C='t --x 1'\neval \"$C\" --y\n", ["eval", "t", "--x", "1", "--y"]),
         ("C='t --x 1'\n$C --y\n", ["t", "--x", "1", "--y"]),
+        ("C='t --x 1 2>&1 | tee log'\neval $C\n", ["eval", "t", "--x", "1"]),
+        ("X=0,1,2\nA=(${X//,/ })\na ${#A[@]} ${X/0,/} ${X//[0-9]/}\n", ["a", "3", "1,2", None]),
+        ("X=$1\nX=${X:-d}\na $X ${X:+y}\n", ["a", "d", "y"]),
+        ("X=$1\na ${X-d}\n", ["a", None]),
         ("bash -c 'a --b 1'\n", ["bash", "-c", "a", "--b", "1"]),
         ("a 1 \\\n", ["a", "1"]),
         ("a b\\\nc\\\n  d\n", ["a", "bc", "d"]),
@@ -278,3 +282,49 @@ def test_find_flag_takes_the_last() -> None:
     (command,) = read("a --x 1 --x=2\n").commands
     found = find_flag(command, "--x")
     assert found is not None and found[0] == 3 and found[1] is command.words[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cd x && a\n", "x"),
+        ("cd x\ncd ../y\na\n", "y"),
+        ("(cd x; b)\na\n", "."),
+        ("cd $1\na\n", "."),
+        ("cd /x\na\n", "."),
+        ("pushd x\npopd\na\n", "."),
+    ],
+)
+def test_the_folder_of_a_command(text: str, expected: str) -> None:
+    assert read(text).commands[-1].folder == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ('[ "$M" = "lora" ]', "1"),
+        ("[[ $M == lora ]]", "1"),
+        ('[ "$M" != lora ]', "3"),
+        ('[ -z "$M" ]', "3"),
+        ('[ ! -n "$M" ]', "3"),
+        ("[ $N -gt 1 ]", "1"),
+        ("[ $N -gt x ]", None),
+        ("[[ $M == l* ]]", None),
+        ('[ "$U" = lora ]', None),
+        ("[ -f file ]", None),
+        ('[ "$M" = lora ] && true', None),
+    ],
+)
+def test_a_branch_that_is_decided(condition: str, value: str | None) -> None:
+    text = f"M=lora\nN=2\nX=0\nif {condition}; then\nX=1\nelif [ $N = 9 ]; then X=2\nelse X=3\nfi\na $X\n"
+    assert values(read(text).commands[-1]) == ["a", value]
+
+
+def test_what_a_decided_branch_holds() -> None:
+    taken, other = read("M=1\nif [ $M = 1 ]; then a; else b; fi\n").commands
+    assert (taken.conditional, other.conditional) == (False, True)
+
+
+def test_a_branch_in_a_loop_is_not_decided() -> None:
+    command = read("X=0\nfor i in 1 2; do if [ $X = 0 ]; then Y=1; fi; X=1; done\na $Y\n").commands[-1]
+    assert values(command) == ["a", None]

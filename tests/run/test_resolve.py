@@ -211,3 +211,52 @@ def test_the_number_of_ranks_that_a_script_sees(tmp_path: Path, line: str, expec
     (tmp_path / "run.sh").write_text(line + "\n")
     _, results = load_runs([tmp_path], Options())
     assert results[0].run.settings["gradient_accumulation_steps"].value == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "script"),
+    [
+        ("cd src && torchrun --nproc_per_node 4 train.py", "src/train.py"),
+        ("torchrun --nproc_per_node 4 ${ROOT:-/workspace/project}/src/train.py", "src/train.py"),
+        ("torchrun --nproc_per_node 4 -m src.pkg", "src/pkg/__main__.py"),
+    ],
+)
+def test_where_a_script_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, script: str) -> None:
+    (tmp_path / script).parent.mkdir(parents=True)
+    (tmp_path / script).write_text(TRAIN)
+    (tmp_path / "train.py").write_text("# another of that name\n")
+    (tmp_path / "run.sh").write_text(line + "\n")
+    monkeypatch.chdir(tmp_path)
+    _, results = load_runs([Path("run.sh")], Options())
+    assert results[0].run.settings["gradient_accumulation_steps"].value == 16
+
+
+def test_a_name_alone_is_not_looked_for_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "run.sh").write_text("torchrun /somewhere/else/train.py\n")
+    _, results = load_runs([tmp_path / "run.sh"], Options())
+    assert results[0].run.script is None
+
+
+def test_auto_of_a_training_that_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from elsewhere import main\nmain()\n")
+    (tmp_path / "ds.json").write_text(json.dumps({"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 0}}))
+    (tmp_path / "run.sh").write_text("torchrun train.py --bf16 --deepspeed ds.json\n")
+    _, results = load_runs([tmp_path / "run.sh"], Options())
+    assert results[0].run.settings["mixed_precision"].value is UNKNOWN
+
+
+@pytest.mark.parametrize(("handed", "expected"), [("training_data=data", 4), ("model_parameters=None", 1)])
+def test_deepspeeds_own_loader(tmp_path: Path, handed: str, expected: int) -> None:
+    (tmp_path / "train.py").write_text(
+        "import deepspeed\nfrom torch.utils.data import DataLoader\n"
+        "loader = DataLoader(data, batch_size=1)\n"
+        f"engine, *_ = deepspeed.initialize(model=model, {handed}, config='ds.json')\n"
+        "engine.backward(loss)\n"
+    )
+    (tmp_path / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 4}))
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 1 train.py\n")
+    _, results = load_runs([tmp_path / "run.sh"], Options())
+    script = results[0].run.script
+    assert script is not None
+    assert ("micro_batch_size" in script.settings) is (expected == 1)

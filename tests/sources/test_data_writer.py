@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lintfit.documents.edits import apply
@@ -15,6 +15,8 @@ def texts_and_steps(draw: st.DrawFn) -> tuple[str, list[tuple[int, int, str]]]:
     return text, steps
 
 
+# A machine under load draws examples slowly; that says nothing about the code.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(texts_and_steps())
 def test_edits_of_edits_are_edits_of_the_original(case: tuple[str, list[tuple[int, int, str]]]) -> None:
     original, steps = case

@@ -35,6 +35,8 @@ def values(found: Launch) -> dict[str, Any]:
         ("torchrun --standalone --nproc-per-node=2 src/train.py --lr 1", "torchrun", "src/train.py"),
         ("torchrun --nproc_per 2 train.py", "torchrun", "train.py"),
         ("torchrun -m pkg.train", "torchrun", "pkg/train.py"),
+        ("CMD='torchrun --nproc_per_node 2 train.py --lr 1'\neval $CMD", "torchrun", "train.py"),
+        ("NPROC_PER_NODE=2 xtuner train config.py", "xtuner", None),
         ("python -m torch.distributed.run --nproc_per_node 2 train.py", "torchrun", "train.py"),
         ("python3 -m torch.distributed.launch --use_env train.py", "torch.distributed.launch", "train.py"),
         ("deepspeed --num_gpus 2 train.py --deepspeed", "deepspeed", "train.py"),

@@ -260,6 +260,10 @@ def _last(records: list[Record], name: str) -> Record | None:
 
 
 def _loader(reading: Reading) -> None:
+    engine = reading.found.initialize
+    if engine is not None and engine.name == "initialize" and not sure_none(engine.keyword("training_data")):
+        # DeepSpeed then makes the loader, with the micro-batch of its own config.
+        return
     loaders = [r for r in reading.records if r.name == "DataLoader" and r.taken is not False]
     loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
     for loader in loaders[:1]:
