@@ -1,13 +1,16 @@
-"""Where every node of a libcst tree stands, as character offsets of the code that the tree prints.
+"""Where the nodes of a libcst tree stand, as character offsets of the code that the tree prints.
 
 libcst's own ``PositionProvider`` prints the tree as well, but counts lines and columns of every token with a regular
 expression and walks the tree once more for nothing; this takes a quarter of its time. The spans are the same: without
 parentheses around a node, leading lines and trailing comments.
+
+Printing takes longer than parsing, and few nodes are asked for: a statement of the module is printed alone where
+CPython's parser has said on which line it begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import libcst as cst
@@ -20,6 +23,7 @@ class Places(CodegenState):
 
     def __init__(self, module: cst.Module) -> None:
         super().__init__(module.default_indent, module.default_newline)
+        self.newline = module.default_newline
         self.offset = 0
         self.starts: list[int] = []
         self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
@@ -70,6 +74,38 @@ def spans_of(module: cst.Module, text: str) -> Mapping[cst.CSTNode, tuple[int, i
     if "".join(places.tokens) != text:
         return None
     return places.spans
+
+
+def statement_spans(
+    module: cst.Module, statement: cst.CSTNode, text: str, start: int
+) -> Mapping[cst.CSTNode, tuple[int, int]] | None:
+    """Start and end of the nodes of one statement of the module that begins at ``start``, its decorators included.
+
+    None where it does not print what stands there.
+    """
+    places = Places(module)
+    statement._codegen(places)
+    decorators = getattr(statement, "decorators", ())
+    shift = start - places.spans[decorators[0] if decorators else statement][0]
+    printed = "".join(places.tokens)
+    if shift < 0 or not (text.startswith(printed, shift) or text[shift:] + places.newline == printed):
+        return None
+    return {node: (begin + shift, end + shift) for node, (begin, end) in places.spans.items()}
+
+
+def statement_lines(module: cst.Module, first_lines: Sequence[int]) -> Mapping[cst.CSTNode, int]:
+    """The line that each statement of the module begins on, by the lines that CPython's parser gives for its own.
+
+    CPython counts what stands behind a semicolon as a statement of its own. Empty where the two do not match.
+    """
+    lines: dict[cst.CSTNode, int] = {}
+    count = 0
+    for statement in module.body:
+        if count >= len(first_lines):
+            return {}
+        lines[statement] = first_lines[count]
+        count += len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1
+    return lines if count == len(first_lines) else {}
 
 
 def lines_of(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:

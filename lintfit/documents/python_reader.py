@@ -5,25 +5,31 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 from libcst.metadata import CodeRange
 
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
-from lintfit.documents.python_places import lines_of, spans_of
-from lintfit.documents.python_walk import children
+from lintfit.documents.python_places import lines_of, spans_of, statement_lines, statement_spans
+from lintfit.documents.python_walk import SKIPPED, children
 
 
 @dataclass(slots=True, eq=False)
 class _Tree:
     module: cst.Module | None
     problems: tuple[Problem, ...]
-    spans: Mapping[cst.CSTNode, tuple[int, int]] | None = None
+    spans: dict[cst.CSTNode, tuple[int, int]] = field(default_factory=dict)
+    """Of the statements that were asked for so far, or of all nodes."""
+    whole: bool = False
+    """Whether ``spans`` or ``lines`` hold all nodes."""
     lines: Mapping[cst.CSTNode, CodeRange] | None = None
     """Where the tree does not print the text as it is."""
+    starts: Mapping[cst.CSTNode, int] | None = None
+    """The first lines of the module's statements."""
     parents: dict[cst.CSTNode, cst.CSTNode] | None = None
+    editable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class _Opinion:
 
     error: SyntaxError | None = None
     refusal: str = ""
+    first_lines: tuple[int, ...] = ()
+    """Where the module's statements begin, with their decorators."""
 
     @property
     def accepts(self) -> bool:
@@ -71,28 +79,56 @@ class PythonDocument(Document):
     @property
     def editable(self) -> bool:
         """Whether edits may be spliced in: the tree is this very text (libcst drops rare trailing blanks)."""
-        module = self.module
-        return module is not None and module.code == self.text
+        tree = self._parsed()
+        if tree.editable is None:
+            tree.editable = tree.module is not None and tree.module.code == self.text
+        return tree.editable
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where a node of ``module`` stands, without parentheses around it, leading lines and trailing comments."""
+        """Where a node of ``module`` stands, without parentheses around it, leading lines and trailing comments.
+
+        KeyError where it is no node of it.
+        """
         tree = self._parsed()
-        if tree.spans is None and tree.lines is None:
-            assert tree.module is not None
-            tree.spans = spans_of(tree.module, self.text)
-            tree.lines = lines_of(tree.module) if tree.spans is None else None
-        if tree.spans is not None:
+        if node not in tree.spans and not tree.whole:
+            self._locate(tree, node)
+        if tree.lines is None:
             start, end = tree.spans[node]
             # The line break behind the last statement is printed and taken back.
             return Span(start, min(end, len(self.text)))
-        assert tree.lines is not None
         place = tree.lines[node]
         return Span(
             self.offset(place.start.line, place.start.column + 1), self.offset(place.end.line, place.end.column + 1)
         )
 
+    def _locate(self, tree: _Tree, node: cst.CSTNode) -> None:
+        """Find the spans of the module's statement that holds a node; of the whole tree where that cannot be done."""
+        if tree.module is None:
+            raise KeyError(node)
+        parents = self._parents()
+        if node not in parents and not isinstance(node, (cst.Module, *SKIPPED)):
+            raise KeyError(node)
+        if tree.starts is None:
+            tree.starts = statement_lines(tree.module, self._cpython().first_lines)
+        statement = node
+        while (above := parents.get(statement)) is not None and above is not tree.module:
+            statement = above
+        if statement in tree.starts:
+            start = self.offset(tree.starts[statement], 1)
+            spans = statement_spans(tree.module, statement, self.text, start)
+            if spans is not None:
+                tree.spans.update(spans)
+                return
+        found = spans_of(tree.module, self.text)
+        tree.whole = True
+        tree.spans = dict(found or {})
+        tree.lines = lines_of(tree.module) if found is None else None
+
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that directly holds this one; None for the module."""
+        return self._parents().get(node)
+
+    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         tree = self._parsed()
         if tree.parents is None:
             tree.parents = {}
@@ -102,7 +138,7 @@ class PythonDocument(Document):
                 for child in children(current):
                     tree.parents[child] = current
                     pending.append(child)
-        return tree.parents.get(node)
+        return tree.parents
 
     def _cpython(self) -> _Opinion:
         if self._opinion is None:
@@ -145,14 +181,19 @@ def _ask_cpython(text: str) -> _Opinion:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
+            body = ast.parse(text).body
     except SyntaxError as error:
         return _Opinion(error=error)
     except (RecursionError, MemoryError):
         return _Opinion(refusal="nested too deeply for Python's own parser")
     except ValueError as error:
         return _Opinion(refusal=str(error))
-    return _Opinion()
+    return _Opinion(first_lines=tuple(map(_first_line, body)))
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", ())
+    return decorators[0].lineno if decorators else statement.lineno
 
 
 def _failed(detail: str, start: int, end: int) -> _Tree:

@@ -14,7 +14,8 @@ import libcst as cst
 
 _BLANK = (cst.BaseParenthesizableWhitespace, cst.EmptyLine, cst.TrailingWhitespace, cst.Comment, cst.Newline)
 _PUNCTUATION = (cst.LeftParen, cst.RightParen, cst.Comma, cst.Colon, cst.Semicolon, cst.AssignEqual, cst.Dot)
-_SKIPPED = (*_BLANK, *_PUNCTUATION)
+SKIPPED = (*_BLANK, *_PUNCTUATION)
+"""Nodes that are nobody's children here."""
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.FunctionDef: ("decorators", "asynchronous", "name", "type_parameters", "params", "returns", "body"),
     cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
@@ -28,17 +29,27 @@ _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
 """Fields in the order of the text, where the class declares them in another."""
 
 
+class _Counts(dict[type, bool]):
+    """Whether what is of a type is a child, found out once a type: abstract classes take long to ask."""
+
+    def __missing__(self, kind: type) -> bool:
+        found = self[kind] = issubclass(kind, cst.CSTNode) and not issubclass(kind, SKIPPED)
+        return found
+
+
+_COUNTS = _Counts()
+
+
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes directly below one, in the order of the text."""
     for name in _names(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            if not isinstance(value, _SKIPPED):
-                yield value
-        elif isinstance(value, list | tuple):
+        if isinstance(value, list | tuple):
             for each in value:
-                if isinstance(each, cst.CSTNode) and not isinstance(each, _SKIPPED):
+                if _COUNTS[type(each)]:
                     yield each
+        elif _COUNTS[type(value)]:
+            yield value
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -10,6 +10,7 @@ import pytest
 from lintfit.documents.model import FileText
 from lintfit.documents.python_places import lines_of, spans_of
 from lintfit.documents.python_reader import read_python
+from lintfit.documents.python_walk import walk
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("lintfit/documents/shell_reader.py", "lintfit/engine.py", "tests/sources/test_script.py")
@@ -29,6 +30,46 @@ def test_spans_of_every_node(name: str) -> None:
             continue
         start = document.offset(place.start.line, place.start.column + 1)
         assert spans[node] == (start, document.offset(place.end.line, place.end.column + 1))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_statements_printed_alone_stand_where_they_stand_in_the_whole(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    document = read_python(FileText(Path(name), text))
+    module = document.module
+    assert module is not None
+    spans = spans_of(module, text)
+    assert spans is not None
+    for node in reversed([node for node in walk(module) if node is not module]):
+        span = document.span(node)
+        assert (span.start, span.end) == (spans[node][0], min(spans[node][1], len(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 1; b = 2\nc = 3\n",
+        "# head\n\n@one\n# between\n@two(1)\nclass A:\n    def f(self): pass\n\n\nz = 'ä'; y = 1",
+        "if a:\n    b\n# end of it\nelse:\n    c\n    # more\n# foot\n",
+        "x = (  # why\n    1)\r\ny = 2\r\n",
+        "@\\\none\ndef f(): ...\nx = 1\n",
+        "if a: b; c\nx = [d\n for d in e]",
+    ],
+)
+def test_odd_statements_have_the_spans_of_the_whole_tree(text: str) -> None:
+    document = read_python(FileText(Path("a.py"), text))
+    assert document.module is not None
+    spans = spans_of(document.module, text)
+    assert spans is not None
+    for node in walk(document.module):
+        span = document.span(node)
+        assert (span.start, span.end) == (spans[node][0], min(spans[node][1], len(text)))
+
+
+def test_a_node_of_another_tree_has_no_place() -> None:
+    document = read_python(FileText(Path("a.py"), "x = 1\n"))
+    with pytest.raises(KeyError):
+        document.span(cst.parse_module("x = 1\n").body[0])
 
 
 @pytest.mark.parametrize("text", ["x = (1)", "x = (1)\n", "f(\n  a,  # one\n  b\n)\n", "if a:\n\tb()\n\n# end"])

@@ -64,8 +64,16 @@ def dotted(node: cst.BaseExpression) -> str:
 
 
 def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
-    """The literal's value; Python would warn of a stray backslash in it, which is not the user's question."""
-    if "\\" not in node.value:
+    """The literal's value; Python would warn of a stray backslash in it, which is not the user's question.
+
+    libcst compiles each literal to tell its value; what nearly all of them are needs no compiler.
+    """
+    text = node.value
+    if "\\" not in text:
+        if text[0] in "'\"" and text[:3] not in ("'''", '"""'):
+            return text[1:-1]
+        if text.isascii() and text.isdecimal():
+            return int(text)
         return node.evaluated_value
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -233,10 +233,11 @@ class Record:
     receiver_name: str | None = None
     assigned_to: str | None = None
     statement: cst.SimpleStatementLine | None = None
+    name: str = field(init=False)
+    """The last part of the function's name; rules ask every record for it."""
 
-    @property
-    def name(self) -> str:
-        return self.function.rpartition(".")[2]
+    def __post_init__(self) -> None:
+        self.name = self.function.rpartition(".")[2]
 
     def keyword(self, *names: str) -> Value | None:
         """The value of the first of these keywords that was passed."""
