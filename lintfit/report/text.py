@@ -10,10 +10,14 @@ from lintfit.findings import Applicability, Finding, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.report import Line, View, fixable, shown_path
 from lintfit.report.frame import Label, arrow, diff_lines, frame, gutter_width, rule_line
-from lintfit.report.runs import plan_lines, run_lines, short_line
+from lintfit.report.runs import plan_lines, run_lines, short_line, unknown_line
 from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
 from lintfit.results import CheckResult, RunResult
+
+
+_UNKNOWN = "memory-unknown"
+"""The rule that says of a run what its header says, too: one of several runs needs no more than a line for it."""
 
 
 def render(result: CheckResult, view: View) -> str:
@@ -46,6 +50,10 @@ def _runs(result: CheckResult, view: View) -> list[list[Line]]:
     quiet: list[Line] = []
     for run in result.runs:
         own = [finding for finding in result.findings if finding.run == run.run.id]
+        several = len(result.runs) > 1
+        if several and own and run.estimate is None and all(finding.rule == _UNKNOWN for finding in own):
+            quiet += unknown_line(run, view)
+            continue
         if not own and run.plan is None and run.before is None and _at_ease(run, alone=len(result.runs) == 1):
             if run.estimate is not None:
                 quiet.append(short_line(run, view))

@@ -223,3 +223,14 @@ def test_a_figure_and_its_unit_stay_on_one_line(width: int) -> None:
 def test_statistics_count_what_was_taken_back() -> None:
     shown = render("text", replace(Story().result(), refused_fixes=2), View(statistics=True))
     assert "    2  fixes not offered: read again, not as claimed\n" in shown
+
+
+def test_of_several_runs_one_that_is_not_known_takes_a_line() -> None:
+    story = Story()
+    unknown = RunResult(replace(story.run(), spec=None, unknown=("the model (--model)",)))
+    finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
+    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_checked=3), View())
+    assert "run.sh:1 memory unknown: to know it, add the model (--model)\n" in shown
+    assert "said once" not in shown
+    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_checked=3), View())
+    assert "said once" in alone
