@@ -266,6 +266,12 @@ Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=TrainingArguments(
     ("computed", "length", "kind"),
     [
         ("max_seq_length = args.max_source_length + args.max_target_length + 1", 97, "file"),
+        ("max_seq_length = args.max_source_length; max_seq_length = args.max_source_length + 1", 65, "file"),
+        (
+            "max_seq_length = args.max_source_length + 40\n    max_seq_length = args.max_source_length + 1",
+            104,
+            "assumed",
+        ),
         ("pass", 96, "assumed"),
     ],
 )

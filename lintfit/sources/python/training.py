@@ -413,7 +413,13 @@ def _is_read(reading: Reading, value: Value) -> bool:
 def _in_parts(reading: Reading) -> None:
     """Prompt and answer with a limit of their own: what the script puts them together to, else their sum."""
     if reading.lengths:
-        reading.put("seq_len", reading.lengths[-1])
+        sizes = [known for value in reading.lengths if isinstance(known := plain(value), int)]
+        longest = next((v for v in reading.lengths if sizes and plain(v) == max(sizes)), reading.lengths[-1])
+        setting = reading.put("seq_len", longest)
+        if len(set(sizes)) > 1:
+            why = "the longest of several lengths that the script computes, some for evaluation"
+            assumed = Provenance("assumed", why, setting.provenance.place)
+            reading.settings["seq_len"] = replace(setting, provenance=assumed)
         return
     for first, second in PARTS:
         for made in reading.parsed:
