@@ -15,7 +15,6 @@ from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import fixed_lines, statistics_lines, summary_lines
 from lintfit.results import CheckResult, RunResult
 
-
 _UNKNOWN = "memory-unknown"
 """The rule that says of a run what its header says, too: one of several runs needs no more than a line for it."""
 
