@@ -14,7 +14,7 @@ class Layer(Tape):
     the sequences.
     """
 
-    __slots__ = ("batched", "facts", "recipe", "slides")
+    __slots__ = ("_batched", "asked_batched", "facts", "recipe", "slides")
 
     def __init__(
         self,
@@ -29,8 +29,15 @@ class Layer(Tape):
         super().__init__(watched, selective)
         self.facts = facts
         self.recipe = recipe
-        self.batched = batched
+        self._batched = batched
+        self.asked_batched = False
         self.slides = slides
+
+    @property
+    def batched(self) -> bool:
+        """Whether there is more than one sequence; asking is noted, as most layers do not depend on it."""
+        self.asked_batched = True
+        return self._batched
 
     # -- linear ---------------------------------------------------------------------------------------------
 

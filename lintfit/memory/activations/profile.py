@@ -115,18 +115,22 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
     if hit is None or hit[0] is not facts:
         if len(_FORMS) >= _LARGEST:
             _FORMS.clear()
-        hit = _FORMS[key] = facts, _recorded(facts, recipe, index, how)
+        form, asked = _recorded(facts, recipe, index, how)
+        hit = _FORMS[key] = facts, form
+        if not asked:
+            _FORMS[(*key[:-1], how._replace(batched=not how.batched))] = hit
     return hit[1]
 
 
-def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
+def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
+    """The form, and whether it depends on ``how.batched``."""
     t = Layer(facts, recipe, watched=how.checkpointed, selective=how.selective, batched=how.batched, slides=how.slides)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     table = Table()
     rerun, early = forward(t, table) if how.checkpointed else ([], [])
-    return Form(
+    form = Form(
         table=table,
         input=x,
         output=out,
@@ -138,3 +142,4 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
         early=early,
         weights=t.weights(),
     )
+    return form, t.asked_batched
