@@ -49,6 +49,8 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":
             return writer.zero(name, value)
+        case "seq_len":
+            return writer.length(value)
         case _ if name in ARGUMENTS:
             return writer.setting(name, value)
     return None
@@ -96,6 +98,15 @@ class Writer:
             if passed.value.origin is home.origin:
                 return self.replace_value(passed.value, passed.node.value, value, _code(value))
         return None
+
+    def length(self, value: int) -> Edits | None:
+        """How long a sequence may be, where a file states it; a length that is only a guess is nobody's to change."""
+        setting, home = self.source.settings.get("seq_len"), self.source.reading.homes.get("seq_len")
+        if setting is None or setting.provenance.kind != "file" or home is None:
+            return None
+        passed = home.record.passed if home.record is not None else ()
+        node = next((p.node.value for p in passed if p.value.origin is home.origin and p.node.star == ""), None)
+        return self.replace_value(Value(home.origin), node, value, _code(value))
 
     def zero(self, name: str, value: Any) -> Edits | None:
         """A setting of ZeRO that the script itself makes: in a plugin, a strategy, or a DeepSpeed dict."""
