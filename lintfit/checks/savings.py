@@ -11,10 +11,8 @@ from typing import Any, Literal
 
 from lintfit.checks.context import RunContext
 from lintfit.checks.runs import fits, stated_at
-from lintfit.fit.speed import relative_step_time
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
-from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 
 Changes = Mapping[str, Any]
@@ -59,6 +57,9 @@ def _all(context: RunContext) -> Iterator[Saving]:
     run, spec = context.run, context.run.spec
     if spec is None or not fits(context.estimate) or "seq_len" not in spec.stated or run.hardware.gpus is None:
         return
+    from lintfit.fit.speed import relative_step_time
+    from lintfit.run.change import changed_spec
+
     gone: list[str] = []
     for kind, attempts in _KINDS.items():
         for changes in attempts(run, spec):

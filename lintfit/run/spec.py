@@ -139,13 +139,14 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
     Raises CatalogError for a config that the user named and that cannot be used; one that only a file names makes the
     model unknown.
     """
+    model, named = settings.get("model"), sources.options.model_config
+    if named is None and (model is None or not isinstance(model.value, str) or not model.value):
+        return None
     from lintfit.catalog import models
 
-    if sources.options.model_config is not None:
-        return models.from_directory(sources.options.model_config)
-    model = settings.get("model")
-    if model is None or not isinstance(model.value, str) or not model.value:
-        return None
+    if named is not None:
+        return models.from_directory(named)
+    assert model is not None
     try:
         for folder in folders:
             if (folder / model.value / "config.json").is_file():
