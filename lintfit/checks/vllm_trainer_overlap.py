@@ -17,7 +17,7 @@ from lintfit.run.model import Run
 from lintfit.settings import Place
 
 if TYPE_CHECKING:
-    from lintfit.documents.shell_reader import Command
+    from lintfit.documents.shell_document import Command
 
 _SHARES = (0.3, 0.25, 0.2, 0.15, 0.1)
 """Shares of the card to try for vLLM, TRL's own default first."""

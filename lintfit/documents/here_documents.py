@@ -8,33 +8,14 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
+from lintfit.documents.shell_document import HereFile, ShellDocument
+from lintfit.documents.shell_elsewhere import blank
+from lintfit.documents.shell_reader import read_shell
 
-if TYPE_CHECKING:
-    from lintfit.documents.shell_reader import ShellDocument
-
-_NOT_BREAK = re.compile(r"[^\r\n]")
-_REFERENCE = re.compile(r"\$(?:\{[^{}\n]*\}|\w+)|`[^`\n]*`|\$\([^()\n]*\)")
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
-
-
-@dataclass(frozen=True, slots=True)
-class HereFile:
-    """A file that a script writes: its name as far as it is known, and the text of it.
-
-    ``expansions`` are the references in the text that the shell fills in, with what they come to (None: not known).
-    """
-
-    name: str
-    span: Span
-    expansions: tuple[tuple[Span, str | None], ...] = ()
-
-
-def references(text: str, span: Span) -> list[Span]:
-    """Where the shell would fill something in, in a text without quotes around its delimiter."""
-    return [Span(*match.span()) for match in _REFERENCE.finditer(text, span.start, span.end)]
 
 
 def find_here(document: ShellDocument, name: str, before: int) -> int | None:
@@ -50,8 +31,6 @@ def find_here(document: ShellDocument, name: str, before: int) -> int | None:
 
 def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
     """The ``index``-th file that a script writes, as JSON or YAML."""
-    from lintfit.documents.data_edits import reader_of
-
     file = document.files[index]
     masked, unfilled = _masked(document.text, file, kind)
     made = reader_of(kind)(replace(document.file, text=masked))
@@ -72,8 +51,6 @@ class _Again:
     kind: Kind
 
     def __call__(self, file: FileText) -> DataDocument:
-        from lintfit.documents.shell_reader import read_shell
-
         document = read_shell(file)
         if self.index >= len(document.files):
             return DataDocument(file, self.kind)
@@ -109,4 +86,4 @@ def _masked(text: str, file: HereFile, kind: Kind) -> tuple[str, bool]:
             in_quotes = inside.count('"', inside.rfind("\n", 0, start) + 1, start) % 2
             if kind is Kind.JSON and not in_quotes and end - start >= 2:
                 inside = inside[:start] + '"' + "$" * (end - start - 2) + '"' + inside[end:]
-    return _NOT_BREAK.sub(" ", text[: span.start]) + inside + _NOT_BREAK.sub(" ", text[span.end :]), unfilled
+    return blank(text[: span.start]) + inside + blank(text[span.end :]), unfilled

@@ -1,10 +1,19 @@
-"""The tests of ``[ … ]`` and ``[[ … ]]`` that compare known words."""
+"""Which branch of an ``if`` runs, as far as its tests compare known words."""
 
 from __future__ import annotations
 
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from lintfit.documents.model import Span
+from lintfit.documents.shell_words import Scope, words
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from lintfit.documents.shell_source import Source
 
 _PLAIN = re.compile(r"[\w./:,=@%+-]*")
 """A word that means the same as a string and as a pattern."""
@@ -17,6 +26,66 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
     "-gt": operator.gt,
     "-ge": operator.ge,
 }
+
+LOOPS = frozenset(("while_statement", "for_statement", "c_style_for_statement"))
+_TEST = re.compile(r"\[\[?\s(?P<test>.*\S)\s+\]\]?", re.DOTALL)
+_ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
+"""A reference to the script's own arguments."""
+
+
+def clauses(node: tree_sitter.Node) -> list[tree_sitter.Node]:
+    """The ``elif`` and ``else`` of an ``if``."""
+    return [child for child in node.named_children if child.type in ("elif_clause", "else_clause")]
+
+
+def taken(node: tree_sitter.Node, source: Source, scope: Scope) -> tree_sitter.Node | Literal["none"] | None:
+    """The statement or clause whose body an ``if`` runs, "none" where it runs none; None where nobody can tell.
+
+    A test in a loop is not decided: what it asks for may change from one round to the next.
+    """
+    above = node.parent
+    while above is not None:
+        if above.type in LOOPS:
+            return None
+        above = above.parent
+    for clause in (node, *clauses(node)):
+        holds = clause.type == "else_clause" or _holds(clause, source, scope)
+        if holds is None:
+            return None
+        if holds:
+            return clause
+    return "none"
+
+
+def _holds(clause: tree_sitter.Node, source: Source, scope: Scope) -> bool | None:
+    """Whether the one test of an ``if`` or ``elif`` is true."""
+    first = clause.named_children[0] if clause.named_children else None
+    if first is None or first.type != "test_command":
+        return None
+    match = _TEST.fullmatch(source.of(first))
+    if match is None:
+        return None
+    start = source.span(first).start
+    inner = Span(start + match.start("test"), start + match.end("test"))
+    return test([word.value for word, _ in words(source.text, inner, scope)])
+
+
+def reads_arguments(loop: tree_sitter.Node, source: Source, scope: Scope) -> bool:
+    """Whether a loop goes through the script's own arguments.
+
+    Without arguments it does nothing, so that what stands above it holds, as it does for ``${1:-default}``.
+    """
+    return scope.positional is None and _ARGUMENTS.search(source.text[slice(*_bounds(loop, source))]) is not None
+
+
+def _bounds(loop: tree_sitter.Node, source: Source) -> tuple[int, int]:
+    """Where a loop's condition stands, with the ``case`` that it may begin with."""
+    span, body = source.span(loop), loop.child_by_field_name("body")
+    first = body.named_children[0] if body is not None and body.named_children else None
+    value = first.child_by_field_name("value") if first is not None and first.type == "case_statement" else None
+    if value is not None:
+        return span.start, source.span(value).end
+    return span.start, source.span(body).start if body is not None else span.end
 
 
 def test(words: Sequence[str | None]) -> bool | None:

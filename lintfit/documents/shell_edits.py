@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
-from lintfit.documents.shell_reader import Command, ShellDocument, read_shell
+from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.shell_words import Word
 
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")

@@ -9,97 +9,31 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
 
 import tree_sitter
-import tree_sitter_bash
 
-from lintfit.documents.here_documents import HereFile, references
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
-from lintfit.documents.model import Document, FileText, Kind, Problem, Span
-from lintfit.documents.shell_conditions import test
-from lintfit.documents.shell_directives import Directive, directives, slurm_counts
+from lintfit.documents.model import FileText, Kind, Problem, Span
+from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
+from lintfit.documents.shell_directives import directives, slurm_counts
+from lintfit.documents.shell_document import Assignment, Command, HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
+from lintfit.documents.shell_files import read_variable, written_file
+from lintfit.documents.shell_source import Source
 from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
-_INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
 """What a word begins with that ends a command or redirects it."""
-_BRANCHES = frozenset(
-    (
-        "if_statement",
-        "elif_clause",
-        "else_clause",
-        "while_statement",
-        "for_statement",
-        "c_style_for_statement",
-        "case_item",
-    )
-)
-_LOOPS = frozenset(("while_statement", "for_statement", "c_style_for_statement"))
-_TEST = re.compile(r"\[\[?\s(?P<test>.*\S)\s+\]\]?", re.DOTALL)
-_ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
-"""A reference to the script's own arguments."""
-_READ_ALL = re.compile(r"read(?:\s+-[a-z]+)*\s+-(?:r?d)\s*(?:''|\"\")(?:\s+-[a-z]+)*\s+(?P<name>[A-Za-z_]\w*)")
-"""A ``read`` that takes everything up to the end of its input."""
+_BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _MAX_CALLS = 100
 """Function calls that are followed in one script; a bound against recursion."""
 _MAX_WORDS = 5000
 """Words of one command after expansion; a bound against variables that double themselves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """``NAME=value`` in front of a command. ``value`` is None where it cannot be known."""
-
-    name: str
-    value: str | None
-    span: Span
-    value_span: Span
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Command:
-    """One simple command as it would run.
-
-    ``words`` are the words after expansion, without redirects; prefixes such as ``srun`` or ``nohup`` are words, and
-    so are the parts of the string that ``eval`` or ``bash -c`` runs. ``assignments`` stand in front of it (or are
-    set by ``env``'s place as plain words). ``environment`` is what is exported by then. ``span`` reaches from the
-    first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
-    ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
-    that it stands in, if any. ``folder`` is where the script's own ``cd`` lead from the folder that it is started in;
-    ``.`` also where that cannot be told.
-    """
-
-    words: tuple[Word, ...]
-    assignments: tuple[Assignment, ...]
-    environment: Mapping[str, Variable]
-    span: Span
-    end: int
-    conditional: bool = False
-    function: str | None = None
-    folder: str = "."
-
-
-@dataclass(slots=True, eq=False)
-class ShellDocument(Document):
-    """A shell script. ``variables`` holds what each variable is at the end of the script."""
-
-    commands: tuple[Command, ...] = ()
-    directives: tuple[Directive, ...] = ()
-    variables: Mapping[str, Variable] = field(default_factory=dict)
-    files: tuple[HereFile, ...] = ()
-    """The files that it writes with here-documents, in order."""
-
-
-@cache
-def _parser() -> tree_sitter.Parser:
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 def read_shell(file: FileText) -> ShellDocument:
@@ -108,8 +42,8 @@ def read_shell(file: FileText) -> ShellDocument:
     What tree-sitter cannot parse is one ``syntax-error``; the commands around it are still there.
     """
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
-        problem = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
-        return ShellDocument(file, Kind.SHELL, (problem,), variables={})
+        large = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
+        return ShellDocument(file, Kind.SHELL, (large,), variables={})
     if is_workflow(file.path):
         return _workflow(file)
     reader = _Reader(file)
@@ -117,11 +51,12 @@ def read_shell(file: FileText) -> ShellDocument:
         reader = _Reader(file, recipes(file.text))
         reader.scope.variables.update(make_variables(file.text))
     reader.run()
+    problem = reader.source.problem()
     return ShellDocument(
         file,
         Kind.SHELL,
         # What make itself fills in need not be bash.
-        () if is_makefile(file.path) else tuple(reader.problems),
+        () if problem is None or is_makefile(file.path) else (problem,),
         commands=tuple(reader.commands),
         directives=reader.directives,
         variables=reader.scope.variables,
@@ -149,26 +84,12 @@ class _Where:
 
 class _Reader:
     def __init__(self, file: FileText, text: str | None = None) -> None:
-        text = file.text if text is None else text
-        # A carriage return is no blank to bash; a script saved with them is read as if saved without.
-        self.text = text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in text else text
-        # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
-        self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
-        # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.
-        self.text = _INLINE_COMMENT.sub(lambda match: " " * len(match.group()), self.text)
-        data = self.text.encode("utf-8", "surrogatepass")
-        self.characters: list[int] | None = None
-        if len(data) != len(self.text):
-            self.characters = []
-            for index, character in enumerate(self.text):
-                self.characters.extend([index] * len(character.encode("utf-8", "surrogatepass")))
-            self.characters.append(len(self.text))
-        self.tree = _parser().parse(data)
+        self.source = Source(file.text if text is None else text)
+        self.text, self.span = self.source.text, self.source.span
         self.directives = tuple(directives(file.text))
         self.scope = Scope(
             folder=file.path.parent.as_posix(), assign=self.assign_default, batch=slurm_counts(self.directives)
         )
-        self.problems: list[Problem] = []
         self.commands: list[Command] = []
         self.files: list[HereFile] = []
         self.functions: dict[str, tree_sitter.Node] = {}
@@ -177,29 +98,10 @@ class _Reader:
         self.folder = "."
 
     def run(self) -> None:
-        if self.tree.root_node.has_error:
-            self.error(self.tree.root_node)
-        self.walk(self.tree.root_node, _Where())
+        self.walk(self.source.root, _Where())
         for name in [name for name in self.functions if name not in self.called]:
             if name not in self.called:
                 self.call(name, None, _Where(conditional=True))
-
-    def span(self, node: tree_sitter.Node) -> Span:
-        if self.characters is None:
-            return Span(node.start_byte, node.end_byte)
-        return Span(self.characters[node.start_byte], self.characters[node.end_byte])
-
-    def error(self, node: tree_sitter.Node) -> None:
-        pending = [node]
-        while pending:
-            current = pending.pop()
-            if current.is_error or current.is_missing:
-                span = self.span(current)
-                end = min(span.end, *(at for at in (self.text.find("\n", span.start),) if at >= 0), span.end)
-                detail = f"a {current.type!r} is missing" if current.is_missing else "this is no bash that can be read"
-                self.problems.append(Problem("syntax-error", detail, Span(span.start, max(span.start, end))))
-                return
-            pending.extend(child for child in reversed(current.children) if child.has_error or child.is_missing)
 
     def walk(self, node: tree_sitter.Node, where: _Where) -> None:
         if where.depth > MAX_DEPTH:
@@ -216,8 +118,7 @@ class _Reader:
         elif kind == "function_definition":
             name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
             if name is not None and body is not None:
-                span = self.span(name)
-                self.functions[self.text[span.start : span.end]] = body
+                self.functions[self.source.of(name)] = body
         elif kind == "list":
             self.chain(node, where)
         elif kind in _BRANCHES:
@@ -245,8 +146,8 @@ class _Reader:
                 self.forget_changes(before)
 
     def branch(self, node: tree_sitter.Node, where: _Where) -> None:
-        if node.type == "if_statement" and (taken := self.taken(node)) is not None:
-            self.decided(node, taken, where)
+        if node.type == "if_statement" and (ran := taken(node, self.source, self.scope)) is not None:
+            self.decided(node, ran, where)
             return
         before = dict(self.scope.variables)
         inside = replace(where, conditional=True, depth=where.depth + 1)
@@ -262,7 +163,7 @@ class _Reader:
                 }
                 self.scope.variables = dict(before)
             self.walk(child, inside)
-        if node.type == "while_statement" and self.reads_arguments(node):
+        if node.type == "while_statement" and reads_arguments(node, self.source, self.scope):
             self.scope.variables = before
             return
         self.scope.variables = {**changed, **self.scope.variables} | {
@@ -270,66 +171,18 @@ class _Reader:
         }
         self.forget_changes(before)
 
-    def taken(self, node: tree_sitter.Node) -> tree_sitter.Node | Literal["none"] | None:
-        """The statement or clause whose body an ``if`` runs, "none" where it runs none; None where nobody can tell.
-
-        A test in a loop is not decided: what it asks for may change from one round to the next.
-        """
-        above = node.parent
-        while above is not None:
-            if above.type in _LOOPS:
-                return None
-            above = above.parent
-        clauses = [child for child in node.named_children if child.type in ("elif_clause", "else_clause")]
-        for clause in (node, *clauses):
-            holds = clause.type == "else_clause" or self.holds(clause)
-            if holds is None:
-                return None
-            if holds:
-                return clause
-        return "none"
-
-    def holds(self, clause: tree_sitter.Node) -> bool | None:
-        """Whether the one test of an ``if`` or ``elif`` is true."""
-        tests = [child for child in clause.named_children if child.type == "test_command"]
-        first = clause.named_children[0] if clause.named_children else None
-        if first is None or not tests or first != tests[0]:
-            return None
-        span = self.span(first)
-        match = _TEST.fullmatch(self.text[span.start : span.end])
-        if match is None:
-            return None
-        inner = Span(span.start + match.start("test"), span.start + match.end("test"))
-        return test([word.value for word, _ in words(self.text, inner, self.scope)])
-
-    def decided(self, node: tree_sitter.Node, taken: tree_sitter.Node | Literal["none"], where: _Where) -> None:
+    def decided(self, node: tree_sitter.Node, ran: tree_sitter.Node | Literal["none"], where: _Where) -> None:
         """Follow an ``if`` whose tests are known: what its other branches set is forgotten."""
-        clauses = [child for child in node.named_children if child.type in ("elif_clause", "else_clause")]
-        for clause in (node, *clauses):
-            here = clause == taken
+        others = clauses(node)
+        for clause in (node, *others):
+            here = clause == ran
             before, folder = dict(self.scope.variables), self.folder
             inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
             for child in clause.named_children:
-                if child not in clauses:
+                if child not in others:
                     self.walk(child, inside)
             if not here:
                 self.scope.variables, self.folder = before, folder
-
-    def reads_arguments(self, node: tree_sitter.Node) -> bool:
-        """Whether a loop goes through the script's own arguments.
-
-        Without arguments it does nothing, so that what stands above it holds, as it does for ``${1:-default}``.
-        """
-        return self.scope.positional is None and _ARGUMENTS.search(self.text[slice(*self.bounds(node))]) is not None
-
-    def bounds(self, node: tree_sitter.Node) -> tuple[int, int]:
-        """Where a loop's condition stands, with the ``case`` that it may begin with."""
-        span, body = self.span(node), node.child_by_field_name("body")
-        first = body.named_children[0] if body is not None and body.named_children else None
-        value = first.child_by_field_name("value") if first is not None and first.type == "case_statement" else None
-        if value is not None:
-            return span.start, self.span(value).end
-        return span.start, self.span(body).start if body is not None else span.end
 
     def forget_changes(self, before: Mapping[str, Variable]) -> None:
         """What a branch that may not run has set is not known after it."""
@@ -367,67 +220,12 @@ class _Reader:
             for child in redirect.children_by_field_name("destination")[1:]
         ]
         self.command(body, stray, where)
-        self.here_document(node, body)
-        self.here_file(node, body)
-
-    def here_document(self, node: tree_sitter.Node, command: tree_sitter.Node) -> None:
-        """``read -r -d '' NAME <<EOF``: the variable holds the text, in which quotes are letters like all others."""
-        redirect = next((child for child in node.named_children if child.type == "heredoc_redirect"), None)
-        text = next((child for child in node.named_children if child.type == "heredoc_body"), None)
-        if redirect is not None:
-            text = text or next((child for child in redirect.named_children if child.type == "heredoc_body"), None)
-        span = self.span(command)
-        read = _READ_ALL.fullmatch(self.text[span.start : span.end].strip())
-        if text is None or read is None:
-            return
-        body, name = self.span(text), read["name"]
-        known = not re.search(r"[$`]", self.text[body.start : body.end])
-        fragment = Fragment(self.text[body.start : body.end], body if known else None, known=known)
-        self.scope.variables[name] = Variable(name, ((fragment,),), span, body)
-
-    def here_file(self, node: tree_sitter.Node, command: tree_sitter.Node) -> None:
-        """``cat > NAME <<EOF``, ``tee NAME <<EOF``, ``echo '…' > NAME``: a file that the script writes."""
-        here = next((child for child in node.named_children if child.type == "heredoc_redirect"), None)
-        parts = [*node.named_children, *(here.named_children if here is not None else ())]
-        body = next((child for child in parts if child.type == "heredoc_body"), None)
-        start = next((child for child in parts if child.type == "heredoc_start"), None)
-        target = self.written(command, parts)
-        given = command.children_by_field_name("argument")
-        if body is None and target is not None and len(given) == 1 and given[0].type == "raw_string":
-            text = self.span(given[0])
-            self.files.append(HereFile(target.text, Span(text.start + 1, text.end - 1)))
-        if body is None or start is None or target is None:
-            return
-        span, delimiter = self.span(body), self.text[slice(*self._ends(start))]
-        expansions: list[tuple[Span, str | None]] = []
-        if delimiter[:1] not in "\"'\\":
-            for place in references(self.text, span):
-                lists = expand(self.text, place, self.scope, quoted=True)
-                known = len(lists) == 1 and all(fragment.known for fragment in lists[0])
-                expansions.append((place, "".join(fragment.text for fragment in lists[0]) if known else None))
-        self.files.append(HereFile(target.text, span, tuple(expansions)))
-
-    def _ends(self, node: tree_sitter.Node) -> tuple[int, int]:
-        span = self.span(node)
-        return span.start, span.end
-
-    def written(self, command: tree_sitter.Node, parts: list[tree_sitter.Node]) -> Word | None:
-        """The file that ``cat`` is redirected to, or that ``tee`` is given."""
-        name = command.child_by_field_name("name")
-        program = self.text[slice(*self._ends(name))] if name is not None else ""
-        if program == "tee":
-            given = [self.span(child) for child in command.children_by_field_name("argument")]
-            spans = [span for span in given if self.text[span.start] != "-"]
-        elif program in ("cat", "echo"):
-            files = [child for child in parts if child.type == "file_redirect"]
-            spans = [self.span(c) for file in files for c in file.children_by_field_name("destination")[:1]]
-        else:
-            return None
-        for child in parts:
-            if child.type == "pipeline":
-                return None
-        found = words(self.text, spans[0], self.scope) if spans else []
-        return found[0][0] if len(found) == 1 else None
+        read = read_variable(node, body, self.source)
+        if read is not None:
+            self.scope.variables[read.name] = read
+        file = written_file(node, body, self.source, self.scope)
+        if file is not None:
+            self.files.append(file)
 
     def command(self, node: tree_sitter.Node, stray: list[tree_sitter.Node], where: _Where) -> None:
         name = node.child_by_field_name("name")

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from lintfit.documents.model import Document, Edit, Span
-from lintfit.documents.shell_reader import Command, ShellDocument
+from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.findings import FileEdit
 from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources import launcher_settings

@@ -10,7 +10,8 @@ from lintfit.documents.data_edits import set_value
 from lintfit.documents.edits import apply
 from lintfit.documents.here_documents import find_here, read_here
 from lintfit.documents.model import FileText, Kind
-from lintfit.documents.shell_reader import ShellDocument, read_shell
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_reader import read_shell
 
 
 def shell(text: str) -> ShellDocument:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
+from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_edits import find_flag, remove_flag, set_flag
-from lintfit.documents.shell_reader import Command, ShellDocument, read_shell
+from lintfit.documents.shell_reader import read_shell
 
 
 def read(text: str, path: str = "run.sh") -> ShellDocument:

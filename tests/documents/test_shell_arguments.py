@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lintfit.documents.model import FileText
-from lintfit.documents.shell_reader import ShellDocument, read_shell
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_reader import read_shell
 
 CASES = "case $1 in -m) MODEL=$2; shift ;; *) exit 1 ;; esac"
 

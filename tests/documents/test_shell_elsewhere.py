@@ -10,8 +10,9 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.files import kind_of
 from lintfit.documents.model import FileText, Kind
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.shell_edits import set_flag
-from lintfit.documents.shell_reader import ShellDocument, read_shell
+from lintfit.documents.shell_reader import read_shell
 
 
 def makefile(text: str) -> ShellDocument:

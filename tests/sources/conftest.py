@@ -9,7 +9,8 @@ import pytest
 
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
-from lintfit.documents.shell_reader import ShellDocument, read_shell
+from lintfit.documents.shell_document import ShellDocument
+from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.yaml_reader import read_yaml
 
 Read = Callable[[str], DataDocument]

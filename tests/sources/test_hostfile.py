@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.documents.shell_reader import ShellDocument
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.settings import UNKNOWN
 from lintfit.sources.hostfile import read_hosts
 from lintfit.sources.launcher import read_launches

@@ -7,7 +7,7 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument
-from lintfit.documents.shell_reader import ShellDocument
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.memory.spec import Fsdp
 from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources.launcher import Launch, read_launches

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Document, FileText
-from lintfit.documents.shell_reader import ShellDocument
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.memory.spec import Fsdp
 from lintfit.settings import UNKNOWN, Provenance, Setting

@@ -1,0 +1,66 @@
+"""What a shell script is once it has been read: commands, variables, directives, and the files that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lintfit.documents.model import Document, Span
+from lintfit.documents.shell_directives import Directive
+from lintfit.documents.shell_words import Variable, Word
+
+
+@dataclass(frozen=True, slots=True)
+class HereFile:
+    """A file that a script writes: its name as far as it is known, and the text of it.
+
+    ``expansions`` are the references in the text that the shell fills in, with what they come to (None: not known).
+    """
+
+    name: str
+    span: Span
+    expansions: tuple[tuple[Span, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``NAME=value`` in front of a command. ``value`` is None where it cannot be known."""
+
+    name: str
+    value: str | None
+    span: Span
+    value_span: Span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Command:
+    """One simple command as it would run.
+
+    ``words`` are the words after expansion, without redirects; prefixes such as ``srun`` or ``nohup`` are words, and
+    so are the parts of the string that ``eval`` or ``bash -c`` runs. ``assignments`` stand in front of it (or are
+    set by ``env``'s place as plain words). ``environment`` is what is exported by then. ``span`` reaches from the
+    first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
+    ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
+    that it stands in, if any. ``folder`` is where the script's own ``cd`` lead from the folder that it is started in;
+    ``.`` also where that cannot be told.
+    """
+
+    words: tuple[Word, ...]
+    assignments: tuple[Assignment, ...]
+    environment: Mapping[str, Variable]
+    span: Span
+    end: int
+    conditional: bool = False
+    function: str | None = None
+    folder: str = "."
+
+
+@dataclass(slots=True, eq=False)
+class ShellDocument(Document):
+    """A shell script. ``variables`` holds what each variable is at the end of the script."""
+
+    commands: tuple[Command, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    variables: Mapping[str, Variable] = field(default_factory=dict)
+    files: tuple[HereFile, ...] = ()
+    """The files that it writes with here-documents, in order."""

@@ -1,0 +1,62 @@
+"""A script as tree-sitter-bash reads it: its text, its tree, and where a node stands in the file."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import tree_sitter
+import tree_sitter_bash
+
+from lintfit.documents.model import Problem, Span
+
+_INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
+
+
+@cache
+def _parser() -> tree_sitter.Parser:
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+class Source:
+    """The text of a script and its tree. Offsets are characters of the file."""
+
+    def __init__(self, text: str) -> None:
+        # A carriage return is no blank to bash; a script saved with them is read as if saved without.
+        self.text = text.replace("\\\r\n", " \\\n").replace("\r\n", "\n\n") if "\r" in text else text
+        # A backslash at the very end continues into nothing; tree-sitter takes it for an error, bash does not.
+        self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
+        # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.
+        self.text = _INLINE_COMMENT.sub(lambda match: " " * len(match.group()), self.text)
+        data = self.text.encode("utf-8", "surrogatepass")
+        self._characters: list[int] | None = None
+        if len(data) != len(self.text):
+            self._characters = []
+            for index, character in enumerate(self.text):
+                self._characters.extend([index] * len(character.encode("utf-8", "surrogatepass")))
+            self._characters.append(len(self.text))
+        self.root = _parser().parse(data).root_node
+
+    def span(self, node: tree_sitter.Node) -> Span:
+        """Where a node stands."""
+        if self._characters is None:
+            return Span(node.start_byte, node.end_byte)
+        return Span(self._characters[node.start_byte], self._characters[node.end_byte])
+
+    def of(self, node: tree_sitter.Node) -> str:
+        """What is written there."""
+        span = self.span(node)
+        return self.text[span.start : span.end]
+
+    def problem(self) -> Problem | None:
+        """The first place that cannot be parsed."""
+        pending = [self.root] if self.root.has_error else []
+        while pending:
+            current = pending.pop()
+            if current.is_error or current.is_missing:
+                span = self.span(current)
+                end = min(span.end, *(at for at in (self.text.find("\n", span.start),) if at >= 0), span.end)
+                detail = f"a {current.type!r} is missing" if current.is_missing else "this is no bash that can be read"
+                return Problem("syntax-error", detail, Span(span.start, max(span.start, end)))
+            pending.extend(child for child in reversed(current.children) if child.has_error or child.is_missing)
+        return None
