@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 
-from lintfit.sources.python.values import Object, Record, objects
+from lintfit.sources.python.values import Object, Record, Value, objects
 
+CONFIG_NAMES = (
+    "pretrained_model_name_or_path",
+    "model_name_or_path",
+    "model_name",
+    "model_id",
+    "base_model_name_or_path",
+)
+"""Names by which a model's loader gets its checkpoint."""
 _LOADERS = frozenset(
     {"from_pretrained", "from_config", "_from_config", "load_from_checkpoint", "load_pretrained_model"}
 )
@@ -59,3 +67,15 @@ def is_model(made: Object) -> bool:
         if each.kind.rpartition(".")[2] in ("PeftModel", "create_model", "get_model", "load_model", "build_model"):
             return True
     return False
+
+
+def init_kwargs(trainer: Record | None, made: Object | None) -> Value | None:
+    """What TRL's trainers load a model that is given by name with: of their config, of the trainer up to TRL 0.12."""
+    if trainer is not None and (handed := trainer.keyword("model_init_kwargs")) is not None:
+        return handed
+    return made.attributes.get("model_init_kwargs") if made is not None else None
+
+
+def by_unsloth(load: Record) -> bool:
+    """Whether unsloth's own classes load the model: always with double quantization (unsloth/models/llama.py)."""
+    return load.function.startswith("unsloth")

@@ -1,0 +1,64 @@
+"""Parts of a model that a script freezes, or changes by helpers of its own: then not all of it is trained."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from lintfit.settings import UNKNOWN
+from lintfit.sources.python import operators
+from lintfit.sources.python.facts import is_trained
+from lintfit.sources.python.reading import Reading
+from lintfit.sources.python.values import Const, Record, Value
+
+_ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora", re.IGNORECASE)
+"""Names of helpers that put adapters of their own into a model."""
+
+_BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
+"""Parts of a model beside its language model."""
+
+
+def read(reading: Reading) -> None:
+    """``model.requires_grad_(False)`` or the same on a part of the language model: then not all of it is trained."""
+    load = reading.found.trained_load
+    loads = [load] if load is not None else [r for r in reading.found.loads if r.taken is not False]
+    names = {record.assigned_to for record in loads}
+    for record in reading.records:
+        if record.taken is not False and _ADAPTS.search(record.name):
+            reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
+            return
+        if record.name != "requires_grad_" or record.taken is False or operators.truth(_first(record)) is not False:
+            continue
+        function = record.node.func
+        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        if _of_language_model(reading, chain, names, record.receiver):
+            reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
+    for gradient in reading.gradients:
+        function = gradient.source.node.func
+        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        if gradient.taken is not False and _of_language_model(reading, chain, names, gradient.source.receiver):
+            if gradient.value is not True:
+                reading.state("method", UNKNOWN, gradient.node, "a part of the model is frozen here")
+            elif gradient.taken:
+                reading.derive("method", "full", "no adapter is applied")
+
+
+def _of_language_model(reading: Reading, chain: list[str], names: set[str | None], receiver: Value | None) -> bool:
+    """Whether ``a.b.c`` is the trained model or a part of its language model."""
+    if any(_BESIDE.search(part) for part in chain[1:]):
+        return False
+    return (bool(chain) and chain[0] in names) or is_trained(reading.found, receiver)
+
+
+def _first(record: Record) -> Value:
+    return record.value(0, "requires_grad") or Const(None, True)
+
+
+def _dotted(node: cst.CSTNode) -> list[str]:
+    """The names of ``a.b.c``; none for anything else."""
+    if isinstance(node, cst.Name):
+        return [node.value]
+    if isinstance(node, cst.Attribute) and (holder := _dotted(node.value)):
+        return [*holder, node.attr.value]
+    return []
