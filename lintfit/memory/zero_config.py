@@ -55,7 +55,7 @@ def version_of(text: str | None) -> tuple[int, int, int]:
     return (*numbers, 0, 0, 0)[:3] if numbers else NEWEST  # type: ignore[return-value]
 
 
-def _section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = config.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -87,13 +87,13 @@ def zero_config(spec: Spec) -> ZeroConfig:
     (#8207), ``overlap_comm`` where the stage is 3; before 0.15 it was so, too.
     """
     config = spec.deepspeed_config
-    zero = _section(config, "zero_optimization")
-    optimizer, param = _section(zero, "offload_optimizer"), _section(zero, "offload_param")
+    zero = section(config, "zero_optimization")
+    optimizer, param = section(zero, "offload_optimizer"), section(zero, "offload_param")
     version = version_of(spec.versions.get("deepspeed"))
     pins = version >= (0, 19, 6)
     hidden = spec.facts.hidden
     stage = spec.zero_stage
-    accum = _section(config, "data_types").get("grad_accum_dtype")
+    accum = section(config, "data_types").get("grad_accum_dtype")
     return ZeroConfig(
         stage=stage,
         reduce_bucket=_number(zero, 500_000_000, "reduce_bucket_size", auto=hidden * hidden),
@@ -153,11 +153,11 @@ UNMODELLED = {
 
 def not_modelled(spec: Spec) -> tuple[str, ...]:
     """What the DeepSpeed JSON switches on and this model does not count."""
-    zero = _section(spec.deepspeed_config, "zero_optimization")
+    zero = section(spec.deepspeed_config, "zero_optimization")
     found = [what for key, what in UNMODELLED.items() if zero.get(key)]
-    if _section(zero, "offload_optimizer").get("super_offload"):
+    if section(zero, "offload_optimizer").get("super_offload"):
         found.append("SuperOffload")
-    if _section(spec.deepspeed_config, "torch_autocast").get("enabled") is True:
+    if section(spec.deepspeed_config, "torch_autocast").get("enabled") is True:
         found.append("DeepSpeed's torch_autocast (parameters stay fp32)")
     return tuple(found)
 
@@ -169,13 +169,13 @@ def optimizer_name(spec: Spec) -> str:
     foreach AdamW with ``torch_adam``; ``deepspeed.initialize`` runs DeepSpeedCPUAdam where states are offloaded
     (``engine.py:get_optimizer_configuration``).
     """
-    section = _section(spec.deepspeed_config, "optimizer")
-    name = section.get("type")
+    chosen = section(spec.deepspeed_config, "optimizer")
+    name = chosen.get("type")
     if not isinstance(name, str):
         return "adamw" if _offloads(spec) and not _client_allowed(spec) else spec.optimizer
     name = name.lower()
     if name in ("adam", "adamw"):
-        torch_adam = _section(section, "params").get("torch_adam") is True
+        torch_adam = section(chosen, "params").get("torch_adam") is True
         return "adamw_torch" if torch_adam and not _offloads(spec) else "adamw"
     return name
 

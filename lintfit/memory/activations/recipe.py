@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import kbit_upcast
+from lintfit.memory.weights import adapter_dtype, kbit_upcast, model_dtype
+from lintfit.memory.zero_config import section
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
+
+NEWEST_TRANSFORMERS = (5, 23)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Recipe:
     kernels: frozenset[str] = frozenset()
     upcast_norms: bool = False
     upcast_head: bool = False
-    transformers: tuple[int, int] = (5, 23)
+    transformers: tuple[int, int] = NEWEST_TRANSFORMERS
     tensor_parallel: int = 1
 
     def trains(self, module: str) -> bool:
@@ -78,34 +81,24 @@ def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
         return newest
 
 
-NEWEST_TRANSFORMERS = (5, 23)
-
-
 def of(spec: Spec) -> Recipe:
     """The recipe of a run.
 
-    DeepSpeed casts the whole model to its half-precision type and runs no autocast; FSDP with mixed precision
-    computes on half-precision unsharded weights inside the trainer's autocast (``reference``: accelerate
-    ``fsdp_utils.py``, DeepSpeed ``engine.py``). Elsewhere the weights are as loaded.
+    DeepSpeed runs no autocast over its half-precision module unless ``torch_autocast`` asks for one; FSDP with mixed
+    precision computes on half-precision unsharded weights inside the trainer's autocast (accelerate
+    ``fsdp_utils.py``, DeepSpeed ``engine.py``). Elsewhere the weights are those of the module (:func:`model_dtype`).
     """
     half = spec.mixed_precision != "no"
-    weights = DTYPE_BYTES[spec.weights_dtype]
+    weights = 2 if spec.engine == "fsdp" and half else DTYPE_BYTES[model_dtype(spec)]
     autocast = half
     if spec.engine == "deepspeed":
-        if half:
-            weights = 2
-        autocast = half and bool(_section(spec, "torch_autocast").get("enabled"))
+        autocast = half and bool(section(spec.deepspeed_config, "torch_autocast").get("enabled"))
         if autocast:
             weights = 4
-    elif spec.engine == "fsdp" and half:
-        weights = 2
     lora = None
     if spec.method == "lora":
         targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
-        item = DTYPE_BYTES[spec.lora_dtype]
-        if spec.engine == "deepspeed" and half:
-            item = 2
-        lora = Lora(spec.lora_rank, targets, item, spec.lora_dropout > 0, spec.use_dora)
+        lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], spec.lora_dropout > 0, spec.use_dora)
     return Recipe(
         weights=weights,
         autocast=autocast,
@@ -143,8 +136,3 @@ def _holds_inputs(spec: Spec) -> bool:
     version = spec.versions.get("bitsandbytes", "")
     parts = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
     return bool(parts) and parts < FREES_INPUTS and (spec.quantization or "").startswith("nf4")
-
-
-def _section(spec: Spec, name: str) -> dict[str, object]:
-    value = spec.deepspeed_config.get(name)
-    return value if isinstance(value, dict) else {}
