@@ -6,11 +6,89 @@ import shlex
 from pathlib import Path
 from textwrap import dedent
 
+from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.python_reader import read_python
 from lintfit.settings import Place
 from lintfit.sources.flags import Flag
 from lintfit.sources.script import ScriptSource, read_script
+
+PARSED = """
+    from dataclasses import dataclass, field
+    from typing import List, Optional
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer, HfArgumentParser, Trainer, TrainingArguments
+
+    @dataclass
+    class ModelArguments:
+        model_name_or_path: str = field(metadata={"help": "where from"})
+        torch_dtype: Optional[str] = field(default=None)
+        targets: List[str] = field(default_factory=lambda: ["q_proj", "v_proj"])
+
+    @dataclass
+    class ScriptArguments:
+        use_peft: bool = field(default=True)
+        rank: Optional[int] = field(default=8)
+        model_max_length: int = field(default=512)
+
+    def main():
+        parser = HfArgumentParser((ModelArguments, TrainingArguments, ScriptArguments))
+        model_args, training_args, script_args = parser.parse_args_into_dataclasses()
+        dtype = (
+            model_args.torch_dtype
+            if model_args.torch_dtype in ["auto", None]
+            else getattr(torch, model_args.torch_dtype)
+        )
+        model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path, torch_dtype=dtype)
+        if script_args.use_peft:
+            model = get_peft_model(model, LoraConfig(r=script_args.rank, target_modules=model_args.targets))
+            for param in filter(lambda p: p.requires_grad, model.parameters()):
+                param.data = param.data.to(torch.float32)
+        else:
+            model = model.float()
+        Trainer(model=model, args=training_args).train()
+
+    if __name__ == "__main__":
+        main()
+"""
+
+ARGPARSE = """
+    import argparse
+    import torch
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+    def parse_args():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--model", default="a/b")
+        parser.add_argument("--precision", default="bf16", choices=["bf16", "fp32"])
+        parser.add_argument("--micro-batch-size", type=int, default=2)
+        parser.add_argument("--global_batch_size", type=int, default=16)
+        parser.add_argument("--upcast", action="store_true")
+        group = parser.add_argument_group("more")
+        group.add_argument("--deepspeed", type=str, default=None)
+        return parser.parse_args()
+
+    def build(name, dtype, **kwargs):
+        kwargs["torch_dtype"] = dtype
+        return AutoModelForCausalLM.from_pretrained(name, **kwargs)
+
+    def main():
+        args = parse_args()
+        dtype = torch.bfloat16 if args.precision == "bf16" else torch.float32
+        model = build(args.model, dtype, attn_implementation="sdpa")
+        if args.upcast:
+            model.float()
+        arguments = TrainingArguments(
+            "out",
+            per_device_train_batch_size=args.micro_batch_size,
+            gradient_accumulation_steps=args.global_batch_size // args.micro_batch_size,
+            deepspeed=args.deepspeed,
+        )
+        Trainer(model, arguments).train()
+
+    main()
+"""
 
 
 def flags_of(line: str) -> list[Flag]:
@@ -57,3 +135,18 @@ def script(text: str, line: str | None = None, **kwargs: object) -> ScriptSource
 
 def values(source: ScriptSource) -> dict[str, object]:
     return {name: setting.value for name, setting in source.settings.items()}
+
+
+def trained(middle: str) -> str:
+    return (
+        "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b', torch_dtype=torch.bfloat16)\n"
+        f"{middle}\n"
+        "trainer = Trainer(model=model, args=TrainingArguments(output_dir='x'))\ntrainer.train()\n"
+    )
+
+
+def after(source: ScriptSource, edits: object) -> str:
+    assert edits is not None
+    mine = [edit.edit for edit in edits if edit.document is source.document]  # type: ignore[attr-defined]
+    return apply(source.document.text, mine)

@@ -8,8 +8,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.sources.script import ScriptSource
-from tests.sources.scripts import script, values
-from tests.sources.test_script import ARGPARSE, PARSED, trained
+from tests.sources.scripts import ARGPARSE, PARSED, script, trained, values
 
 LITERAL = """
     import torch

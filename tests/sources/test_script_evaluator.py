@@ -1,0 +1,195 @@
+"""The evaluator: expressions, branches, modules of the repository, odd scripts and budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.documents.edits import apply
+from lintfit.documents.model import FileText
+from lintfit.documents.python_reader import read_python
+from lintfit.settings import UNKNOWN
+from lintfit.sources.script import ScriptSource, read_script
+from tests.sources.scripts import script, trained, values
+
+
+def test_an_undecided_branch_is_neither_taken_nor_not() -> None:
+    source = script(trained("if something():\n    model.float()"), "--x 1")
+    assert source.facts.upcasts[0].call.taken is None
+    assert values(source)["weights_dtype"] is UNKNOWN
+    assert [place.text for place in source.facts.upcasts[0].call.conditions] == ["something()"]
+
+
+def test_a_raise_in_a_branch_does_not_make_the_rest_doubtful() -> None:
+    source = script(trained("if something():\n    raise ValueError()\nmodel.float()"), "--x 1")
+    assert source.facts.upcasts[0].call.taken is True
+
+
+def test_a_return_in_an_undecided_branch_does() -> None:
+    source = script(
+        "from transformers import AutoModelForCausalLM, Trainer\ndef main():\n    if something():\n        return\n"
+        "    Trainer(model=AutoModelForCausalLM.from_pretrained('a/b'))\nmain()\n"
+    )
+    assert source.facts.trainer.taken is None
+
+
+def test_environment_variables() -> None:
+    text = trained("").replace("'a/b'", "os.environ.get('BASE', 'a/b')").replace("import torch\n", "import os, torch\n")
+    assert values(script(text))["model"] == "a/b"
+    assert values(script(text, env={"BASE": "c/d"}))["model"] == "c/d"
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("'a' + '/b'", "a/b"),
+        ("f'{org}/b'", "a/b"),
+        ("'%s/b' % org", "a/b"),
+        ("'{}/b'.format(org)", "a/b"),
+        ("NAMES['small']", "a/b"),
+        ("NAMES.get('small')", "a/b"),
+        ("os.path.join('a', 'b')", "a/b"),
+        ("['x', 'a/b'][1]", "a/b"),
+        ("'a/b' if 1 > 0 else 'c/d'", "a/b"),
+        ("None or 'a/b'", "a/b"),
+        ("(lambda: 'a/b')()", "a/b"),
+        ("max(['a/b'])", "a/b"),
+        ("'A/B'.lower()", "a/b"),
+        ("[n for n in ['a/b', ''] if n][0]", "a/b"),
+        ("'a/b' if unknown() else 'a/b'", "a/b"),
+        ("unknown()", UNKNOWN),
+        ("'a/b' if unknown() else 'c/d'", UNKNOWN),
+        ("1 / 0", UNKNOWN),
+        ("'x' * 10**12", UNKNOWN),
+        ("[][3]", UNKNOWN),
+        ("2 ** 10 ** 10 ** 10", UNKNOWN),
+    ],
+)
+def test_expressions(expression: str, value: object) -> None:
+    source = script(
+        "import os\nfrom transformers import AutoModelForCausalLM, Trainer\norg = 'a'\nNAMES = {'small': 'a/b'}\n"
+        f"name = {expression}\nmodel = AutoModelForCausalLM.from_pretrained(name)\nTrainer(model=model)\n"
+    )
+    assert values(source)["model"] == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "def f(): return f()\nf()\n",
+        "def f(): return g()\ndef g(): return f()\nf()\n",
+        "x = x\nwhile True:\n    x = [x]\n",
+        "import torch\nclass A(A):\n    pass\nA().b()\n",
+        "a, *b = 1\n*a, b = c\n(a, b), c = [1, 2]\n",
+        "x = [i for i in range(10**9)]\n",
+        "match a:\n    case [1, *rest]:\n        b()\n    case _:\n        pass\n",
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument(*x, **y)\np.add_argument()\np.parse_args().z\n",
+        "from transformers import HfArgumentParser\nHfArgumentParser().parse_args_into_dataclasses()[0].x\n",
+        "from transformers import Trainer\nTrainer(*a, **k).train()\n",
+        "async def f():\n    await g()\n    async for x in y:\n        pass\n    async with z as w:\n        yield w\n",
+        "x = " + "(" * 60 + "1" + ")" * 60 + "\n",
+        "x = 1\n" + "x = x + x\n" * 3000,
+        "x = []\n" + "x = [x, x]\n" * 2000 + "print(x)\n",
+        "def f(n):\n" + "    f(n)\n" * 400 + "f(1)\n",
+    ],
+)
+def test_odd_scripts_are_read_without_an_error(text: str) -> None:
+    source = read_script(read_python(FileText(Path("train.py"), text)))
+    assert source.facts.trains in (True, False)
+
+
+def test_functions_that_call_functions_many_times_stay_within_the_budget() -> None:
+    text = "def f0():\n    pass\n" + "".join(
+        f"def f{i}():\n    f{i - 1}()\n    f{i - 1}()\n    f{i - 1}()\n" for i in range(1, 30)
+    )
+    source = read_script(read_python(FileText(Path("train.py"), text + "f29()\n")))
+    assert source.walk.steps < 200_000
+
+
+def test_a_script_with_a_syntax_error_says_nothing() -> None:
+    source = read_script(read_python(FileText(Path("train.py"), "def (\n")))
+    assert not source.facts.trains and source.settings == {}
+
+
+def test_a_check_that_fails_does_not_end_the_reading() -> None:
+    source = script(trained("if 1 > 0:\n    raise ValueError()\nmodel.float()"))
+    assert source.facts.upcasts[0].call.taken is True
+
+
+class TestOwnModules:
+    MAIN = """
+        from transformers import Trainer
+        from utils.build import build, Options
+        from .nothing import here
+        Trainer(model=build("a/b"), args=Options().arguments()).train()
+    """
+    BUILD = """
+        import torch
+        from transformers import AutoModelForCausalLM, TrainingArguments
+        BATCH = 3
+        class Options:
+            def arguments(self):
+                return TrainingArguments(output_dir="x", per_device_train_batch_size=BATCH)
+        def build(name):
+            model = AutoModelForCausalLM.from_pretrained(name, torch_dtype=torch.float16)
+            model.float()
+            return model
+    """
+
+    def read(self) -> tuple[ScriptSource, dict[Path, str]]:
+        from textwrap import dedent
+
+        files = {Path("run/utils/build.py"): dedent(self.BUILD)}
+        opened: dict[Path, object] = {}
+
+        def open_file(path: Path) -> object:
+            if path in files and path not in opened:
+                opened[path] = read_python(FileText(path, files[path]))
+            return opened.get(path)
+
+        document = read_python(FileText(Path("run/train.py"), dedent(self.MAIN)))
+        return read_script(document, open_file=open_file), files  # type: ignore[arg-type]
+
+    def test_functions_and_classes_are_followed(self) -> None:
+        source, _ = self.read()
+        found = values(source)
+        assert (found["model"], found["micro_batch_size"], found["weights_dtype"]) == ("a/b", 3, "fp32")
+        assert source.settings["micro_batch_size"].provenance.place.document.path == Path("run/utils/build.py")
+        assert source.facts.upcasts[0].lines.text == "    model.float()\n"
+
+    def test_and_written_to(self) -> None:
+        source, _ = self.read()
+        (edit,) = source.write("micro_batch_size", 1)
+        assert edit.path == Path("run/utils/build.py")
+        assert "BATCH = 1\n" in apply(edit.document.text, [edit.edit])
+        assert len(source.write("forced_float32", False)) == 1
+
+    def test_without_them_the_script_is_read_alone(self) -> None:
+        from textwrap import dedent
+
+        source = read_script(read_python(FileText(Path("train.py"), dedent(self.MAIN))))
+        assert source.facts.trains and "model" not in source.settings
+
+
+def test_a_dict_that_a_branch_not_taken_would_change() -> None:
+    text = """
+        from transformers import AutoModelForCausalLM
+        more = {{"attn_implementation": "sdpa"}}
+        if {}:
+            more.update(device_map="auto")
+            more.pop("attn_implementation")
+        model = AutoModelForCausalLM.from_pretrained("a/b", **more)
+        """
+    (load,) = script(text.format("False")).facts.loads
+    assert {name: given.value for name, given in load.arguments.items()} == {"attn_implementation": "sdpa"}
+    (load,) = script(text.format("True")).facts.loads
+    assert {name: given.value for name, given in load.arguments.items()} == {"device_map": "auto"}
+    (load,) = script(text.format("elsewhere()")).facts.loads
+    assert {load.arguments[name].value for name in ("device_map", "attn_implementation")} == {UNKNOWN}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_stray_backslash_warns_nobody() -> None:
+    assert script('import torch\nname = "a\\`b"\nloss.backward()\n').facts.trains

@@ -1,0 +1,78 @@
+"""Loops of a script's own: plain Accelerate and DeepSpeed."""
+
+from __future__ import annotations
+
+from lintfit.settings import AUTO
+from tests.sources.scripts import script, values
+
+
+def test_an_accelerate_loop() -> None:
+    source = script(
+        """
+        import torch
+        from accelerate import Accelerator
+        from torch.utils.data import DataLoader
+        from transformers import AutoModelForCausalLM
+
+        def main():
+            accelerator = Accelerator(mixed_precision="bf16", gradient_accumulation_steps=4)
+            model = AutoModelForCausalLM.from_pretrained("a/b")
+            model.gradient_checkpointing_enable()
+            model.to(accelerator.device)
+            train = DataLoader(data, shuffle=True, batch_size=3)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+            model, optimizer, train = accelerator.prepare(model, optimizer, train)
+            for batch in train:
+                loss = model(**batch).loss
+                accelerator.backward(loss)
+                optimizer.step()
+
+        if __name__ == "__main__":
+            main()
+        """
+    )
+    found = values(source)
+    assert source.facts.trains and source.facts.trained_model == "model"
+    assert found["mixed_precision"] == "bf16"
+    assert found["micro_batch_size"] == 3 and found["gradient_accumulation_steps"] == 4
+    assert (found["optimizer"], found["learning_rate"]) == ("adamw_torch", 1e-4)
+    assert found["gradient_checkpointing"] is True
+    assert found["weights_dtype"] is AUTO
+    assert len(source.facts.moves) == 1
+    assert source.facts.initialize.name == "prepare" and source.facts.accelerator is not None
+
+
+def test_deepspeed_initialize_with_a_dict() -> None:
+    source = script(
+        """
+        import deepspeed
+        from transformers import AutoModelForCausalLM
+        config = {"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}, "bf16": {"enabled": True}}
+        model = AutoModelForCausalLM.from_pretrained("a/b").cuda()
+        engine, optimizer, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=config)
+        for batch in data:
+            loss = engine(batch)
+            engine.backward(loss)
+            engine.step()
+        """
+    )
+    assert values(source)["deepspeed"]["zero_optimization"] == {"stage": 3}
+    assert values(source)["micro_batch_size"] == 2
+    assert source.facts.moves[0].call.order < source.facts.initialize.order
+
+
+def test_deepspeed_config_from_its_own_flag() -> None:
+    source = script(
+        """
+        import argparse, deepspeed
+        from transformers import AutoModelForCausalLM
+        parser = argparse.ArgumentParser()
+        parser = deepspeed.add_config_arguments(parser)
+        args = parser.parse_args()
+        model = AutoModelForCausalLM.from_pretrained("a/b")
+        engine, *_ = deepspeed.initialize(args=args, model=model)
+        engine.backward(loss)
+        """,
+        "--deepspeed_config ds.json",
+    )
+    assert values(source)["deepspeed"] == "ds.json"

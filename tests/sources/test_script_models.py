@@ -1,0 +1,260 @@
+"""The model that a script trains: its load, casts, adapters, quantization, and the libraries' defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from lintfit.settings import AUTO
+from tests.sources.scripts import PARSED, after, script, trained, values
+
+
+class TestUpcasts:
+    @pytest.mark.parametrize(
+        "cast",
+        [
+            "model.float()",
+            "model = model.float()",
+            "model.double()",
+            "model.to(torch.float32)",
+            "model.to(dtype=torch.float32)",
+        ],
+    )
+    def test_casts_of_the_whole_model(self, cast: str) -> None:
+        source = script(trained(cast))
+        assert [u.call.taken for u in source.facts.upcasts] == [True]
+        assert values(source)["weights_dtype"] == "fp32"
+
+    @pytest.mark.parametrize(
+        "cast",
+        [
+            "logits = model(**batch).logits.float()",
+            "model.lm_head.float()",
+            "model.transformer.prefix_encoder.float()",
+            "teacher = AutoModelForCausalLM.from_pretrained('c/d'); teacher.float()",
+            "mask = (x == y).float()",
+            "for p in model.parameters():\n    p.data = p.data.float()",
+        ],
+    )
+    def test_what_is_not_the_whole_model(self, cast: str) -> None:
+        source = script(trained(cast))
+        assert source.facts.upcasts == ()
+        assert values(source)["weights_dtype"] == "bf16"
+
+    @pytest.mark.parametrize(
+        "guard",
+        ['if device == "cpu":', 'if device.type == "mps":', 'if device == torch.device("cpu"):', "if args.no_cuda:"],
+    )
+    def test_a_test_for_a_device_without_cuda_is_marked(self, guard: str) -> None:
+        source = script(trained(f"{guard}\n    model.float()"))
+        assert [u.call.device_guarded for u in source.facts.upcasts] == [True]
+        assert values(source)["weights_dtype"] == "bf16"
+
+    def test_the_other_side_of_a_test_for_cuda(self) -> None:
+        source = script(trained("if torch.cuda.is_available():\n    pass\nelse:\n    model.float()"))
+        assert source.facts.upcasts[0].call.taken is False
+
+    def test_a_cast_after_training_changes_nothing(self) -> None:
+        source = script(trained("") + "model.half()\nmodel.save_pretrained('x')\n")
+        assert values(source)["weights_dtype"] == "bf16"
+
+    def test_a_cast_inside_an_expression_covers_its_own_part(self) -> None:
+        source = script(
+            "from transformers import *\nimport torch\n"
+            "from transformers import AutoModelForCausalLM, Trainer\n"
+            "model = AutoModelForCausalLM.from_pretrained('a/b').float().cuda()\nTrainer(model=model).train()\n"
+        )
+        assert source.facts.upcasts[0].lines.text == ".float()"
+        assert source.facts.moves[0].lines.text == ".cuda()"
+        assert source.facts.loads[0].assigned_to == "model"
+
+
+def test_trl_sft_with_a_model_given_by_name() -> None:
+    source = script(
+        """
+        from peft import LoraConfig
+        from trl import SFTConfig, SFTTrainer
+        config = SFTConfig(output_dir="x", max_length=4096, model_init_kwargs={"dtype": "bfloat16"}, packing=True)
+        lora = LoraConfig(r=4, target_modules="all-linear")
+        trainer = SFTTrainer(model="Qwen/Qwen2.5-7B", args=config, peft_config=lora)
+        trainer.train()
+        """
+    )
+    found = values(source)
+    assert (found["model"], found["seq_len"], found["weights_dtype"]) == ("Qwen/Qwen2.5-7B", 4096, "bf16")
+    assert (found["method"], found["lora_rank"], found["lora_targets"]) == ("lora", 4, "all-linear")
+    assert found["trainer"] == "causal-lm"
+
+
+def test_trl_loads_a_name_in_float32() -> None:
+    source = script("from trl import SFTTrainer, SFTConfig\nSFTTrainer(model='a/b', args=SFTConfig()).train()\n")
+    assert values(source)["weights_dtype"] == "fp32"
+    older = script(
+        "from trl import SFTTrainer, SFTConfig\nSFTTrainer(model='a/b', args=SFTConfig()).train()\n",
+        versions={"trl": "0.19.1", "transformers": "5.0.0"},
+    )
+    assert values(older)["weights_dtype"] is AUTO
+
+
+def test_trl_parser_and_get_peft_config() -> None:
+    text = """
+        from transformers import AutoModelForCausalLM
+        from trl import GRPOConfig, GRPOTrainer, ModelConfig, ScriptArguments, TrlParser, get_peft_config
+
+        def main(script_args, training_args, model_args):
+            trainer = GRPOTrainer(
+                model=model_args.model_name_or_path, args=training_args, peft_config=get_peft_config(model_args)
+            )
+            trainer.train()
+
+        if __name__ == "__main__":
+            parser = TrlParser((ScriptArguments, GRPOConfig, ModelConfig))
+            script_args, training_args, model_args = parser.parse_args_and_config()
+            main(script_args, training_args, model_args)
+    """
+    found = values(script(text, "--model_name_or_path a/b --use_peft --lora_r 32 --num_generations 4 --use_vllm"))
+    assert (found["model"], found["trainer"], found["num_generations"]) == ("a/b", "grpo", 4)
+    assert (found["method"], found["lora_rank"], found["use_vllm"]) == ("lora", 32, True)
+
+
+def test_quantization_and_kbit_preparation() -> None:
+    source = script(
+        """
+        import torch
+        from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+        from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments
+        bnb = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                                 bnb_4bit_compute_dtype=torch.bfloat16)
+        model = AutoModelForCausalLM.from_pretrained("a/b", quantization_config=bnb)
+        model = prepare_model_for_kbit_training(model)
+        model = get_peft_model(model, LoraConfig(r=8))
+        Trainer(model=model, args=TrainingArguments()).train()
+        """
+    )
+    found = values(source)
+    assert found["quantization"] == "nf4-double"
+    assert found["gradient_checkpointing"] is True
+    assert source.facts.quantization_config.arguments["bnb_4bit_compute_dtype"].value == "bf16"
+    assert source.facts.checkpointing[0].name == "prepare_model_for_kbit_training"
+
+
+def test_kbit_preparation_of_an_unquantized_model_switches_nothing_on() -> None:
+    source = script(
+        trained("from peft import prepare_model_for_kbit_training\nmodel = prepare_model_for_kbit_training(model)")
+    )
+    assert values(source).get("gradient_checkpointing") is not True
+    assert source.facts.checkpointing
+
+
+def test_arguments_of_from_pretrained_are_kept_for_the_rules() -> None:
+    source = script(
+        "from transformers import AutoModelForCausalLM, Trainer\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b', gradient_checkpointing=True)\nTrainer(model=model)\n"
+    )
+    argument = source.facts.loads[0].arguments["gradient_checkpointing"]
+    assert argument.value is True and argument.whole.text == "gradient_checkpointing=True"
+    edits = source.remove_argument(source.facts.loads[0], "gradient_checkpointing")
+    assert "from_pretrained('a/b')" in after(source, edits)
+
+
+class TestLibraryDefaults:
+    def test_where_nobody_says_anything_the_library_does(self) -> None:
+        source = script(trained(""))
+        batch = source.settings["micro_batch_size"]
+        assert (batch.value, batch.provenance.kind) == (8, "default")
+        assert batch.provenance.detail.startswith("transformers ")
+        assert values(source)["gradient_checkpointing"] is False
+        assert values(source)["optimizer"] == "adamw_torch_fused"
+        assert values(source)["max_grad_norm"] == 1.0
+
+    def test_by_version(self) -> None:
+        source = script(trained(""), versions={"transformers": "4.48.1"})
+        assert values(source)["optimizer"] == "adamw_torch"
+        assert source.settings["optimizer"].provenance.detail == "transformers 4.48.1 default"
+        assert "use_cache" not in source.settings
+
+    def test_of_the_model_load(self) -> None:
+        text = trained("").replace(", torch_dtype=torch.bfloat16", "")
+        assert values(script(text))["weights_dtype"] is AUTO
+        old = script(text, versions={"transformers": "4.57.1"})
+        assert values(old)["weights_dtype"] == "fp32"
+        assert old.settings["weights_dtype"].provenance.kind == "default"
+
+    def test_trl_switches_checkpointing_and_bf16_on(self) -> None:
+        text = "from trl import SFTConfig, SFTTrainer\nSFTTrainer('a/b', SFTConfig({})).train()\n"
+        found = values(script(text.format("output_dir='x'")))
+        assert found["gradient_checkpointing"] is True and found["bf16"] is True
+        assert (found["seq_len"], found["loss"]) == (1024, "chunked")
+        assert values(script(text.format("fp16=True")))["bf16"] is False
+        older = script(text.format(""), versions={"trl": "0.19.1", "transformers": "4.52.0"})
+        assert values(older)["gradient_checkpointing"] is False and values(older)["loss"] == "full"
+
+    def test_unknown_keywords_leave_them_open(self) -> None:
+        source = script(trained("").replace("output_dir='x'", "**load()"))
+        assert "micro_batch_size" not in source.settings
+
+    def test_a_config_file_leaves_them_open(self) -> None:
+        text = """
+            from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+            arguments, model_config = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+            SFTTrainer(model=model_config.model_name_or_path, args=arguments).train()
+        """
+        found = values(script(text, "--config recipe.yaml --per_device_train_batch_size 2"))
+        assert found["micro_batch_size"] == 2 and "gradient_accumulation_steps" not in found
+
+    def test_they_decide_branches(self) -> None:
+        text = PARSED.replace("if script_args.use_peft:", "if not training_args.fp16:")
+        assert script(text, "--model_name_or_path a/b").facts.upcasts[0].call.taken is False
+        assert script(text, "--model_name_or_path a/b --fp16").facts.upcasts[0].call.taken is True
+
+    def test_they_pass_through_vars_and_a_namespace(self) -> None:
+        text = """
+            import argparse, torch, transformers
+            parser = transformers.HfArgumentParser(transformers.Seq2SeqTrainingArguments)
+            (training_args,) = parser.parse_args_into_dataclasses()
+            args = argparse.Namespace(**vars(training_args))
+            dtype = torch.float16 if args.fp16 else (torch.bfloat16 if args.bf16 else torch.float32)
+            model = transformers.AutoModelForCausalLM.from_pretrained("a/b", torch_dtype=dtype)
+            transformers.Seq2SeqTrainer(model=model, args=training_args).train()
+        """
+        assert values(script(text, "--bf16"))["weights_dtype"] == "bf16"
+        assert values(script(text, "--output_dir x"))["weights_dtype"] == "fp32"
+
+
+def test_targets_that_a_helper_collects_are_assumed_to_be_all_linear_layers() -> None:
+    source = script(
+        trained(
+            "from peft import LoraConfig, get_peft_model\n"
+            "def find_all_linear_names(model):\n    names = set()\n    for n, m in model.named_modules():\n"
+            "        names.add(n)\n    return list(names)\n"
+            "model = get_peft_model(model, LoraConfig(r=4, target_modules=find_all_linear_names(model)))"
+        )
+    )
+    targets = source.settings["lora_targets"]
+    assert (targets.value, targets.provenance.kind) == ("all-linear", "assumed")
+
+
+def test_a_reference_model() -> None:
+    text = (
+        "from transformers import AutoModelForCausalLM\nfrom peft import LoraConfig\n"
+        "from trl import {0}Config, {0}Trainer\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b')\n{0}Trainer(model, args={0}Config({1}){2}).train()\n"
+    )
+    assert values(script(text.format("DPO", "", "")))["reference_model"] is True
+    assert values(script(text.format("DPO", "", ", peft_config=LoraConfig()")))["reference_model"] is False
+    assert values(script(text.format("GRPO", "", "")))["reference_model"] is False
+    assert values(script(text.format("GRPO", "beta=0.04", "")))["reference_model"] is True
+    assert values(script(text.format("SFT", "", "")))["reference_model"] is False
+
+
+def test_a_model_made_out_of_sight_is_assumed_to_be_the_named_one() -> None:
+    source = script(
+        """
+        from elsewhere import make
+        from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+        arguments, model_config = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+        SFTTrainer(model=make(model_config), args=arguments).train()
+        """,
+        "--model_name_or_path a/b",
+    )
+    assert (source.settings["model"].value, source.settings["model"].provenance.kind) == ("a/b", "assumed")
+    assert "weights_dtype" not in source.settings
