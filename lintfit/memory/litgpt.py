@@ -6,9 +6,9 @@ Source: LitGPT 0.5 (``litgpt/model.py``, ``litgpt/lora.py``, ``litgpt/finetune/l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 
@@ -17,6 +17,8 @@ DROPOUT = 0.05
 
 CHUNK = 128
 """Tokens of a chunk of logits (``lm_head_chunk_size``, and ``chunked_cross_entropy``)."""
+
+HALF = ("bf16", "fp16")
 
 PROJECTION = frozenset({"o_proj", "dense", "out_proj", "c_proj"})
 MLP = frozenset(
@@ -52,6 +54,24 @@ def switches(targets: tuple[str, ...] | str | None) -> Switches:
         projection=bool(names & PROJECTION),
         mlp=bool(names & MLP),
         head="lm_head" in names,
+    )
+
+
+def meant(values: Mapping[str, Any]) -> bool:
+    """Whether a spec that does not say whose code trains is taken for LitGPT's.
+
+    A loss in chunks, computed in true half precision (``bf16-true``), with nothing recomputed. TRL's chunked loss runs
+    under autocast (``SFTConfig.bf16`` is on) and torchtune's single-device recipes checkpoint
+    (``enable_activation_checkpointing: True``).
+    """
+    return (
+        "front_end" not in values
+        and "trainer" not in values
+        and "trl" not in values.get("versions", {})
+        and values.get("loss") == "chunked"
+        and values.get("weights_dtype") in HALF
+        and values.get("mixed_precision") == "no"
+        and values.get("gradient_checkpointing") is False
     )
 
 

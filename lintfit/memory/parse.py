@@ -52,6 +52,8 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     for key, value in obj.items():
         if key not in SPECIAL and (value is not None or key in NULLABLE):
             values[key] = READERS[key](key, value)
+    if litgpt.meant(values):
+        values["front_end"] = "litgpt"
     facts = _facts(obj)
     if values.get("front_end") == "litgpt":
         facts = litgpt.as_built(facts)

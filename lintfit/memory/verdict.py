@@ -16,7 +16,7 @@ from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import FUSED
 from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
-from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.states import States
 from lintfit.memory.vision import tower_bytes
 from lintfit.memory.weights import kbit_upcast, parameter_count
@@ -83,6 +83,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"sequence of {spec.seq_len} tokens on one GPU: such runs split or tile it, which the spec does not say; "
             "the low end counts the model states only"
         )
+    if spec.front_end == "litgpt" and "front_end" not in spec.stated:
+        low = min(low, _by_trl(spec, held))
+        notes.append("LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)")
     outside = context(spec).high + nccl(spec).high
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
@@ -108,6 +111,12 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if not counted(optimizer_name(spec)):
         low -= peak.components.get("optimizer_states", 0)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
+
+
+def _by_trl(spec: Spec, held: States) -> int:
+    """Peak allocated bytes where transformers and TRL train instead, which may tie the head that LitGPT unties."""
+    head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
+    return max(moment.allocated for moment in moments(replace(spec, front_end="transformers"), held)[0]) - head
 
 
 def _remote_code(spec: Spec) -> Spec:
@@ -159,7 +168,7 @@ def _held_chunks(spec: Spec) -> int:
 
     TRL's never has more than a tile; torchtune and LitGPT make the logits in chunks and keep all of them.
     """
-    if spec.loss != "chunked" or "front_end" in spec.stated or "trl" in spec.versions:
+    if spec.loss != "chunked" or spec.front_end == "litgpt" or "front_end" in spec.stated or "trl" in spec.versions:
         return 0
     return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // spec.tensor_parallel
 
