@@ -18,7 +18,7 @@ from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements."""
+    """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements, ``tensors`` trainable tensors."""
 
     ranks: int
     itemsize: int
@@ -34,6 +34,7 @@ class _Sizes:
     sub_group: int
     largest: int
     largest_trainable: int
+    tensors: int
 
 
 def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
@@ -115,6 +116,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         sub_group=_sub_group(config, held, ranks, shard),
         largest=held.largest,
         largest_trainable=held.largest_trainable,
+        tensors=sum(weight.copies for weight in held.trainables),
     )
 
 
@@ -231,7 +233,7 @@ def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
         plain += size.frozen_shards
     if config.offload_optimizer:
         share = config.offload_ratio
-        groups = max(1, -(-size.shard // max(1, config.sub_group)))
+        groups = max(1, min(size.tensors, -(-size.shard // max(1, config.sub_group))))
         gradients = [int(share * 4 * size.shard) // groups] * groups + [size.gradient_flat]
         if config.nvme_optimizer:
             nvme += size.masters + size.states + 4 * size.shard

@@ -186,6 +186,16 @@ def test_a_step_of_zero_3_works_in_sub_groups(baichuan_7b: ModelFacts) -> None:
     assert cut.step["temporaries"] < 0.3 * default.step["temporaries"]
 
 
+def test_a_sub_group_holds_a_tensor_at_least(baichuan_7b: ModelFacts) -> None:
+    offloaded = {"offload_optimizer": {"device": "cpu", "pin_memory": True}}
+    none = {"zero_optimization": {"sub_group_size": 0, **offloaded}}
+    one = {"zero_optimization": {"sub_group_size": 1, **offloaded}}
+    empty, small = (states(zero(baichuan_7b, 3, 8, offload_optimizer="cpu", deepspeed_config=c)) for c in (none, one))
+    tensors = 3 + 32 * 9
+    assert len(empty.rank_host.locked) == tensors + 1
+    assert empty.rank_host == small.rank_host
+
+
 def test_older_overflow_checks_make_copies(baichuan_7b: ModelFacts) -> None:
     new = states(zero(baichuan_7b, 2, 64, mixed_precision="fp16"))
     old = states(zero(baichuan_7b, 2, 64, mixed_precision="fp16", versions={"deepspeed": "0.16.9"}))
