@@ -89,3 +89,14 @@ class Setting:
     def over(self, *others: Setting | None) -> Setting:
         """This setting, remembering the ones it beats."""
         return replace(self, overrode=(*self.overrode, *(other for other in others if other is not None)))
+
+
+def spoken(value: Any) -> str:
+    """A setting's value in a sentence: ``on`` and ``off`` for switches, ``none`` for what is not set."""
+    if isinstance(value, Special):
+        return value.value
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(spoken, value))
+    return "none" if value is None else str(value)

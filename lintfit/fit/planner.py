@@ -27,6 +27,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
+from lintfit.settings import spoken
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -160,13 +161,7 @@ def _edits_of(edits: Sequence[FileEdit], path: Path) -> tuple[FileEdit, ...]:
 
 
 def _describe(step: Step) -> str:
-    return f"{step.setting}: {_shown(step.before)} → {_shown(step.after)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "none" if value is None else str(value)
+    return f"{step.setting}: {spoken(step.before)} → {spoken(step.after)}"
 
 
 def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:

@@ -35,6 +35,9 @@ class Fsdp:
     strategy: str = "FULL_SHARD"
     cpu_offload: bool = False
 
+    def __str__(self) -> str:
+        return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

@@ -9,10 +9,10 @@ from lintfit.findings import Applicability, Finding, Plan, Severity
 from lintfit.memory.result import Estimate
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
-from lintfit.report.json import plain
 from lintfit.report.runs import what_runs
 from lintfit.report.summary import summary_lines
 from lintfit.results import CheckResult, RunResult
+from lintfit.settings import spoken
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
 """What Markdown takes for markup; an underscore within a word is none."""
@@ -89,7 +89,7 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
     yield table(
         ["setting", "now", "then", "file"],
         (
-            [code(step.setting), code(_said(step.before)), code(_said(step.after)), code(shown_path(step.path))]
+            [code(step.setting), code(spoken(step.before)), code(spoken(step.after)), code(shown_path(step.path))]
             for step in plan.steps
         ),
     )
@@ -106,13 +106,6 @@ def _how(applicability: Applicability) -> str:
             return "`lintfit check --fix --unsafe-fixes` writes it; it may change how the run trains"
         case Applicability.DISPLAY:
             return "to be carried out by hand"
-
-
-def _said(value: object) -> str:
-    shown = plain(value)
-    if isinstance(shown, bool):
-        return "on" if shown else "off"
-    return "unset" if shown is None else str(shown)
 
 
 def _fixed(result: CheckResult, view: View) -> Iterator[str]:

@@ -8,10 +8,10 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
-from lintfit.report.json import plain
 from lintfit.report.styled import cells, wrapped
 from lintfit.results import RunResult
 from lintfit.run.model import Run
+from lintfit.settings import spoken
 
 _ASSUMPTIONS = 3
 
@@ -119,7 +119,7 @@ def _stated_engine(run: Run) -> str:
 
 def _batch(spec: Spec) -> list[str]:
     checkpointing = spec.gradient_checkpointing
-    stated = checkpointing if isinstance(checkpointing, str) else _said(checkpointing)
+    stated = checkpointing if isinstance(checkpointing, str) else spoken(checkpointing)
     ranks = spec.data_parallel
     effective = spec.micro_batch_size * spec.gradient_accumulation_steps * ranks
     batch = (
@@ -221,7 +221,7 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
         0, [("plan: ", "good"), (f"{start}{gib(after.peak.likely)}{capacity} GiB, ", ""), *_plan_verdict(after)]
     )
     for number, step in enumerate(plan.steps, 1):
-        change = f"{step.setting} {_said(step.before)} → {_said(step.after)} in {shown_path(step.path)}"
+        change = f"{step.setting} {spoken(step.before)} → {spoken(step.after)} in {shown_path(step.path)}"
         lines += wrapped([(f"  {number}. ", "added")], change, view.width, 5)
     if estimate is not None:
         lines += before_after(estimate, after, view)
@@ -231,15 +231,6 @@ def plan_lines(result: RunResult, view: View) -> list[Line]:
 
 def _plan_verdict(estimate: Estimate) -> Line:
     return [(VERDICT_WORDS[estimate.verdict], VERDICT_STYLES[estimate.verdict])]
-
-
-def _said(value: Any) -> str:
-    value = plain(value)
-    if value is None:
-        return "unset"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value)
 
 
 def step_time(ratio: float) -> str:
