@@ -34,14 +34,24 @@ def spec_of(model: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
     )
 
 
+def name(case: Mapping[str, Any]) -> str:
+    """A case in one line."""
+    config, zero = case["config"], case["config"]["zero_optimization"]
+    parts = [f"stage {zero['stage']}", f"{case['ranks']} ranks", case["precision"]]
+    parts += [f"{key} {zero[key]['device']}" for key in ("offload_optimizer", "offload_param") if key in zero]
+    if config["gradient_accumulation_steps"] > 1:
+        parts.append(f"accumulation {config['gradient_accumulation_steps']}")
+    if "data_types" in config:
+        parts.append(f"gradients accumulate in {config['data_types']['grad_accum_dtype']}")
+    return ", ".join(parts)
+
+
 def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
     """Every figure of a recording beside lintfit's, the largest rank's of each kind.
 
     Without offload, kind by kind. Under offload the one CPU stands for GPU and host, so that the sum of all is
     compared with the rank's GPU states and its share of the host's before page-locking rounds it.
     """
-    from bench.deepspeed_cpu import name
-
     for case in recording["cases"]:
         spec = spec_of(recording["model"], case)
         held = states(spec)

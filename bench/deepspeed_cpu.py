@@ -20,6 +20,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from bench.deepspeed_compare import name, table
+
 MODEL = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
@@ -77,18 +79,6 @@ def _case(
     if accumulator:
         config["data_types"] = {"grad_accum_dtype": accumulator}
     return {"ranks": ranks, "precision": precision, "config": config}
-
-
-def name(case: dict[str, Any]) -> str:
-    """A case in one line."""
-    config, zero = case["config"], case["config"]["zero_optimization"]
-    parts = [f"stage {zero['stage']}", f"{case['ranks']} ranks", case["precision"]]
-    parts += [f"{key} {zero[key]['device']}" for key in ("offload_optimizer", "offload_param") if key in zero]
-    if config["gradient_accumulation_steps"] > 1:
-        parts.append(f"accumulation {config['gradient_accumulation_steps']}")
-    if "data_types" in config:
-        parts.append(f"gradients accumulate in {config['data_types']['grad_accum_dtype']}")
-    return ", ".join(parts)
 
 
 # --- one rank ---------------------------------------------------------------------------------------------------
@@ -250,8 +240,6 @@ def main() -> None:
     parser.add_argument("--compare", type=Path)
     options = parser.parse_args()
     if options.compare:
-        from bench.deepspeed_compare import table
-
         print(table(json.loads(options.compare.read_text())))
     elif options.out:
         record(options.out, options.only)
