@@ -16,7 +16,9 @@ from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation, Option, take_apart
 from lintfit.sources.flags import Flag
 from lintfit.sources.hostfile import read_hosts
-from lintfit.sources.processes import Surroundings, process_settings, read_slurm, visible_devices
+from lintfit.sources.processes import process_settings, visible_devices
+from lintfit.sources.slurm import read_slurm
+from lintfit.sources.surroundings import Surroundings
 
 Writer = Callable[[str], tuple[FileEdit, ...] | None]
 

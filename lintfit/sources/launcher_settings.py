@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from lintfit.settings import AUTO, UNKNOWN, Setting
+from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
 from lintfit.sources.fabric import MIXED, WEIGHTS, engine_precision
 from lintfit.sources.fabric import strategy as strategy_of
-from lintfit.sources.processes import Surroundings
+from lintfit.sources.surroundings import Surroundings
 from lintfit.sources.values import Reader, coerced_integer, one_of, truth, word
 
 GPUS: Mapping[str, str] = {
@@ -78,37 +79,10 @@ def spelled(value: Any) -> str:
 def read(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """What the launcher's own options state."""
     if invocation.launcher in ("accelerate", "trl"):
-        yield from _packaged(invocation, around)
+        yield from packaged.read(invocation.options.get("accelerate_config"), around)
         yield from _accelerate(invocation, around)
     elif invocation.launcher == "fabric":
         yield from _fabric(invocation, around)
-
-
-_STAGES: Mapping[str, int] = {"zero1": 1, "zero2": 2, "zero3": 3}
-PACKAGED: Mapping[str, int] = {**dict.fromkeys((*_STAGES, "fsdp1", "fsdp2", "multi_gpu"), 8), "single_gpu": 1}
-"""The Accelerate files that TRL brings (``--accelerate_config zero2``; ``trl/accelerate_configs`` of 1.16), with their
-processes. All of them train in bf16 and offload nothing."""
-
-
-def _packaged(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
-    option = invocation.options.get("accelerate_config")
-    if option is None:
-        return
-    place, name = around.of(option), option.value
-    if name is None or name not in PACKAGED:
-        yield Setting("accelerate_config", UNKNOWN if name is None else name, place)
-        return
-    yield Setting("mixed_precision", "bf16", place)
-    if name in _STAGES:
-        yield Setting("engine", "deepspeed", place)
-        yield Setting("zero_stage", _STAGES[name], place)
-        yield Setting("offload_optimizer", "none", place)
-        yield Setting("offload_param", "none", place)
-    elif name.startswith("fsdp"):
-        from lintfit.memory.spec import Fsdp
-
-        yield Setting("engine", "fsdp", place)
-        yield Setting("fsdp", Fsdp(2 if name == "fsdp2" else 1, "FULL_SHARD", False), place)
 
 
 def _value(option: Option, reader: Reader) -> Any:

@@ -8,73 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
-from lintfit.documents.model import Document, Span
-from lintfit.settings import UNKNOWN, Provenance, Setting, Special
+from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
-
-Count = int | Special
+from lintfit.sources.slurm import Count, Stated
+from lintfit.sources.surroundings import Surroundings
 
 _SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 """An option's value that is nothing but one of SLURM's variables."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stated:
-    """A count and where it came from."""
-
-    value: Count
-    provenance: Provenance
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Slurm:
-    """What ``#SBATCH`` lines and ``srun``'s flags say; None where they do not. ``gpus`` are those of one node."""
-
-    nodes: Stated | None = None
-    tasks: Stated | None = None
-    tasks_per_node: Stated | None = None
-    gpus: Stated | None = None
-    gpu: Setting | None = None
-
-    def variable(self, name: str) -> Stated | None:
-        """What SLURM sets an environment variable to, as far as the job's own options decide it."""
-        match name:
-            case "SLURM_NNODES" | "SLURM_JOB_NUM_NODES":
-                return self.nodes
-            case "SLURM_NTASKS" | "SLURM_NPROCS":
-                return self.tasks
-            case "SLURM_NTASKS_PER_NODE":
-                return self.tasks_per_node
-            case "SLURM_GPUS_ON_NODE" | "SLURM_GPUS_PER_NODE":
-                return self.gpus
-        return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Surroundings:
-    """What stands around a launch command: its document, the variables that it sees, and the batch job it is in."""
-
-    document: Document
-    command: Span
-    environment: Mapping[str, str | None] = field(default_factory=dict)
-    environment_places: Mapping[str, Span] = field(default_factory=dict)
-    slurm: Slurm = field(default_factory=Slurm)
-    by_srun: bool = False
-    hosts: Mapping[str, int] | None = None
-    """GPUs by host, from the hostfile that the command names; None where it names none or it cannot be read."""
-
-    def at(self, span: Span, detail: str = "") -> Provenance:
-        return Provenance.at(self.document, span, detail)
-
-    def of(self, option: Option, detail: str = "") -> Provenance:
-        span = option.words[0].span if option.words else option.flag.span
-        return self.at(span, detail)
-
-    @property
-    def whole(self) -> Provenance:
-        return self.at(self.command)
 
 
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -307,10 +249,8 @@ def _by_accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Set
     processes = _integer(flags.get("num_processes"), around)
     config = flags.get("accelerate_config") or flags.get("config_file")
     if processes is None and config is not None:
-        from lintfit.sources.launcher_settings import PACKAGED
-
-        if config.value is not None and config.value in PACKAGED:
-            yield Setting("gpus", PACKAGED[config.value], around.of(config))
+        if config.value is not None and config.value in packaged.PROCESSES:
+            yield Setting("gpus", packaged.PROCESSES[config.value], around.of(config))
         return
     found = processes or _all_gpus(around, "one process per visible GPU")
     yield Setting("gpus", found.value, found.provenance)
@@ -339,76 +279,3 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,
 }
-
-
-def read_slurm(document: Document, options: Mapping[str, tuple[str | None, Span]]) -> Slurm:
-    """What a batch job's options say. ``options`` are their values by long name (with ``-``), None where unknown."""
-
-    def stated(name: str) -> Stated | None:
-        found = options.get(name)
-        if found is None:
-            return None
-        text, span = found
-        match = re.match(r"\d+", text or "")
-        return Stated(int(match[0]) if match else UNKNOWN, Provenance.at(document, span))
-
-    nodes = stated("nodes")
-    gpus: Stated | None = None
-    gpu: Setting | None = None
-    for name in ("gpus-per-node", "gres", "gpus", "gpus-per-task"):
-        found = options.get(name)
-        if found is None or found[0] is None:
-            continue
-        kind, count = split_gres(found[0] if name != "gres" else _gpus_only(found[0]))
-        provenance = Provenance.at(document, found[1])
-        if kind is not None and gpu is None:
-            gpu = Setting("gpu", kind, provenance)
-        if count is not None and gpus is None:
-            gpus = _per_node_of(name, Stated(count, provenance), nodes, stated("ntasks-per-node"))
-    if gpu is None and (found := options.get("constraint")) is not None and found[0]:
-        gpu = _constrained(document, found[0], found[1])
-    return Slurm(nodes, stated("ntasks"), stated("ntasks-per-node"), gpus, gpu)
-
-
-def _per_node_of(name: str, count: Stated, nodes: Stated | None, tasks: Stated | None) -> Stated:
-    """The GPUs of one node, from a count that is one node's, the whole job's or one task's."""
-    if not isinstance(count.value, int):
-        return count
-    if name == "gpus" and nodes is not None:
-        known = isinstance(nodes.value, int) and nodes.value > 0 and count.value % nodes.value == 0
-        return Stated(
-            count.value // nodes.value if known and isinstance(nodes.value, int) else UNKNOWN, count.provenance
-        )
-    if name == "gpus-per-task" and tasks is not None:
-        return Stated(count.value * tasks.value if isinstance(tasks.value, int) else UNKNOWN, count.provenance)
-    return count
-
-
-def _gpus_only(text: str) -> str:
-    """The items of a ``--gres`` list that are about GPUs (``gpu:a100:4``, ``gres/gpu:2``)."""
-    items = (item.strip().removeprefix("gres/") for item in text.split(","))
-    return ",".join(item for item in items if item.partition(":")[0] == "gpu")
-
-
-def split_gres(text: str) -> tuple[str | None, int | None]:
-    """Card and count of a ``--gpus`` value or a GPU item of ``--gres``.
-
-    ``gpu:a100:4`` and ``a100:4`` are (``a100``, 4), ``4`` is (None, 4); both are None for an empty text.
-    """
-    item = re.sub(r"\(.*?\)", "", text.partition(",")[0]).strip()
-    parts = [part for part in item.split(":") if part]
-    if parts and parts[0] == "gpu":
-        parts = parts[1:] or ["1"]
-    if not parts:
-        return None, None
-    count = int(parts[-1]) if parts[-1].isdigit() else 1
-    return (None if parts[0].isdigit() else parts[0]), count
-
-
-def _constrained(document: Document, text: str, span: Span) -> Setting | None:
-    """The card that a node feature names (``a100_80gb``), where the catalogue knows one of that name."""
-    from lintfit.catalog.gpus import lookup
-
-    alternatives = [part for part in re.split(r"[|&\[\]()]", text) if part.strip()]
-    cards = [name for name in alternatives if lookup(name) is not None]
-    return Setting("gpu", cards[0], Provenance.at(document, span)) if len(cards) == 1 else None
