@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lintfit import __version__
+from lintfit import __version__, cli_flags, cli_output
 from lintfit.errors import LintfitError
-from lintfit.report import REPORTERS, View, render
+from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
     from lintfit.estimating import Done, Shown
-    from lintfit.options import Options, Output
+    from lintfit.options import Options
     from lintfit.results import CheckResult
 
-_WIDTH = 100
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
-_HARDWARE: Mapping[str, tuple[str, str]] = {
-    "gpu": ("NAME", 'The card: "RTX 3090", "A100-SXM4-80GB", …'),
-    "gpus": ("N", "Cards over all nodes."),
-    "nodes": ("N", "Machines."),
-    "gpu-memory": ("SIZE", "Memory of one card, where it is not the card's own: 23.7GiB."),
-    "host-memory": ("SIZE", "Memory of one machine: 256GiB."),
-    "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
-    "model-config": ("FILE", "The model's config.json."),
-    "seq-len": ("N", "Tokens of a sequence."),
-}
-
-_Command = Callable[..., Any]
-
-
-def _flags(flags: Mapping[str, tuple[str, str]]) -> Callable[[_Command], _Command]:
-    def add(command: _Command) -> _Command:
-        for name, (metavar, text) in reversed(list(flags.items())):
-            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
-        return command
-
-    return add
-
-
-def _color_option(command: _Command) -> _Command:
-    choice = click.Choice(["auto", "always", "never"])
-    return click.option("--color", type=choice, default="auto", help="Colours (NO_COLOR and FORCE_COLOR count).")(
-        command
-    )
 
 
 @click.group(context_settings=_CONTEXT)
@@ -95,8 +64,8 @@ class _WithReason(click.Command):
 @click.option("--show-fixes", is_flag=True, help="List what was fixed.")
 @click.option("--show-plans", is_flag=True, help="For runs that do not fit: every kind of plan, not only the best.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
-@_flags(_HARDWARE)
-@_color_option
+@cli_flags.flags(cli_flags.HARDWARE)
+@cli_flags.color_option
 def check(paths: tuple[str, ...], **flags: Any) -> int:
     """Lint files; folders are searched, the default is the current one.
 
@@ -115,7 +84,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
     """The flags as Options and the paths to check, with standard input read where it is asked for."""
     from lintfit.config import from_flags
 
-    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin", "fail-on", "baseline")}
+    stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin", "fail-on", "baseline")
     for name in ("select", "ignore", "exclude"):
         stated[name] = tuple(item.strip() for text in flags[name] for item in text.split(",") if item.strip()) or None
     baseline = flags["write_baseline"]
@@ -132,7 +101,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         diff=flags["diff"],
         show_plans=flags["show_plans"],
         isolated=flags["isolated"],
-        outputs=_outputs(flags["output_format"]),
+        outputs=cli_output.outputs(flags["output_format"]),
         no_ignores=flags["no_ignores"],
         add_ignores=_reason(flags["add_ignores"]),
         stdin_filename=Path(name) if name else None,
@@ -151,41 +120,22 @@ def _reason(text: str | None) -> str | None:
     return text.strip() if text is not None else None
 
 
-def _outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
-    from lintfit.options import Output
-
-    outputs = []
-    for text in texts or ("text",):
-        name, colon, file = text.partition(":")
-        if name not in REPORTERS:
-            from lintfit.suggest import did_you_mean
-
-            hint = did_you_mean(name, REPORTERS) or f"; there are {', '.join(REPORTERS)}"
-            raise LintfitError(f'--output-format {text}: no format "{name}"{hint}')
-        if colon and (not file or not Path(file).absolute().parent.is_dir()):
-            raise LintfitError(f"--output-format {text}: expected a file in a folder that exists after the colon")
-        outputs.append(Output(name, Path(file) if colon else None))
-    if sum(output.file is None for output in outputs) > 1:
-        raise LintfitError("--output-format: only one format can go to standard output; give the others a :FILE")
-    return tuple(outputs)
-
-
 def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> None:
     """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
         click.echo(f"lintfit: {error}", err=True)
     if options.diff:
-        _print(result.diff)
+        cli_output.echo(result.diff)
     elif result.fixed_stdin is not None:
-        _print(result.fixed_stdin)
+        cli_output.echo(result.fixed_stdin)
     for output in options.outputs:
         if output.file is not None:
-            _write(output.file, render(output.format, result, _view(flags, None)))
+            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)))
         elif not taken:
-            _print(render(output.format, result, _view(flags, sys.stdout)))
+            cli_output.echo(render(output.format, result, cli_output.view(flags, sys.stdout)))
         else:
-            click.echo(render(output.format, result, _view(flags, sys.stderr)), err=True, nl=False)
+            click.echo(render(output.format, result, cli_output.view(flags, sys.stderr)), err=True, nl=False)
 
 
 def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> int:
@@ -205,91 +155,6 @@ def _status(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> 
     return int(left)
 
 
-def _print(text: str) -> None:
-    """Standard output; a reader that has gone away (``| head``) is no error."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-    except OSError as error:
-        raise LintfitError(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def _view(flags: Mapping[str, Any], stream: Any) -> View:
-    """How to show a result on a stream (None: in a file)."""
-    terminal = stream is not None and stream.isatty()
-    unicode = stream is None or "utf" in (stream.encoding or "").lower()
-    width = _WIDTH
-    if terminal:
-        from shutil import get_terminal_size
-
-        width = max(60, min(get_terminal_size().columns, 120))
-    return View(
-        color=stream is not None and _colored(flags["color"], terminal),
-        width=width,
-        unicode=unicode,
-        unsafe_fixes=flags.get("unsafe_fixes", False),
-        diff=flags.get("diff", False),
-        statistics=flags.get("statistics", False),
-        show_fixes=flags.get("show_fixes", False),
-    )
-
-
-def _colored(choice: str, terminal: bool) -> bool:
-    if choice != "auto":
-        return choice == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR", "0") != "0" or os.environ.get("CLICOLOR_FORCE", "0") != "0":
-        return True
-    return terminal and os.environ.get("TERM") != "dumb"
-
-
-_SPEC_FLAGS: Mapping[str, tuple[str, str]] = {
-    "engine": ("NAME", "single, ddp, deepspeed or fsdp."),
-    "zero-stage": ("N", "0 to 3."),
-    "offload-optimizer": ("DEVICE", "none, cpu or nvme."),
-    "offload-param": ("DEVICE", "none, cpu or nvme."),
-    "deepspeed-config": ("FILE", "The rest of the DeepSpeed JSON: buckets and thresholds."),
-    "fsdp": ("STRATEGY", 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.'),
-    "tensor-parallel": ("N", "Ranks that share each matrix."),
-    "pipeline-parallel": ("N", "Ranks that share the layers."),
-    "sequence-parallel": ("N", "Ranks that share a sequence."),
-    "expert-parallel": ("N", "Ranks that share the experts."),
-    "weights-dtype": ("DTYPE", "As loaded: fp32, bf16 or fp16."),
-    "mixed-precision": ("DTYPE", "The trainer's flag: no, bf16 or fp16."),
-    "method": ("NAME", "full or lora (any --lora flag says lora)."),
-    "lora-rank": ("N", "Rank of the adapters."),
-    "lora-targets": ("NAMES", "q_proj,v_proj,… or all-linear."),
-    "lora-modules-to-save": ("NAMES", "Modules that train whole beside the adapters."),
-    "lora-dtype": ("DTYPE", "Of the adapters: fp32, bf16 or fp16."),
-    "lora-dropout": ("SHARE", "0 and up."),
-    "use-dora": ("BOOL", "true or false."),
-    "quantization": ("NAME", "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8."),
-    "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
-    "optimizer-in-backward": ("BOOL", "true or false."),
-    "micro-batch-size": ("N", "Sequences per card and step."),
-    "gradient-accumulation-steps": ("N", "Micro-batches per step."),
-    "gradient-checkpointing": ("BOOL", "true, false or selective."),
-    "use-reentrant": ("BOOL", "true or false."),
-    "activation-offload": ("BOOL", "true or false."),
-    "attention": ("NAME", "eager, sdpa or flash_attention_2."),
-    "padded-batches": ("BOOL", "Whether a padding mask is passed."),
-    "loss": ("NAME", "full, chunked or liger."),
-    "use-cache": ("BOOL", "true or false."),
-    "max-grad-norm": ("NORM", "Clipping's norm; 0 for none."),
-    "trainer": ("NAME", "causal-lm, dpo or grpo."),
-    "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
-    "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
-}
-
-
 _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
 """``--zero_stage`` is ``--zero-stage``: flags may be written as the spec's keys are."""
 
@@ -300,8 +165,8 @@ _NAMES_IN_SPECS = {"token_normalize_func": lambda name: name.replace("_", "-")}
 @click.option("--output-format", type=click.Choice(["text", "json"]), help="text (default), or json (with --spec).")
 @click.option("--explain", is_flag=True, help="Print every component's formula with the numbers in it.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
-@_flags({**_HARDWARE, **_SPEC_FLAGS})
-@_color_option
+@cli_flags.flags({**cli_flags.HARDWARE, **cli_flags.SPEC})
+@cli_flags.color_option
 def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None, explain: bool, **flags: Any) -> int:
     """The memory of each run of some files, of a JSON spec, or of a run described by flags.
 
@@ -310,16 +175,16 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
     """
     from lintfit import estimating
 
-    plain = {name: flags[name.replace("-", "_")] for name in _SPEC_FLAGS if flags[name.replace("-", "_")] is not None}
+    plain = {name: value for name, value in cli_flags.given(flags, *cli_flags.SPEC).items() if value is not None}
     standard = "json" if spec is not None and not explain else "text"
-    shown = estimating.Shown(output_format or standard, explain, _view(flags, sys.stdout))
-    hardware = {name: flags[name.replace("-", "_")] for name in _HARDWARE}
+    shown = estimating.Shown(output_format or standard, explain, cli_output.view(flags, sys.stdout))
+    hardware = cli_flags.given(flags, *cli_flags.HARDWARE)
     if spec is not None:
         _alone([*(f"--{name}" for name in plain), *_given(hardware), *paths])
         done = estimating.of_specs(spec, shown)
     else:
         done = _estimated(paths, plain, hardware, flags["isolated"], shown)
-    _print(done.text)
+    cli_output.echo(done.text)
     for error in done.errors:
         click.echo(f"lintfit: {error}", err=True)
     return done.status
@@ -360,8 +225,8 @@ def _estimated(
 @click.option("--apply", metavar="N", type=int, help="Write plan N, as it is listed.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="text (default) or json.")
 @click.option("--isolated", is_flag=True, help="Read no lintfit.toml and no pyproject.toml.")
-@_flags(_HARDWARE)
-@_color_option
+@cli_flags.flags(cli_flags.HARDWARE)
+@cli_flags.color_option
 def fit(paths: tuple[str, ...], **flags: Any) -> int:
     """List what would make each run fit, best first: memory, host, step time, and what it changes in the training.
 
@@ -372,13 +237,13 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
     asked, options = _asked(flags), _fit_options(flags)
     from lintfit import fitting
 
-    question = fitting.Asked(**asked, view=_view(flags, sys.stdout))
+    question = fitting.Asked(**asked, view=cli_output.view(flags, sys.stdout))
     if flags["spec"] is not None:
         _alone([*(origin for origin in options.origins.values() if origin != "--margin"), *paths])
         done = fitting.of_specs(flags["spec"], options, question)
     else:
         done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
-    _print(done.text)
+    cli_output.echo(done.text)
     for error in done.errors:
         click.echo(f"lintfit: {error}", err=True)
     return done.status
@@ -396,18 +261,18 @@ def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:
 def _fit_options(flags: Mapping[str, Any]) -> Options:
     from lintfit.config import from_flags
 
-    stated = {name: flags[name.replace("-", "_")] for name in (*_HARDWARE, "margin")}
+    stated = cli_flags.given(flags, *cli_flags.HARDWARE, "margin")
     return from_flags(stated, isolated=flags["isolated"])
 
 
 @lintfit.command()
 @click.argument("name", required=False)
-@_color_option
+@cli_flags.color_option
 def rule(name: str | None, color: str) -> int:
     """Explain one rule (by name or code), or list all."""
     from lintfit.report import rules
 
-    _print(rules.page(name, _view({"color": color}, sys.stdout)) if name else rules.listing())
+    cli_output.echo(rules.page(name, cli_output.view({"color": color}, sys.stdout)) if name else rules.listing())
     return 0
 
 
@@ -422,5 +287,5 @@ def schema(name: str) -> int:
         text = file.read_text("utf-8")
     except OSError as error:
         raise LintfitError(f"{file}: cannot be read: {error.strerror}; install lintfit again") from None
-    _print(text)
+    cli_output.echo(text)
     return 0

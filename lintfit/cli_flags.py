@@ -1,0 +1,83 @@
+"""The flags that several commands share: the hardware, and the keys of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+HARDWARE: Mapping[str, tuple[str, str]] = {
+    "gpu": ("NAME", 'The card: "RTX 3090", "A100-SXM4-80GB", …'),
+    "gpus": ("N", "Cards over all nodes."),
+    "nodes": ("N", "Machines."),
+    "gpu-memory": ("SIZE", "Memory of one card, where it is not the card's own: 23.7GiB."),
+    "host-memory": ("SIZE", "Memory of one machine: 256GiB."),
+    "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
+    "model-config": ("FILE", "The model's config.json."),
+    "seq-len": ("N", "Tokens of a sequence."),
+}
+
+SPEC: Mapping[str, tuple[str, str]] = {
+    "engine": ("NAME", "single, ddp, deepspeed or fsdp."),
+    "zero-stage": ("N", "0 to 3."),
+    "offload-optimizer": ("DEVICE", "none, cpu or nvme."),
+    "offload-param": ("DEVICE", "none, cpu or nvme."),
+    "deepspeed-config": ("FILE", "The rest of the DeepSpeed JSON: buckets and thresholds."),
+    "fsdp": ("STRATEGY", 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.'),
+    "tensor-parallel": ("N", "Ranks that share each matrix."),
+    "pipeline-parallel": ("N", "Ranks that share the layers."),
+    "sequence-parallel": ("N", "Ranks that share a sequence."),
+    "expert-parallel": ("N", "Ranks that share the experts."),
+    "weights-dtype": ("DTYPE", "As loaded: fp32, bf16 or fp16."),
+    "mixed-precision": ("DTYPE", "The trainer's flag: no, bf16 or fp16."),
+    "method": ("NAME", "full or lora (any --lora flag says lora)."),
+    "lora-rank": ("N", "Rank of the adapters."),
+    "lora-targets": ("NAMES", "q_proj,v_proj,… or all-linear."),
+    "lora-modules-to-save": ("NAMES", "Modules that train whole beside the adapters."),
+    "lora-dtype": ("DTYPE", "Of the adapters: fp32, bf16 or fp16."),
+    "lora-dropout": ("SHARE", "0 and up."),
+    "use-dora": ("BOOL", "true or false."),
+    "quantization": ("NAME", "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8."),
+    "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
+    "optimizer-in-backward": ("BOOL", "true or false."),
+    "micro-batch-size": ("N", "Sequences per card and step."),
+    "gradient-accumulation-steps": ("N", "Micro-batches per step."),
+    "gradient-checkpointing": ("BOOL", "true, false or selective."),
+    "use-reentrant": ("BOOL", "true or false."),
+    "activation-offload": ("BOOL", "true or false."),
+    "attention": ("NAME", "eager, sdpa or flash_attention_2."),
+    "padded-batches": ("BOOL", "Whether a padding mask is passed."),
+    "loss": ("NAME", "full, chunked or liger."),
+    "use-cache": ("BOOL", "true or false."),
+    "max-grad-norm": ("NORM", "Clipping's norm; 0 for none."),
+    "trainer": ("NAME", "causal-lm, dpo, kto, orpo, cpo, reward, grpo or rloo."),
+    "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
+    "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
+}
+
+
+_Command = Callable[..., Any]
+
+
+def flags(named: Mapping[str, tuple[str, str]]) -> Callable[[_Command], _Command]:
+    """A decorator that adds flags to a command: metavar and help by name."""
+
+    def add(command: _Command) -> _Command:
+        for name, (metavar, text) in reversed(list(named.items())):
+            command = click.option(f"--{name}", metavar=metavar, help=text)(command)
+        return command
+
+    return add
+
+
+def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """What click was given for flags, by their names on the command line; None for those that are not there."""
+    return {name: values[name.replace("-", "_")] for name in names}
+
+
+def color_option(command: _Command) -> _Command:
+    choice = click.Choice(["auto", "always", "never"])
+    return click.option("--color", type=choice, default="auto", help="Colours (NO_COLOR and FORCE_COLOR count).")(
+        command
+    )

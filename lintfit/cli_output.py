@@ -1,0 +1,83 @@
+"""Where the commands' output goes, in which format, how wide and whether in colour."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lintfit.errors import LintfitError
+from lintfit.report import REPORTERS, View
+
+if TYPE_CHECKING:
+    from lintfit.options import Output
+
+WIDTH = 100
+"""Columns where there is no terminal."""
+
+
+def outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
+    from lintfit.options import Output
+
+    outputs = []
+    for text in texts or ("text",):
+        name, colon, file = text.partition(":")
+        if name not in REPORTERS:
+            from lintfit.suggest import did_you_mean
+
+            hint = did_you_mean(name, REPORTERS) or f"; there are {', '.join(REPORTERS)}"
+            raise LintfitError(f'--output-format {text}: no format "{name}"{hint}')
+        if colon and (not file or not Path(file).absolute().parent.is_dir()):
+            raise LintfitError(f"--output-format {text}: expected a file in a folder that exists after the colon")
+        outputs.append(Output(name, Path(file) if colon else None))
+    if sum(output.file is None for output in outputs) > 1:
+        raise LintfitError("--output-format: only one format can go to standard output; give the others a :FILE")
+    return tuple(outputs)
+
+
+def echo(text: str) -> None:
+    """Standard output; a reader that has gone away (``| head``) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    except OSError as error:
+        raise LintfitError(f"{file}: cannot be written: {error.strerror}") from None
+
+
+def view(flags: Mapping[str, Any], stream: Any) -> View:
+    """How to show a result on a stream (None: in a file)."""
+    terminal = stream is not None and stream.isatty()
+    unicode = stream is None or "utf" in (stream.encoding or "").lower()
+    width = WIDTH
+    if terminal:
+        from shutil import get_terminal_size
+
+        width = max(60, min(get_terminal_size().columns, 120))
+    return View(
+        color=stream is not None and _colored(flags["color"], terminal),
+        width=width,
+        unicode=unicode,
+        unsafe_fixes=flags.get("unsafe_fixes", False),
+        diff=flags.get("diff", False),
+        statistics=flags.get("statistics", False),
+        show_fixes=flags.get("show_fixes", False),
+    )
+
+
+def _colored(choice: str, terminal: bool) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") != "0" or os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return terminal and os.environ.get("TERM") != "dumb"
