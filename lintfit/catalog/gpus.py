@@ -23,7 +23,7 @@ NATIVE_BF16_SINCE = (8, 0)
 NOISE = re.compile(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx")
 MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
 SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
-COUNT_BEFORE = re.compile(r"^\s*(\d+)\s*[x*×]\s*(?=[a-z])", re.IGNORECASE)
+COUNT_BEFORE = re.compile(r"^\s*(\d+)(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
 COUNT_AFTER = re.compile(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
 GRES = re.compile(
     r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d+)",
@@ -112,6 +112,9 @@ def lookup(name: str) -> Gpu | None:
     on_instance = instance(name)
     if on_instance is not None:
         return on_instance[0]
+    of_family = _family(name)
+    if of_family is not None:
+        return of_family
     return parse_gres(name)[0] if re.search(r"[:=]", name) else None
 
 
@@ -156,14 +159,22 @@ def _instances() -> Mapping[str, tuple[str, int]]:
 def instance(name: str) -> tuple[Gpu, int] | None:
     """Card and number of cards of a cloud instance type (``p4d.24xlarge``, ``a2-highgpu-8g``), or None."""
     wanted = name.strip().lower().removeprefix("ml.")
-    if wanted in _instances():
-        card, count = _instances()[wanted]
-        return gpus()[card], count
+    for spelled in (wanted, f"standard_{wanted}"):
+        if spelled in _instances():
+            card, count = _instances()[spelled]
+            return gpus()[card], count
     lambda_cloud = CLOUD_GPU.match(wanted)
     if lambda_cloud:
         cards = ambiguous(lambda_cloud[2].replace("_", " "))
         return (cards[0], int(lambda_cloud[1])) if cards else None
     return None
+
+
+def _family(name: str) -> Gpu | None:
+    """The card of a family of instances that all have the same (``p4d``, ``g5``), or None."""
+    start = f"{name.strip().lower().removeprefix('ml.')}."
+    cards = {card for instance_type, (card, _) in _instances().items() if instance_type.startswith(start)}
+    return gpus()[cards.pop()] if len(cards) == 1 else None
 
 
 def suggest(name: str) -> str | None:

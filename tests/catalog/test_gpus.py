@@ -45,6 +45,15 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data"
         ("a100_3g.20gb", "NVIDIA A100 40GB MIG 3g.20gb"),
         ("nvidia_h100_80gb_hbm3_1g.10gb", "NVIDIA H100 80GB MIG 1g.10gb"),
         ("p4d.24xlarge", "NVIDIA A100-SXM4-40GB"),
+        ("p4de", "NVIDIA A100-SXM4-80GB"),
+        ("g5", "NVIDIA A10G"),
+        ("ND96amsr_A100_v4", "NVIDIA A100-SXM4-80GB"),
+        ("gpu_8x_a100_80gb_sxm4", "NVIDIA A100-SXM4-80GB"),
+        ("gpu:v100l:4", "Tesla V100-SXM2-32GB"),
+        ("DGX A100", "NVIDIA A100-SXM4-40GB"),
+        ("2x3090", "NVIDIA GeForce RTX 3090"),
+        ("8 A100", "NVIDIA A100-SXM4-40GB"),
+        ("2080 Ti", "NVIDIA GeForce RTX 2080 Ti"),
     ],
 )
 def test_names(name: str, card: str) -> None:
