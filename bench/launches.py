@@ -126,8 +126,9 @@ def kind_of(root: Path, row: Mapping[str, Any]) -> str:
 
 
 def _decides(facts: ScriptFacts) -> bool:
-    """Whether the calls are in sight whose silence means a library's default."""
-    return any(call is not None for call in (facts.training_arguments, facts.accelerator, facts.initialize))
+    """Whether the calls are in sight whose silence means a library's default, or a loop in plain PyTorch."""
+    decisive = (facts.training_arguments, facts.accelerator, facts.initialize)
+    return any(call is not None for call in decisive) or (facts.trains and facts.trainer is None)
 
 
 def answer(run: Run, name: str) -> Answer:

@@ -279,15 +279,16 @@ class _Builder:
         )
 
     def _ranks(self, launch: Launch) -> dict[str, str]:
-        """What the launcher sets for its processes and is the same for all of them."""
+        """What the launcher sets for its first process, which needs no less memory than the others."""
         if launch.launcher == "python":
             started = launch.settings.get("gpus")
             alone = started is not None and started.provenance.kind == "default" and not launch.by_mpi
             return {"WORLD_SIZE": ""} if alone else {}
         world, nodes = number_of_gpus(self.sources, None), self.sources.said("launch", "nodes")
+        found = dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK"), "0")
         if world is None or not isinstance(world.value, int):
-            return {}
-        found = {"WORLD_SIZE": str(world.value)}
+            return found
+        found["WORLD_SIZE"] = str(world.value)
         if nodes is None or isinstance(nodes.value, int):
             found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
         return found

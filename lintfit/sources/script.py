@@ -140,7 +140,7 @@ def read_script(
     known = has_launch or bool(flags)
     library = defaults.CatalogDefaults(versions or {})
     modules = Modules(document, open_file)
-    calls = Calls(modules.documents)
+    calls = Calls(modules.documents, modules.unread)
 
     def read(assume: bool) -> tuple[Walk, Reading]:
         walk = Walk(
@@ -179,6 +179,7 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         open_data=walk.open_data,
         gradients=walk.gradients,
         divisors=walk.divisors,
+        accumulations=walk.accumulations,
     )
     modelling.read(reading)
     training.read(reading)

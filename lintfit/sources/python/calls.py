@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import libcst as cst
@@ -36,8 +36,9 @@ _MAX_NESTING = 4
 class Calls:
     """Makes calls of records. ``documents`` are the script and the modules of its repository that it draws in."""
 
-    def __init__(self, documents: Sequence[Any]) -> None:
+    def __init__(self, documents: Sequence[Any], unread: Mapping[str, str] | None = None) -> None:
         self._documents: Sequence[Any] = documents
+        self._unread = unread if unread is not None else {}
         self._made: dict[int, Call] = {}
         self.records: dict[int, Record] = {}
         """The record of each call made, by the call's id."""
@@ -46,6 +47,11 @@ class Calls:
     def script(self) -> PythonDocument:
         """The script itself."""
         return self._documents[0]  # type: ignore[no-any-return]
+
+    def texts(self) -> Iterator[str]:
+        """The texts of the script and of all modules of its repository that it imports from, parsed or not."""
+        yield from (document.text for document in self._documents)
+        yield from self._unread.values()
 
     def is_written(self, node: cst.CSTNode) -> bool:
         """Whether a node stands in a document; the line of a one-line suite (``if x: model.half()``) is made up."""

@@ -171,14 +171,14 @@ def accumulation(reading: Reading, accelerator: Record) -> None:
 def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     asked = {passed.name: passed.value for passed in plugin.passed if passed.name is not None}
     if {"fsdp_version", "sharding_strategy", "reshard_after_forward", "cpu_offload"} & asked.keys():
-        _fsdp(reading, plugin, asked, version=1)
+        shards(reading, plugin, asked, version=1)
     checkpointing = asked.get("activation_checkpointing")
     if checkpointing is not None and not sure_none(checkpointing):
         reading.put("gradient_checkpointing", checkpointing, plugin)
 
 
-def _fsdp(reading: Reading, record: Record, asked: Mapping[str, Value], version: int) -> None:
-    """FSDP's sharding from the arguments of a plugin or a strategy."""
+def shards(reading: Reading, record: Record, asked: Mapping[str, Value], version: int) -> None:
+    """FSDP's sharding from the arguments of a plugin, a strategy or the wrapper itself."""
     from lintfit.memory.spec import Fsdp
 
     chosen = asked.get("fsdp_version")
@@ -324,7 +324,7 @@ def _strategy_object(reading: Reading, made: Record) -> None:
             _deepspeed_strategy(reading, made, asked)
         case "FSDPStrategy":
             reading.state("engine", "fsdp", made.node)
-            _fsdp(reading, made, asked, version=1)
+            shards(reading, made, asked, version=1)
             policy = asked.get("activation_checkpointing_policy") or asked.get("activation_checkpointing")
             if policy is not None and not sure_none(policy):
                 reading.put("gradient_checkpointing", policy, made, to=True)

@@ -286,6 +286,8 @@ class Expressions:
         left, right = self.eval(node.left, scope), self.eval(node.right, scope)
         if isinstance(node.operator, cst.Modulo) and not isinstance(left, Const):
             self.walk.divisors[id(node)] = right
+            if "accum" in (dotted(node.right) or ""):
+                self.walk.accumulations.append(right)
         return operators.binary(node.operator, left, right, node)
 
     def _unary(self, node: cst.UnaryOperation, scope: Scope) -> Value:
@@ -402,6 +404,7 @@ class Expressions:
             receiver_name=dotted(node.func.value) if isinstance(node.func, cst.Attribute) else None,
             assigned_to=assigned,
             statement=self.walk.statement,
+            loops=self.walk.depth,
         )
         self.walk.records.append(record)
         return self.invoke(node, record, function, scope)

@@ -202,9 +202,18 @@ def _trained(records: list[Record], found: Found) -> None:
         found.trained_load = load
         return
     loads = [e.call for e in objects(found.trained) if e.call is not None and models.is_model_load(e.call)]
+    if not loads:
+        loads = _held(found.trained)
     found.trained_load = certain(loads)
     if found.trained_name is None:
         found.trained_name = next((load.assigned_to for load in loads if load.assigned_to), None)
+
+
+def _held(trained: Value) -> list[Record]:
+    """The load of the one model that a module of the project keeps in an attribute (``self.model = …``)."""
+    parts = [part for each in objects(trained) if models.is_own_model(each) for part in each.attributes.values()]
+    held = [e.call for part in parts for e in objects(part) if e.call is not None and models.is_model_load(e.call)]
+    return held if len({id(record.node) for record in held}) == 1 else []
 
 
 def _candidates(records: list[Record], found: Found) -> Iterable[tuple[Value, cst.BaseExpression | None]]:

@@ -230,6 +230,34 @@ def _device(interpreter: Interpreter, record: Record) -> Value:
     return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
 
 
+_INITIALIZERS = frozenset({"init_process_group", "init_distributed", "Accelerator", "PartialState"})
+"""Calls after which a process group is there."""
+
+
+def _is_initialized(interpreter: Interpreter, record: Record) -> Value:
+    """Whether there is a process group: after a call that makes one; never where python starts a process alone."""
+    made = [known for known in interpreter.walk.records if known.name in _INITIALIZERS]
+    if any(known.taken is True for known in made):
+        return Const(record.node, True)
+    alone = interpreter.walk.environment.get("WORLD_SIZE") == ""
+    return Const(record.node, False) if alone or not made else Unknown(record.node)
+
+
+def _rank(variable: str) -> Handler:
+    """``get_rank()`` and ``get_world_size()``, which the launcher's environment decides."""
+
+    def handle(interpreter: Interpreter, record: Record) -> Value:
+        found = _scalar_of(interpreter.environment(variable, None, record.node))
+        return found if found is not None else Unknown(record.node)
+
+    return handle
+
+
+def _scalar_of(value: Value) -> Value | None:
+    known = plain(value)
+    return Const(value.origin, int(known)) if isinstance(known, str) and known.isdigit() else None
+
+
 def _reader(kind: Kind) -> Handler:
     return lambda interpreter, record: config_files.read(interpreter, record, kind)
 
@@ -281,4 +309,7 @@ FUNCTIONS: dict[str, Handler] = {
     "accelerate.utils.is_npu_available": _constant(False),
     "accelerate.utils.is_xpu_available": _constant(False),
     "torch.device": _device,
+    "torch.distributed.is_initialized": _is_initialized,
+    "torch.distributed.get_rank": _rank("RANK"),
+    "torch.distributed.get_world_size": _rank("WORLD_SIZE"),
 }

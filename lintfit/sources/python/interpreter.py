@@ -90,10 +90,18 @@ class Interpreter(Statements):
         if not name or name in ("", "."):
             return ref
         scope = self._module_scope(name)
-        found = scope.names.get(attribute) if scope is not None else None
+        found = scope.names.get(attribute) if scope is not None else self._outlined(name, attribute)
         if isinstance(found, Ref) and found.name != ref.name and isinstance(found.origin, cst.ImportAlias):
             return self.imported(found)
         return found if found is not None else ref
+
+    def _outlined(self, module: str, name: str, depth: int = 0) -> Class | None:
+        """A class of a module that is not parsed: its name and bases, by which a model is told."""
+        bases = self._modules.bases(module, name) if self._modules is not None and depth < _MAX_RECURSION else None
+        if not bases:
+            return None
+        known = (self._outlined(module, base, depth + 1) or Ref(None, base) for base in bases)
+        return Class(None, name, bases=tuple(known))
 
     def _module_scope(self, name: str) -> Scope | None:
         if name in self._scopes:

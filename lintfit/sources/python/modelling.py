@@ -138,7 +138,7 @@ def _not_loaded(reading: Reading) -> None:
         _by_name(reading, trainer)
         return
     for each in objects(reading.found.trained):
-        if each.call is not None and models.is_model_constructor(each.call):
+        if each.call is not None and (models.is_model_constructor(each.call) or models.is_own_model(each)):
             value = _of_config(each.call.value(0, "config"))
             if value is not None:
                 reading.put("model", value, each.call)

@@ -57,6 +57,14 @@ def is_model_constructor(record: Record) -> bool:
     )
 
 
+def is_own_model(made: Object) -> bool:
+    """Whether an object is made by the constructor of a model class of the project."""
+    library = made.cls.library if made.cls is not None else None
+    if library is None or made.call is None:
+        return False
+    return library.endswith(("nn.Module", "PreTrainedModel")) and made.call.function == library
+
+
 def is_model(made: Object) -> bool:
     """Whether an object is a model or wraps one."""
     for each in objects(made):

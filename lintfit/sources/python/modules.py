@@ -22,6 +22,7 @@ _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
     r"|BitsAndBytesConfig|Trainer|Accelerator|zero_optimization)\b|@dataclass\b|@dataclasses\."
 )
+_CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]*)\)[ \t]*:", re.MULTILINE)
 _LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
     "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers",
@@ -47,6 +48,8 @@ class Modules:
         self._open = open_file
         self._found: dict[str, cst.Module | None] = {}
         self._packages: set[str] = set()
+        self.unread: dict[str, str] = {}
+        """Texts of modules that are at hand but not worth parsing, by the module's name."""
 
     def find(self, name: str) -> cst.Module | None:
         """The tree of a module by its name as imported (leading dots are relative); None where it is not at hand."""
@@ -55,6 +58,12 @@ class Modules:
         if name not in self._found:
             self._found[name] = self._load(name)
         return self._found[name]
+
+    def bases(self, name: str, cls: str) -> tuple[str, ...] | None:
+        """The bases of a class of a module that is not parsed, as written; None where it has no such class."""
+        text = self.unread.get(name, "")
+        found = next((match for match in _CLASS.finditer(text) if match[1] == cls), None)
+        return tuple(base.strip() for base in found[2].split(",") if base.strip()) if found is not None else None
 
     def is_package(self, name: str) -> bool:
         """Whether a module that was found is a package's ``__init__.py``."""
@@ -70,6 +79,7 @@ class Modules:
             if document not in self.documents:
                 drawn_in = sum(len(known.text) for known in self.documents[1:])
                 if drawn_in + len(document.text) > MAX_CHARACTERS or not _tells(document.text):
+                    self.unread[name] = document.text
                     return None
                 self.documents.append(document)
             if path.name == "__init__.py":

@@ -53,6 +53,8 @@ class Reading:
     gradients: Sequence[Gradient] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)
     """What the script divides by with ``%``, by the id of the expression."""
+    accumulations: Sequence[Value] = ()
+    """Those of them that are named like an accumulation."""
 
     def put(self, name: str, value: Value, record: Record | None = None, to: Any = None) -> Setting:
         """Note a setting; ``to`` is its value where that is not the plain value itself."""

@@ -96,6 +96,8 @@ class Walk:
     """Where ``requires_grad`` of parameters is set in a loop."""
     divisors: dict[int, Value] = field(default_factory=dict)
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
+    accumulations: list[Value] = field(default_factory=list)
+    """Those of them that are named like an accumulation."""
     unread: list[Value] = field(default_factory=list)
     """Names of config files that are read and are not at hand."""
     assume: bool = False
@@ -116,6 +118,8 @@ class Walk:
     branch: Branch = field(default_factory=Branch)
     loops: int = 0
     """Open loops that run more than once, or nobody knows how often."""
+    depth: int = 0
+    """Open loops of any kind."""
     frames: list[Frame] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     entered: set[int] = field(default_factory=set)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import libcst as cst
@@ -87,13 +87,19 @@ class Statements(Expressions):
             case cst.ClassDef():
                 scope.set(node.name.value, self._class(node, scope))
             case cst.For():
-                return self._for(node, scope)
+                self.walk.depth += 1
+                flow = self._for(node, scope)
+                self.walk.depth -= 1
+                return flow
             case cst.While():
                 known = operators.truth(self.eval(node.test, scope))
                 if known is not False:
+                    self._counts(node, scope)
+                    self.walk.depth += 1
                     self.walk.loops += 1
                     self.block(body_of(node.body), scope)
                     self.walk.loops -= 1
+                    self.walk.depth -= 1
             case cst.With():
                 for item in node.items:
                     value = self.eval(item.item, scope)
@@ -298,6 +304,8 @@ class Statements(Expressions):
             element = choice(list(source.items), node.iter)
         self.bind(node.target, element, scope)
         repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
+        if repeats:
+            self._counts(node, scope)
         self.walk.loops += repeats
         self.walk.iterated.append(listed[-1] if listed else None)
         flow = self.block(body_of(node.body), scope)
@@ -306,6 +314,12 @@ class Statements(Expressions):
         if node.orelse is not None:
             self.block(body_of(node.orelse.body), scope)
         return Flow.NEXT if flow is not Flow.RAISED else flow
+
+    def _counts(self, node: cst.For | cst.While, scope: Scope) -> None:
+        """What a loop counts up (``step += 1``) is not known within it."""
+        for name in _augmented(node.body):
+            if isinstance(scope.get(name), Const):
+                scope.set(name, Unknown(node))
 
     def _unrolled(self, node: cst.For, source: Items, scope: Scope) -> Flow:
         """A loop over a few known elements, run for one after the other; ``break`` is taken for ``continue``."""
@@ -459,6 +473,21 @@ def body_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:
     if isinstance(body, cst.SimpleStatementSuite):
         return [cst.SimpleStatementLine(body.body)]
     return body.body
+
+
+def _augmented(body: cst.BaseSuite) -> Iterator[str]:
+    """Names that the statements of a suite change by ``+=`` and the like, in whatever branch."""
+    waiting: list[cst.CSTNode] = list(body_of(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.SimpleStatementLine):
+            waiting.extend(node.body)
+        elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+            yield node.target.value
+        elif isinstance(node, cst.If | cst.For | cst.While | cst.With | cst.Try | cst.Else):
+            waiting.extend(body_of(node.body))
+            if isinstance(node, cst.If) and node.orelse is not None:
+                waiting.append(node.orelse)
 
 
 def _merge(ends: list[dict[str, Value]]) -> dict[str, Value]:

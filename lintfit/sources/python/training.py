@@ -10,6 +10,7 @@ import libcst as cst
 from lintfit.documents.model import Span
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python import engines, operators
+from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.statements import LENGTHS
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
@@ -221,7 +222,7 @@ def _fsdp_checkpointing(reading: Reading, made: Object) -> None:
 
 def _loop(reading: Reading) -> None:
     """A loop written by hand: DataLoader, optimizer class, Accelerator."""
-    accelerator = reading.found.accelerator
+    accelerator, fabric = reading.found.accelerator, _last(reading.records, "Fabric")
     if accelerator is not None:
         for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
             value = accelerator.keyword(keyword)
@@ -229,11 +230,17 @@ def _loop(reading: Reading) -> None:
                 reading.put(name, value, accelerator)
         engines.accumulation(reading, accelerator)
         engines.plugins(reading, accelerator)
-    elif (fabric := _last(reading.records, "Fabric")) is not None:
+    elif fabric is not None:
         engines.fabric(reading, fabric)
     _loader(reading)
     _optimizer_class(reading)
     engines.initialized(reading)
+    by_hand = reading.found.trains and all(
+        part is None for part in (accelerator, fabric, reading.found.initialize, reading.found.trainer)
+    )
+    if by_hand:
+        plain_loop.engine(reading)
+        plain_loop.precision(reading)
     _accumulates(reading)
 
 
@@ -243,7 +250,7 @@ def _accumulates(reading: Reading) -> None:
         return
     for record in reading.records:
         nodes: list[cst.CSTNode] = []
-        if record.name == "step" and "optim" in (record.receiver_name or "").lower() and record.taken is not False:
+        if plain_loop.steps_optimizer(record):
             nodes = list(record.tests)
         elif record.name == "no_backward_sync" and (enabled := record.value(1, "enabled")) is not None:
             nodes = [enabled.origin] if isinstance(enabled.origin, cst.CSTNode) else []
@@ -252,6 +259,9 @@ def _accumulates(reading: Reading) -> None:
             if found is not None and isinstance(plain(found), int):
                 reading.put("gradient_accumulation_steps", found, record)
                 return
+    if reading.found.initialize is None or reading.found.initialize.name != "initialize":
+        plain_loop.named(reading)
+        plain_loop.steps(reading)
 
 
 def _last(records: list[Record], name: str) -> Record | None:
@@ -267,10 +277,11 @@ def _loader(reading: Reading) -> None:
     loaders = [r for r in reading.records if r.name == "DataLoader" and r.taken is not False]
     loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
     for loader in loaders[:1]:
-        value = loader.value(1, "batch_size")
+        value = plain_loop.batch(loader)
         if value is not None:
             # None: the data set makes batches of its own.
-            reading.put("micro_batch_size", value, loader, to=UNKNOWN if sure_none(value) else None)
+            own = plain_loop.of_data_set(loader) if sure_none(value) else None
+            reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None and sure_none(value) else None)
 
 
 def _optimizer_class(reading: Reading) -> None:
@@ -312,6 +323,8 @@ def _checkpointing(reading: Reading) -> None:
         reading.state("gradient_checkpointing", True if record.taken else UNKNOWN, record.node)
     _reentrant(reading)
     _unsloth(reading)
+    if reading.found.arguments is None:
+        plain_loop.recomputing(reading)
 
 
 def _switches_on(record: Record, quantized: bool) -> bool:

@@ -233,6 +233,8 @@ class Record:
     receiver_name: str | None = None
     assigned_to: str | None = None
     statement: cst.SimpleStatementLine | None = None
+    loops: int = 0
+    """Loops around it that are open where it is called."""
     name: str = field(init=False)
     """The last part of the function's name; rules ask every record for it."""
 

@@ -1,0 +1,158 @@
+"""A loop in plain PyTorch: what the model is wrapped in, autocast, how often the optimizer steps.
+
+Read in torch 2.13 (``torch.amp.autocast_mode``, ``torch.distributed.fsdp``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lintfit.settings import UNKNOWN
+from lintfit.sources.python import engines, models, operators
+from lintfit.sources.python.reading import Reading, dtype_name, sure_none
+from lintfit.sources.python.values import Const, Object, Record, Value, objects, plain
+
+_AUTOCAST = re.compile(r"\bautocast\b")
+_RECOMPUTES = re.compile(r"\butils\.checkpoint\b|\bcheckpoint_sequential\b|\bcheckpoint_wrapper\b")
+_FSDP = frozenset({"FullyShardedDataParallel", "FSDP"})
+_DDP = frozenset({"DistributedDataParallel", "DDP"})
+_FOREIGN = re.compile(r"^(colossalai|megatron|nemo|fairscale|horovod|alpa|oneflow|paddle)\b")
+"""Packages that train by engines of their own."""
+
+
+def engine(reading: Reading) -> None:
+    """FSDP and DDP by the classes that a script wraps its model in; engines of packages that lintfit knows not."""
+    for record in reading.records:
+        if record.taken is False or record.guarded:
+            continue
+        if record.name in _FSDP and record.function.startswith("torch."):
+            _sharded(reading, record, version=1)
+        elif record.name == "fully_shard" and record.function.startswith("torch."):
+            _sharded(reading, record, version=2)
+        elif record.name in _DDP and record.function.startswith("torch.") and "engine" not in reading.settings:
+            if record.taken:
+                reading.state("engine", "ddp", record.node)
+        elif _FOREIGN.match(record.function) and record.name in ("boost", "initialize", "Booster"):
+            _foreign(reading, record)
+            return
+
+
+def _foreign(reading: Reading, record: Record) -> None:
+    why = f"{record.function.partition('.')[0]} shards and casts in ways of its own"
+    for name in ("engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"):
+        reading.state(name, UNKNOWN, record.node, why)
+
+
+def _sharded(reading: Reading, record: Record, version: int) -> None:
+    known = reading.settings.get("engine")
+    if known is not None and known.value == "fsdp":
+        return
+    reading.state("engine", "fsdp" if record.taken else UNKNOWN, record.node)
+    asked = {passed.name: passed.value for passed in record.passed if passed.name is not None}
+    engines.shards(reading, record, asked, version)
+    policy = asked.get("mixed_precision", asked.get("mp_policy"))
+    if policy is None or sure_none(policy):
+        return
+    made = [each.call for each in objects(policy) if each.call is not None]
+    dtype = made[0].value(0, "param_dtype") if len(made) == 1 else None
+    reading.put("mixed_precision", policy, record, to=UNKNOWN if dtype is None else _named(dtype_name(dtype)))
+
+
+def _named(dtype: Any) -> Any:
+    return {"bf16": "bf16", "fp16": "fp16", "fp32": "no", None: "no"}.get(dtype, UNKNOWN)
+
+
+def precision(reading: Reading) -> None:
+    """``torch.autocast``: the dtype that all regions agree on; float16 on CUDA where none is asked for."""
+    if "mixed_precision" in reading.settings:
+        return
+    found: list[tuple[Record, Any]] = []
+    for record in reading.records:
+        if record.name == "autocast" and record.function.startswith("torch.") and record.taken is not False:
+            known = _region(record)
+            if known is not None and not record.guarded:
+                found.append((record, known))
+    if found:
+        answers = {known for _, known in found}
+        reading.state("mixed_precision", answers.pop() if len(answers) == 1 else UNKNOWN, found[0][0].node)
+    elif any(_AUTOCAST.search(text) for text in reading.calls.texts()):
+        reading.derive("mixed_precision", UNKNOWN, "autocast is named where this run may come by")
+
+
+def _region(record: Record) -> Any:
+    """The precision of one region: ``bf16``, ``fp16``, ``no``, ``UNKNOWN``; None where it is not for CUDA."""
+    of_cuda = record.function.startswith("torch.cuda.")
+    device = None if of_cuda else record.value(0, "device_type")
+    if device is not None and plain(device) in ("cpu", "mps"):
+        return None
+    enabled = record.value(0 if of_cuda else 2, "enabled")
+    on = True if enabled is None else operators.truth(enabled)
+    if on is not True:
+        return "no" if on is False else UNKNOWN
+    dtype = record.value(1, "dtype")
+    return "fp16" if dtype is None or sure_none(dtype) else _named(dtype_name(dtype))
+
+
+def steps(reading: Reading) -> None:
+    """An optimizer that steps wherever a backward pass runs: nothing is accumulated."""
+    if "gradient_accumulation_steps" in reading.settings:
+        return
+    stepping = [record for record in reading.records if steps_optimizer(record)]
+    backward = [record for record in reading.records if record.name == "backward" and record.taken is not False]
+    if not stepping or not backward:
+        return
+    tests = {id(test) for record in backward for test in record.tests}
+    together = {record.loops for record in backward} == {record.loops for record in stepping}
+    if together and all(id(test) in tests for record in stepping for test in record.tests):
+        reading.derive("gradient_accumulation_steps", 1, "the optimizer steps after every backward pass")
+
+
+def named(reading: Reading) -> None:
+    """``if step % args.gradient_accumulation != 0: continue``: a divisor that is named for what it does."""
+    known = {plain(value) for value in reading.accumulations}
+    if "gradient_accumulation_steps" not in reading.settings and len(known) == 1 and isinstance(known.pop(), int):
+        reading.put("gradient_accumulation_steps", reading.accumulations[0])
+
+
+def steps_optimizer(record: Record) -> bool:
+    """``optimizer.step()``, ``scaler.step(optimizer)``."""
+    if record.name != "step" or record.taken is False:
+        return False
+    receiver = (record.receiver_name or "").lower()
+    return "optim" in receiver or ("scaler" in receiver and bool(record.passed))
+
+
+def recomputing(reading: Reading) -> None:
+    """Models of the script's own that call ``torch.utils.checkpoint`` decide themselves whether they do."""
+    own = any(models.is_own_model(each) for each in objects(reading.found.trained))
+    if "gradient_checkpointing" in reading.settings or not own:
+        return
+    texts = (text for text in reading.calls.texts() if "gradient_checkpointing" not in text)
+    if any(_RECOMPUTES.search(text) for text in texts):
+        reading.derive("gradient_checkpointing", UNKNOWN, "torch.utils.checkpoint is called by code of the project")
+
+
+def batch(loader: Record) -> Value | None:
+    """The micro-batch of a ``DataLoader``: its own argument, else that of the batch sampler that it is handed."""
+    value = loader.value(1, "batch_size")
+    sampler = loader.keyword("batch_sampler")
+    if value is not None or sampler is None or sure_none(sampler):
+        return value
+    for each in objects(sampler):
+        made = _of_sampler(each)
+        if made is not None:
+            return made
+    return Const(loader.node, UNKNOWN)
+
+
+def of_data_set(loader: Record) -> Value | None:
+    """``DataLoader(data, batch_size=None)``: the batch of a data set that makes its batches itself."""
+    found = [each.attributes["batch_size"] for each in objects(loader.value(0, "dataset")) if "batch_size" in each.attributes]
+    return found[0] if found else None
+
+
+def _of_sampler(made: Object) -> Value | None:
+    if "batch_size" in made.attributes:
+        return made.attributes["batch_size"]
+    return made.call.value(1, "batch_size") if made.call is not None else None
