@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -14,6 +15,7 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallS
 _BLANKS = re.compile(r"[ \t\f]*")
 _REST_OF_LINE = re.compile(r"[ \t\f]*(?:#[^\r\n]*)?(?=\r\n|\r|\n|\Z)")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_OPENING_QUOTE = re.compile(r"""(?<=[(\[{=,: ])(['"])(?!\1)""")
 _COMMA = re.compile(r"(?:[ \t\f\r\n]|\\(?=[\r\n])|#[^\r\n]*)*,")
 
 
@@ -30,21 +32,26 @@ def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) 
     for argument in call.args:
         if argument.keyword is not None and argument.keyword.value == name:
             return (Edit(_value_span(document, argument), code),)
-    text = f"{name}={code}"
+    return add_arguments(document, call, f"{name}={code}")
+
+
+def add_arguments(document: PythonDocument, call: cst.Call, *texts: str) -> tuple[Edit, ...]:
+    """Add arguments after the last plain one, each on a line of its own where the call's arguments are."""
     plain = [argument for argument in call.args if argument.star != "**"]
     if not plain:
         if not call.args:
-            return (Edit(_point(_open_bracket(document, call)), text),)
+            return (Edit(_point(_open_bracket(document, call)), ", ".join(texts)),)
         start = document.span(call.args[0]).start
         separator = f",{document.file.newline}{_indent(document, start)}" if _starts_line(document, start) else ", "
-        return (Edit(_point(start), text + separator),)
+        return (Edit(_point(start), "".join(text + separator for text in texts)),)
     last = plain[-1]
     span = document.span(last)
     if len(call.args) == 1 and isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
-        return (Edit(_point(span.start), "("), Edit(_point(span.end), f"), {text}"))
+        return (Edit(_point(span.start), "("), Edit(_point(span.end), f"), {', '.join(texts)}"))
     if _starts_line(document, span.start):
-        return _add_line(document, last, span, text)
-    return (Edit(_point(span.end), f", {text}"),)
+        line = f",{document.file.newline}{_indent(document, span.start)}"
+        return _add_line(document, last, span, line.join(texts))
+    return (Edit(_point(span.end), "".join(f", {text}" for text in texts)),)
 
 
 def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> tuple[Edit, ...]:
@@ -57,6 +64,31 @@ def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> 
     if _starts_line(document, span.start):
         return _add_line(document, last, span, text)
     return (Edit(_point(span.end), f", {text}"),)
+
+
+def add_names(document: PythonDocument, aliases: Sequence[cst.ImportAlias], place: int, names: Sequence[str]) -> Edit:
+    """Add names to those of a ``from … import``, in front of the one at ``place`` or behind the last."""
+    own_lines = len(aliases) > 1 and _starts_line(document, document.span(aliases[-1]).start)
+    if place < len(aliases):
+        start = document.span(aliases[place]).start
+        separator = "," + document.file.newline + _indent(document, start) if own_lines else ", "
+        return Edit(_point(start), "".join(name + separator for name in names))
+    span = document.span(aliases[-1])
+    separator = "," + document.file.newline + _indent(document, span.start) if own_lines else ", "
+    return Edit(_point(span.end), "".join(separator + name for name in names))
+
+
+def width(document: PythonDocument) -> int:
+    """Columns that a new line may take: what black allows, more where the file's own lines are longer, at most 120."""
+    longest = max((len(line) for line in document.text.splitlines()), default=0)
+    return max(88, min(longest, 120))
+
+
+def quote(document: PythonDocument, text: str) -> str:
+    """A plain string in the quotes that the file uses most."""
+    marks = _OPENING_QUOTE.findall(document.text)
+    mark = "'" if marks.count("'") > marks.count('"') else '"'
+    return f"{mark}{text}{mark}"
 
 
 def _add_line(document: PythonDocument, last: cst.Arg | cst.BaseDictElement, span: Span, text: str) -> tuple[Edit, ...]:

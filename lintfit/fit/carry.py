@@ -63,17 +63,29 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
     places: dict[str, Path] = {}
     now = run
     for name, value in _ordered(run, changes):
-        edits = write_one(now, name, value)
-        if edits is None:
-            return None
-        if not edits:
-            continue
-        for path, text in _applied(edits, workspace.with_overlay(texts)).items():
-            texts[path] = text
-        places[name] = edits[0].path
-        now = build(run.origin, workspace.with_overlay(texts), cli)
+        for _ in range(STEPWISE.get(name, 1)):
+            edits = write_one(now, name, value)
+            if edits is None:
+                return None
+            if not edits:
+                break
+            for path, text in _applied(edits, workspace.with_overlay(texts)).items():
+                texts[path] = text
+            places.setdefault(name, edits[0].path)
+            now = build(run.origin, workspace.with_overlay(texts), cli)
     return Carried(texts, now, places, tuple(difference(texts, workspace)))
 
+
+STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3}
+"""Changes that are written bit by bit, and after how many bits the last has to be there."""
+
+WRITTEN_AS: Mapping[str, str] = {
+    "method": "adapters",
+    "lora_rank": "adapters",
+    "lora_targets": "adapters",
+    "quantization": "four_bits",
+}
+"""Settings that are written together, by the name under which :func:`lintfit.run.write.write_one` knows them."""
 
 _ZERO = ("zero_stage", "offload_optimizer", "offload_param")
 
@@ -91,9 +103,29 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         else:
             yield "mixed_precision", wanted.pop("mixed_precision", None)
             yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
+    together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_AS)
     for name, value in wanted.items():
-        if spec is None or getattr(spec, name, None) != value:
+        if not (together and name in WRITTEN_AS) and (spec is None or getattr(spec, name, None) != value):
             yield name, value
+    if together:
+        yield from _adapted(run, wanted)
+
+
+def _takes_adapters(run: Run) -> bool:
+    """Whether what trains can be given adapters: a script, or a recipe that says so."""
+    return run.recipe is None or "method" in run.recipe.adjustable
+
+
+def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Four bits, adapters and what stands between them, after all that they depend on."""
+    four_bits = wanted.get("quantization")
+    ranks, engine = (run.spec.data_parallel, run.spec.engine) if run.spec is not None else (1, None)
+    if four_bits is not None:
+        yield "four_bits", {"quantization": four_bits, "ranks": ranks}
+    if wanted.get("method") == "lora":
+        yield "adapters", {"lora_rank": wanted["lora_rank"], "engine": wanted.get("engine", engine)}
+    if four_bits is not None:
+        yield "quantized_base", True
 
 
 def _applied(edits: Sequence[FileEdit], workspace: Workspace) -> dict[Path, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.carry import Carried, Pen, carry_out
+from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, carry_out
 from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
@@ -32,7 +32,7 @@ from lintfit.settings import spoken
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
 
-_FURTHEST = Effect.SHORTER
+_FURTHEST = Effect.ADAPTERS
 """Beyond it a plan is no fix of this run but another run; ``lintfit fit`` lists those."""
 
 
@@ -94,12 +94,19 @@ def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli:
     result = estimate(carried.run.spec)
     if not suffices(result, search.limit) or effective_batch(carried.run.spec) != effective_batch(run.spec):
         return None
+    if not _trains_the_same(found.spec, carried.run.spec):
+        return None
     return replace(
         _plan(run, found, search, carried),
         estimate=result,
         relative_step_time=relative_step_time(run.spec, carried.run.spec),
         beyond=_beyond(run.spec, found.candidate.changes),
     )
+
+
+def _trains_the_same(claimed: Spec, read: Spec) -> bool:
+    """Whether the written run trains what the plan says: all of the model or adapters, and of how many bits."""
+    return claimed.method == read.method and (claimed.quantization is None) is (read.quantization is None)
 
 
 def displayed(run: Run, found: Fitting, search: Search) -> Plan:
@@ -117,7 +124,7 @@ def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> 
         steps=steps,
         estimate=found.estimate,
         relative_step_time=rounded(found.step_time),
-        fix=Fix("; ".join(_describe(step) for step in steps), applicability, edits, dict(candidate.changes)),
+        fix=Fix("; ".join(_describe(step) for step in steps), applicability, edits, _claimed(candidate, steps)),
         rejected=_ladder_rejected(run, candidate.changes),
         name=candidate.name,
         effects=candidate.notes,
@@ -150,10 +157,23 @@ def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[
         if name in ("full_load_dtype", "forced_float32") or before == after:
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
+        if (together := WRITTEN_AS.get(name)) in places and together is not None:
+            via, after = together, getattr(_spec_of(carried), name)
         in_config = name in ("engine", *FIELDS)
         home = run.recipe.document.path if run.recipe is not None else run.origin.path
         path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
         yield Step(name, before, after, path, _edits_of(edits, path))
+
+
+def _claimed(candidate: Candidate, steps: Sequence[Step]) -> dict[str, Any]:
+    """What the plan sets: of adapters that the script declares itself, their own rank and modules."""
+    own = {step.setting: step.after for step in steps if step.setting in WRITTEN_AS}
+    return {name: own.get(name, value) for name, value in candidate.changes.items()}
+
+
+def _spec_of(carried: Carried | None) -> Spec:
+    assert carried is not None and carried.run.spec is not None
+    return carried.run.spec
 
 
 def _edits_of(edits: Sequence[FileEdit], path: Path) -> tuple[FileEdit, ...]:

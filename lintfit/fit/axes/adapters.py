@@ -23,7 +23,7 @@ def options(subject: Subject) -> Iterator[Option]:
         "weights_dtype": dtype,
         "full_load_dtype": None,
     }
-    trained = f"adapters of rank {RANK} are trained, the model stays frozen"
+    trained = f"adapters of rank {RANK} are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")
     quantized = f"{trained} and is rounded to four bits"
     yield Option("QLoRA", {**changes, "quantization": "nf4-double"}, Effect.ADAPTERS, quantized, kind="QLoRA")

@@ -14,11 +14,13 @@ from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.flags import Flag
+from lintfit.sources.python import adapters
 from lintfit.sources.python.calls import whole
 from lintfit.sources.python.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.python.models import is_arguments
+from lintfit.sources.python.reading import sure_none
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
-from lintfit.sources.python.values import Datum, Object, Record, Value, plain
+from lintfit.sources.python.values import Datum, Object, Record, Table, Value, plain
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -51,6 +53,12 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.zero(name, value)
         case "seq_len":
             return writer.length(value)
+        case "adapters":
+            return adapters.adapt(writer, value["lora_rank"], value["engine"])
+        case "four_bits":
+            return adapters.quantize(writer, value["quantization"], value["ranks"])
+        case "quantized_base":
+            return adapters.prepare(writer)
         case _ if name in ARGUMENTS:
             return writer.setting(name, value)
     return None
@@ -146,9 +154,10 @@ class Writer:
 
     def argument(self, names: Sequence[str], value: Any) -> Edits | None:
         """A field of the arguments object: where its value comes from now, else added."""
-        made = self.found.arguments
-        if made is None:
-            return None
+        return self.field(self.found.arguments, names, value) if self.found.arguments is not None else None
+
+    def field(self, made: Object, names: Sequence[str], value: Any) -> Edits | None:
+        """The same of any object that a parser fills or the script constructs."""
         name = next((candidate for candidate in names if candidate in made.attributes), names[0])
         current = made.attributes.get(name)
         if current is not None:
@@ -275,23 +284,40 @@ class Writer:
         return None if written is None else (*edits, *written)
 
     def _weights_by_name(self, value: str) -> Edits | None:
-        """TRL's own loading: ``model_init_kwargs`` of its config."""
+        """TRL's own loading: where its dtype comes from, else ``model_init_kwargs`` of its config."""
+        home = self.source.reading.homes.get("weights_dtype")
+        if home is not None:
+            node = home.origin if isinstance(home.origin, cst.Attribute) else None
+            return self.replace_value(Value(home.origin), node, _TORCH[value], _code(_TORCH[value]))
+        return self.init_argument("dtype", _code(_TORCH[value]))
+
+    def init_argument(self, name: str, code: str) -> Edits | None:
+        """An argument by which TRL loads a model that is given by name: one of its config's ``model_init_kwargs``."""
         made = self.found.arguments
-        if made is None or made.call is None or made.parsed or "model_init_kwargs" in made.attributes:
+        if made is None or made.call is None or made.parsed:
             return None
-        return self.keyword(made.call, "model_init_kwargs", f'{{"dtype": "{_TORCH[value]}"}}')
+        given = made.attributes.get("model_init_kwargs")
+        if given is None or sure_none(given):
+            return self.keyword(made.call, "model_init_kwargs", f'{{"{name}": {code}}}')
+        if not isinstance(given, Table) or given.open or name in given.items or not isinstance(given.origin, cst.Dict):
+            return None
+        document = self.calls.document_of(given.origin)
+        return edits_in(document, python_edits.add_entry(document, given.origin, _code(name), code))
 
     def _dtype_code(self, load: Record, value: str) -> str:
-        """``torch.bfloat16`` where the module of the load imports torch, else its name as a string."""
-        module = self.calls.document_of(load.node).module
+        return self.torch_name(self.calls.document_of(load.node), _TORCH[value])
+
+    def torch_name(self, document: PythonDocument, name: str) -> str:
+        """``torch.bfloat16`` where a module imports torch, else its name as a string."""
+        module = document.module
         for line in module.body if module is not None else ():
             if isinstance(line, cst.SimpleStatementLine):
                 for small in line.body:
                     if isinstance(small, cst.Import):
                         for alias in small.names:
                             if alias.evaluated_name == "torch":
-                                return f"{alias.evaluated_alias or 'torch'}.{_TORCH[value]}"
-        return _code(_TORCH[value])
+                                return f"{alias.evaluated_alias or 'torch'}.{name}"
+        return python_edits.quote(document, name)
 
     def drop_casts(self, *targets: str) -> Edits:
         """Delete the casts of the whole model to these dtypes that this run makes."""

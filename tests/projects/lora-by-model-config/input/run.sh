@@ -1,0 +1,6 @@
+python train.py \
+    --model_name_or_path Qwen/Qwen2.5-7B \
+    --dtype bfloat16 \
+    --output_dir out \
+    --max_length 2048 \
+    --per_device_train_batch_size 2
