@@ -98,6 +98,8 @@ def _attention(
 ) -> Any:  # fmt: skip
     """The kernel that CUDA would take (``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``)."""
     aten = torch.ops.aten
+    if attn_mask is not None and attn_mask.dtype is torch.bool:  # ``convert_boolean_attn_mask``
+        attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask, 0.0)
     same = query.shape[-1] == value.shape[-1]
     if attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256 and same:
         return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]

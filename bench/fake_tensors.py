@@ -117,6 +117,9 @@ GC = {"gradient_checkpointing": True, "use_reentrant": False}
 REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
 DPO = {"trainer": "dpo", "reference_model": True}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
+GA = {"gradient_accumulation_steps": 2}
+CHUNKS = {"completion_len": 32, "rollout_batch_size": 4}
+PPO = {"trainer": "ppo", "reference_model": True}
 FOREACH = {"optimizer": "adamw_torch"}
 
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
@@ -152,6 +155,13 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
     ("qwen3 4 B, tied", "bf16", 2, 2048, {**GRPO, **GC}),
     ("llama 1.2 B, tied", "fp32 + autocast", 4, 1024, GRPO),
+    ("llama 1.2 B, tied", "bf16", 4, 256, {**PPO, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "fp32", 2, 256, {**PPO, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 256, {**PPO, **GA, "generation": {"completion_len": 32}}),
+    ("qwen2 1.5 B, tied", "bf16 + autocast", 4, 512, {**PPO, **GA, "generation": CHUNKS}),
+    ("qwen2 1.5 B, tied", "bf16", 4, 512, {**PPO, **GC, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
+    ("gpt2 355 M, tied", "fp32", 8, 512, {**PPO, **GA, "generation": CHUNKS}),
 )
 
 
@@ -268,9 +278,14 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         reference = _reference(spec, mode)
         for tensor in () if reference is None else reference.parameters():
             log.see(tensor)
-        optimizer = _optimizer(model, spec)
-        for step in range(2):
-            _step(model, optimizer, spec, log, reference, last=step == 1)
+        if spec.get("trainer") == "ppo":
+            from bench import fake_ppo
+
+            model, optimizer = fake_ppo.train(model, reference, spec, mode, log)
+        else:
+            optimizer = make_optimizer(model, spec)
+            for step in range(2):
+                _step(model, optimizer, spec, log, reference, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         parts = {
             "parameters": _bytes(model.parameters()),
@@ -302,16 +317,29 @@ def _model(spec: dict[str, Any], mode: Any) -> Any:
 
     settings = dict(spec["model_config"])
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
-    config.use_cache = False
+    config.use_cache = spec.get("trainer") == "ppo"  # its trainer does not come by where transformers' turns it off
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
-        if spec.get("trainer"):
+        if spec.get("trainer") in ("dpo", "grpo"):
             from bench import fake_trl
 
             fake_trl.prepare(model, spec)
         if spec["method"] == "lora":
             model = _adapted(model, spec)
+    materialise(model, mode)
+    model.train()
+    if spec["gradient_checkpointing"]:
+        model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
+        if spec["method"] == "lora":
+            model.enable_input_require_grads()
+    return model
+
+
+def materialise(model: Any, mode: Any) -> None:
+    """Fake tensors on ``cuda:0`` in the place of a model's on the meta device; shared ones stay shared."""
+    import torch
+
     made: dict[int, Any] = {}
     for module in model.modules():
         for name, value in (*module._parameters.items(), *module._buffers.items()):
@@ -324,12 +352,6 @@ def _model(spec: dict[str, Any], mode: Any) -> Any:
                 made[id(value)] = torch.nn.Parameter(fake, value.requires_grad) if is_parameter else fake
                 made[-id(value)] = value  # keeps the id taken
             (module._parameters if name in module._parameters else module._buffers)[name] = made[id(value)]
-    model.train()
-    if spec["gradient_checkpointing"]:
-        model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
-        if spec["method"] == "lora":
-            model.enable_input_require_grads()
-    return model
 
 
 def _reference(spec: dict[str, Any], mode: Any) -> Any:
@@ -351,7 +373,7 @@ def _adapted(model: Any, spec: dict[str, Any]) -> Any:
     return get_peft_model(model, config, autocast_adapter_dtype=True)
 
 
-def _optimizer(model: Any, spec: dict[str, Any]) -> Any:
+def make_optimizer(model: Any, spec: dict[str, Any]) -> Any:
     """The optimizer over the Trainer's two groups, the second for norms and biases; weight decay is 0 by default."""
     import torch
 

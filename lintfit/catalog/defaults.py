@@ -1,7 +1,7 @@
 """Defaults of the libraries that a training run is configured with, by library version.
 
 Classes: ``transformers``: TrainingArguments, BitsAndBytesConfig; ``trl``: SFTConfig, DPOConfig, GRPOConfig,
-RewardConfig, KTOConfig, RLOOConfig, ModelConfig; ``peft``: LoraConfig; ``deepspeed``: zero_optimization,
+RewardConfig, KTOConfig, RLOOConfig, PPOConfig, ModelConfig; ``peft``: LoraConfig; ``deepspeed``: zero_optimization,
 offload_optimizer, offload_param, bf16, fp16 and config (the top level). A version between two studied ones takes the
 older one's values. ``optim`` is what TrainingArguments chooses beside torch 2.8 or newer; beside an older torch it is
 ``adamw_torch`` at every version.

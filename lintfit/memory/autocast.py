@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.parameters import Inventory, rounded
+from lintfit.memory.weights import VALUE
 
 
 def cached_copies(recipe: Recipe, held: Inventory) -> int:
@@ -26,5 +27,5 @@ def cached_copies(recipe: Recipe, held: Inventory) -> int:
         if weight.trainable
         and weight.dtype == "fp32"
         and weight.role not in ("norm", "bias", "conv")
-        and (weight.role != "embedding" or (tied and len(weight.shape) == 2))
+        and (weight.role != "embedding" or (tied and len(weight.shape) == 2 and not weight.name.startswith(VALUE)))
     )

@@ -49,6 +49,8 @@ def consistent(values: Mapping[str, Any], layers: int) -> None:
         raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
     if engine == "single" and ranks > 1:
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
+    if values.get("trainer") == "ppo" and product > 1:
+        raise SpecError(f"trainer: 'ppo' splits no model over GPUs, the spec does so {product} times")
     if values.get("quantization") and values.get("method", "full") == "full":
         raise SpecError(
             f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"

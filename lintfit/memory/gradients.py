@@ -26,9 +26,9 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
     """Bytes beyond the gradients themselves when a tied embedding gets its gradient, the last of the backward.
 
     The head's share waits in the engine until the embedding's backward: one more copy, two where they are not
-    summed in place.
+    summed in place. PPO's last gradients are the value model's, whose embedding is not tied.
     """
-    if not spec.facts.tied:
+    if not spec.facts.tied or spec.trainer == "ppo":
         return 0
     embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
     return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lintfit.memory.parameters import Inventory, loaded_dtype
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import parameter_count
+from lintfit.memory.weights import loaded_parameters
 
 
 def pinned(*sizes: int) -> int:
@@ -55,10 +55,11 @@ def load_peak(spec: Spec, held: Inventory) -> int:
 
     Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
     reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
-    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor.
+    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor. PPO's
+    four models are all read before the first is moved.
     """
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
-    copy = parameter_count(spec.facts) * DTYPE_BYTES[loaded_dtype(spec)]
+    copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]
     sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init) or spec.engine == "fsdp"
     return copy * (1 if sharded else ranks_per_node(spec))

@@ -18,7 +18,7 @@ from lintfit.memory.activations.form import Amounts, Backward, Live, Table, tota
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
-from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once
+from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Storage, Tape, Var, once
 from lintfit.memory.litgpt import CHUNK, switches
 
 PADDED_LABELS = (4, 49)
@@ -133,7 +133,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         y = t.gemma_norm(x)
     else:
         y = t.rmsnorm(x)
-    if scored is not None:
+    if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(h, y.item, y.grad, per=_Scored(scored)), (y,))
     if loss_path == "chunked":
         return _fused(t, y, _trl(t, y, vocab))
@@ -143,7 +143,9 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     logits.storage.kind = LOGITS
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
-    if loss_path == "selective":
+    if loss_path in ("ppo", "ppo-whole"):
+        out, alive = _response(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole")
+    elif loss_path == "selective":
         out, alive = _selective(after, logits, recipe.autocast)
     elif own_loss(facts, recipe):
         out, alive = _plain_loss(after, logits, fused, recipe.autocast)
@@ -152,7 +154,11 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
     points = [[table.storage(var.storage) for var in alive]]
-    if recipe.autocast and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe)):
+    if (
+        recipe.autocast
+        and not loss_path.startswith("ppo")
+        and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe))
+    ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
         points.append([table.storage(logits.storage), table.column(LOGITS, logits.width * 4, logits.per)])
     hidden = [] if any(y.storage in node.saved for node in t.nodes) else [table.storage(y.storage)]
@@ -299,6 +305,37 @@ def _selective(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
     log = t.like(full, full.width, full.item, True, LOGITS)
     t.op(log, (shifted,), (log,))
     return t.op(t.constant(1, 4, True), (log,)), [full, copy]
+
+
+def _response(
+    t: Tape, logits: Var, autocast: bool, scored: int | None, *, whole: bool = False
+) -> tuple[Var, list[Var]]:
+    """PPO's loss: the logits of the response divided in place, and ``selective_log_softmax`` of these row by row.
+
+    ``whole``: a log-softmax of all at once instead, which a variable of the loop holds as well.
+
+    The loop's variables hold the logits to the end of the step. Dividing a view in place makes its gradient whole
+    (``CopySlices``: a copy of it, and two of the view's).
+    """
+    full = t.cast(logits, 4) if autocast else logits
+    if full is not logits:
+        full.storage.kind = LOGITS
+    per = full.per if scored is None else _Scored(scored)
+    divided = Var(full.width, full.item, full.per, full.storage, full.grad)
+    part = full.width * full.item, per
+    t.op(divided, (full,), temp=(part, part))
+    response = Var(full.width, full.item, per, full.storage, full.grad)
+    t.op(response, (divided,))
+    rows = Var(full.width, full.item, per, full.storage, full.grad)
+    t.op(rows, (response,))
+    t.pinned.append(full.storage)
+    alive = [] if full is logits else [logits]
+    if full.item == 4 and not whole:
+        return t.op(t.constant(1, 4, True), (rows,), (full,)), alive
+    log = Var(full.width, full.item, per, Storage(full.width * full.item, per, LOGITS), True)
+    if whole:
+        t.pinned.append(log.storage)
+    return t.op(t.constant(1, 4, True), (rows,), (log,)), alive
 
 
 class _Fused(NamedTuple):

@@ -9,7 +9,14 @@ from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
 from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import Weight, adapter_dtype, has_separate_experts, local_tensors, model_dtype
+from lintfit.memory.weights import (
+    VALUE,
+    Weight,
+    adapter_dtype,
+    has_separate_experts,
+    local_tensors,
+    model_dtype,
+)
 
 FALLBACK_TARGETS = ("q_proj", "v_proj")
 """PEFT's choice for the Llama family (``TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING``)."""
@@ -54,9 +61,14 @@ def adapters(spec: Spec) -> Iterator[Weight]:
         yield from _litgpt_adapters(spec)
         return
     targets = targets_of(spec)
-    for tensor, per_layer in local_tensors(spec):
+    for tensor, per_layer in _adaptable(spec):
         for name, shape in _shapes(spec, tensor, targets):
             yield _trained(spec, f"{module_name(tensor)}.{name}", shape, tensor, per_layer)
+
+
+def _adaptable(spec: Spec) -> Iterator[tuple[Tensor, float]]:
+    """The tensors of the model that PEFT wraps: not those of PPO's value model, which trains whole."""
+    return (found for found in local_tensors(spec) if not found[0].name.startswith(VALUE))
 
 
 def _litgpt_adapters(spec: Spec) -> Iterator[Weight]:
@@ -122,7 +134,7 @@ def saved_modules(spec: Spec) -> Iterator[Weight]:
     A tied ``lm_head`` is copied, too (``ModulesToSaveWrapper`` deep-copies the module).
     """
     dtype = model_dtype(spec)
-    for tensor, per_layer in local_tensors(spec):
+    for tensor, per_layer in _adaptable(spec):
         module = module_name(tensor)
         tied_head = spec.facts.tied and tensor.role == "embedding" and "lm_head" in spec.lora_modules_to_save
         for copy in range(_named(module, spec.lora_modules_to_save) + tied_head):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lintfit.memory.activations.form import Live
 from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.result import Components, Moment
-from lintfit.memory.rollout import reference_bytes, rollout
+from lintfit.memory.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.memory.step import Step, record
@@ -37,12 +37,16 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *_forward(states, step, saved),
         *_reference(spec, states, step, saved),
         *_backward(states, step, saved),
-        Moment("optimizer step", "step", states.step),
+        Moment("optimizer step", "step", _plus(states.step, step.results())),
         _evaluate(states, step),
         *rollout(spec, states),
         Moment("checkpoint saved", "save", states.save),
     )
-    reference = reference_bytes(spec)
+    if spec.trainer == "ppo":
+        from lintfit.memory.ppo import rounds
+
+        points = (*points[:-1], *rounds(spec, states, step), points[-1])
+    reference = beside_bytes(spec)
     if reference:
         points = tuple(_with_reference(point, reference) for point in points)
     return points, step.notes
@@ -69,6 +73,7 @@ def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
         tail.forward.temporaries,
         0,
     )
+    alive = _sum((alive, step.outputs, step.earlier))
     return [Moment("loss, forward", "forward", _plus(states.forward, alive))]
 
 
@@ -103,6 +108,7 @@ def _backward(states: States, step: Step, saved: list[Live]) -> list[Moment]:
     base = Live(step.inputs + step.front + (step.masks if any(step.checkpointed) else 0))
     if step.in_flight > 1:
         base = _sum((base, *(below for _ in range(step.in_flight - 1))))
+    base = _sum((base, step.outputs))
     result: list[Moment] = [
         Moment("loss, backward", "backward", _plus(states.backward_start, _sum((base, below, step.head.loss)))),
         Moment("head, backward", "backward", _plus(states.first_gradient, _sum((base, below, step.head.head)))),
@@ -190,6 +196,7 @@ def _end(states: States, step: Step) -> Moment:
     """
     waiting = states.backward_end.get("temporaries", 0) if step.out_of_place else 0
     alive = Live(step.inputs, temporaries=max(0, step.embedding_scratch - waiting // 2))
+    alive = _sum((alive, step.results()))
     return Moment("end of backward", "backward", _plus(states.backward_end, alive))
 
 

@@ -8,6 +8,7 @@ from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.weights import (
     BLOCK,
+    VALUE,
     Inventory,
     Weight,
     adapter_dtype,
@@ -18,6 +19,7 @@ from lintfit.memory.weights import (
     model_dtype,
     rounded,
     trained_dtype,
+    value_facts,
 )
 
 __all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded", "trained_dtype"]
@@ -45,6 +47,8 @@ def inventory(spec: Spec) -> Inventory:
         spec.front_end,
         kbit_upcast(spec),
     )
+    if spec.trainer == "ppo":
+        key = (*key, id(value_facts(spec)))
     if spec.method == "lora":
         key = (
             *key,
@@ -70,14 +74,25 @@ def _count(spec: Spec) -> Inventory:
     legacy = has_separate_experts(spec)
     weights = []
     for tensor, per_layer in local_tensors(spec):
-        quantised = bool(spec.quantization) and quantises(tensor, legacy, spec.front_end == "litgpt")
-        cast = not quantised and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
+        values = tensor.name.startswith(VALUE)
+        quantised = bool(spec.quantization) and not values and quantises(tensor, legacy, spec.front_end == "litgpt")
+        cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
         dtype: Dtype = "fp32" if cast else plain
         storage = tensor.numel * DTYPE_BYTES[dtype]
         if spec.quantization and quantised:
             storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
         weights.append(
-            Weight(tensor.name, tensor.shape, tensor.copies, dtype, full, storage, tensor.role, tensor.where, per_layer)
+            Weight(
+                tensor.name,
+                tensor.shape,
+                tensor.copies,
+                dtype,
+                full or values,
+                storage,
+                tensor.role,
+                tensor.where,
+                per_layer,
+            )
         )
     if not full:
         weights += [*adapters(spec), *saved_modules(spec)]

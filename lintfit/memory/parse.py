@@ -16,7 +16,7 @@ from lintfit.errors import LintfitError
 from lintfit.memory import litgpt
 from lintfit.memory.contradictions import SpecError, consistent, shown
 from lintfit.memory.optimizers import TABLE
-from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Generation, Spec
+from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, Fsdp, Generation, Spec
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
@@ -33,6 +33,8 @@ FSDP_STRATEGIES = (
 DEFAULT_SEQUENCE = 2048
 TRL_COMPLETION = 256
 """``GRPOConfig.max_completion_length``."""
+TRL_RESPONSE = 53
+"""``PPOConfig.response_length``."""
 HF_BATCH = 8
 """``TrainingArguments.per_device_train_batch_size``."""
 
@@ -55,6 +57,9 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     if litgpt.meant(values):
         values["front_end"] = "litgpt"
     facts = _facts(obj)
+    for key in ("reward_model", "value_model"):
+        if obj.get(key) is not None:
+            values[key] = _other_model(key, obj[key])
     if values.get("front_end") == "litgpt":
         facts = litgpt.as_built(facts)
     gpu = _gpu(obj)
@@ -104,10 +109,23 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     values.setdefault("optimizer", "adamw_torch_fused" if modern else "adamw_torch")
     values.setdefault("use_reentrant", not modern)
     # TRL makes a reference model where none is handed in, unless adapters can be switched off for it.
-    refers = values.get("trainer") in ("dpo", "kto") and values.get("method", "full") == "full"
+    refers = values.get("trainer") in ("dpo", "kto", "ppo") and values.get("method", "full") == "full"
     values.setdefault("reference_model", refers)
     if values.get("trainer") in ("grpo", "rloo") and values.get("generation") is None:
         values["generation"] = Generation(completion_len=min(TRL_COMPLETION, values["seq_len"]))
+    if values.get("trainer") == "ppo":
+        # Prompts of several lengths are padded on the left, and every forward gets the mask.
+        values.setdefault("padded_batches", True)
+        if values.get("generation") is None:
+            values["generation"] = Generation(completion_len=min(TRL_RESPONSE, values["seq_len"]))
+
+
+def _other_model(key: str, value: Any) -> ModelFacts:
+    """A model beside the trained one: an id, or a config.json's content."""
+    try:
+        return _facts({"model_config": value} if isinstance(value, Mapping) else {"model": value})
+    except SpecError as error:
+        raise SpecError(f"{key}: {str(error).partition(': ')[2]}") from error
 
 
 def _facts(obj: Mapping[str, Any]) -> ModelFacts:
@@ -287,6 +305,8 @@ def _generation(key: str, value: Any) -> Generation | None:
         "gather_weights",
         "steps_per_generation",
         "vllm_sleeps",
+        "rollout_batch_size",
+        "mini_batches",
     )
     steps = value.get("steps_per_generation") if isinstance(value, Mapping) else None
     for name in _mapping(key, value):
@@ -300,6 +320,8 @@ def _generation(key: str, value: Any) -> Generation | None:
         gather_weights=_flag(f"{key}.gather_weights", value.get("gather_weights", False)),
         steps_per_generation=None if steps is None else _count()(f"{key}.steps_per_generation", steps),
         vllm_sleeps=_flag(f"{key}.vllm_sleeps", value.get("vllm_sleeps", False)),
+        rollout_batch_size=_count()(f"{key}.rollout_batch_size", value.get("rollout_batch_size", ROLLOUT_BATCH)),
+        mini_batches=_count()(f"{key}.mini_batches", value.get("mini_batches", 1)),
     )
 
 
@@ -317,7 +339,7 @@ def _major(version: str) -> int:
     return int(head) if head.isdigit() else 5
 
 
-SPECIAL = ("model", "model_config", "gpu")
+SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model")
 NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation"})
 DTYPES = _choice("fp32", "bf16", "fp16")
 
@@ -359,7 +381,7 @@ READERS: Mapping[str, Read] = {
     "loss": _choice("full", "chunked", "liger"),
     "use_cache": _flag,
     "max_grad_norm": _amount(0, float("inf")),
-    "trainer": _choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"),
+    "trainer": _choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
     "front_end": _choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": _choice("none", "norms", "all"),

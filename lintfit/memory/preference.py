@@ -11,11 +11,17 @@ from typing import Literal
 from lintfit.memory.activations.recipe import parse_version
 from lintfit.memory.spec import Spec
 
-Path = Literal["full", "chunked", "liger", "selective", "score"]
+Path = Literal["full", "chunked", "liger", "selective", "score", "ppo", "ppo-whole"]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
-selected; from one score a sequence."""
+selected; from one score a sequence; PPO's, from the logits of the response (whole: by a log-softmax of all of them)."""
 
 NEWEST_TRL = (1, 16)
+
+NEWEST_PPO = (1, 12)
+"""The newest TRL read that has a ``PPOTrainer`` (1.14 has none)."""
+
+SELECTIVE = (0, 15)
+"""The first TRL version whose PPO selects from log-probabilities row by row (``selective_log_softmax``)."""
 
 FUSED_HEAD = (1, 15)
 """The first TRL version whose trainers score tokens in tiles (``trainer/utils.py:add_fused_lm_head``). Up to 1.14
@@ -26,7 +32,7 @@ FUSED = frozenset({"dpo", "kto", "grpo", "rloo"})
 PAIRED = frozenset({"dpo", "orpo", "cpo", "reward"})
 """Trainers that run a preferred and a rejected answer for every sample, in one batch."""
 
-ROLLOUTS = frozenset({"grpo", "rloo"})
+ROLLOUTS = frozenset({"grpo", "rloo", "ppo"})
 """Trainers that score only what they have generated."""
 
 
@@ -35,12 +41,19 @@ def trl_version(spec: Spec) -> tuple[int, int]:
     return parse_version(spec.versions.get("trl"), NEWEST_TRL)
 
 
+def ppo_version(spec: Spec) -> tuple[int, int]:
+    """TRL's version of a PPO run, the last with a PPOTrainer where it is not stated."""
+    return parse_version(spec.versions.get("trl"), NEWEST_PPO)
+
+
 def loss_path(spec: Spec) -> Path:
     """How the loss of a run is computed."""
     if spec.trainer == "causal-lm":
         return spec.loss
     if spec.trainer == "reward":
         return "score"
+    if spec.trainer == "ppo":
+        return "ppo" if ppo_version(spec) >= SELECTIVE else "ppo-whole"
     if spec.trainer in FUSED and trl_version(spec) >= FUSED_HEAD:
         return "chunked"
     return "liger" if spec.loss == "liger" else "selective"
@@ -55,7 +68,7 @@ def scored(spec: Spec, seq: int) -> int:
     """Tokens of each sequence of ``seq`` tokens that are scored.
 
     GRPO and RLOO score the completion; where they make whole logits, the token before it has logits, too
-    (``logits_to_keep + 1``).
+    (``logits_to_keep + 1``). PPO makes logits of all tokens and scores the response.
     """
     if spec.trainer in ROLLOUTS and spec.generation is not None:
         return min(seq, spec.generation.completion_len + (loss_path(spec) == "selective"))

@@ -1,4 +1,4 @@
-"""What DPO and GRPO add to a training step: a frozen reference model, and rollouts on the training card."""
+"""What DPO and GRPO add to a training step: frozen models, and rollouts on the training card (PPO's: :mod:`.ppo`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,24 @@ def reference_bytes(spec: Spec) -> int:
     if not spec.reference_model or spec.method == "lora":
         return 0
     size = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
-    sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3) or spec.engine == "fsdp"
+    sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3) or (spec.engine == "fsdp" and spec.trainer != "ppo")
     return -(-size // spec.data_parallel) if sharded else size
+
+
+def beside_bytes(spec: Spec) -> int:
+    """Bytes of all frozen models beside the trained ones: the reference, and PPO's reward model.
+
+    PPO's trainer moves both to the device whole but under ZeRO-3, also with FSDP (``PPOTrainer.__init__``). The reward
+    model has one row in the place of the head, which is left out.
+    """
+    reference = reference_bytes(spec)
+    if spec.trainer != "ppo":
+        return reference
+    facts = spec.reward_model or spec.facts
+    count = sum(tensor.total for tensor in facts.tensors if tensor.role != "lm_head")
+    size = count * DTYPE_BYTES[model_dtype(spec)]
+    sharded = spec.engine == "deepspeed" and spec.zero_stage == 3
+    return reference + (-(-size // spec.data_parallel) if sharded else size)
 
 
 def vllm_bytes(spec: Spec) -> int:
@@ -67,7 +83,7 @@ def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
 
     With vLLM on the same card the cache is vLLM's; where it sleeps in between, its whole share counts here alone.
     """
-    if spec.generation is None:
+    if spec.generation is None or spec.trainer == "ppo":
         return ()
     gathered = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)] if spec.generation.gather_weights else 0
     if spec.generation.vllm_gpu_memory_utilization:

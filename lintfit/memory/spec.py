@@ -21,6 +21,9 @@ logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised pro
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
+ROLLOUT_BATCH = 64
+"""Sequences that PPO generates and scores at once where nobody says (``local_rollout_forward_batch_size``)."""
+
 LARGEST_COUNT = 2**20
 """Cards, sequences and steps: far beyond any run; below it numbers are taken as meant."""
 LARGEST_SEQUENCE = 2**27
@@ -52,6 +55,10 @@ class Generation:
     """Micro-batches that are generated at once; None for TRL's default, the steps of accumulation."""
     vllm_sleeps: bool = False
     """Whether a colocated vLLM gives its memory back while the model trains (``vllm_enable_sleep_mode``)."""
+    rollout_batch_size: int = ROLLOUT_BATCH
+    """PPO: sequences that are generated and scored at once (``local_rollout_forward_batch_size``)."""
+    mini_batches: int = 1
+    """PPO: parts that a rank's batch is trained on one after the other (``num_mini_batches``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,7 @@ class Spec:
     loss: Literal["full", "chunked", "liger"] = "full"
     use_cache: bool = False
     max_grad_norm: float = 1.0
-    trainer: Literal["causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"] = "causal-lm"
+    trainer: Literal["causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"] = "causal-lm"
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()
@@ -114,6 +121,10 @@ class Spec:
     where nobody knows.
     """
     reference_model: bool = False
+    reward_model: ModelFacts | None = None
+    """PPO: the model that scores answers; None for one of the policy's architecture."""
+    value_model: ModelFacts | None = None
+    """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
     generation: Generation | None = None
     zero3_init: bool = True
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""

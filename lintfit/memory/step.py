@@ -15,7 +15,7 @@ from lintfit.memory.autocast import cached_copies
 from lintfit.memory.gradients import sums_out_of_place
 from lintfit.memory.logits import Head, head
 from lintfit.memory.parameters import Inventory, inventory
-from lintfit.memory.preference import loss_path, scored, sequences
+from lintfit.memory.preference import Path, loss_path, scored, sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 
@@ -35,6 +35,8 @@ SCALED_EMBEDDINGS = frozenset(
 
 INDEX = 8
 """Bytes of a token id (int64)."""
+
+NOTHING = Live()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Step:
     last_graph: int
     """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
     notes: tuple[str, ...]
+    outputs: Live = NOTHING
+    """What variables of the training loop hold of a micro-batch's results until the next one has its own, apart from
+    what the layers' ``pinned`` and the head's ``lingering`` say."""
+    earlier: Live = NOTHING
+    """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 
     def kept(self, index: int) -> Live:
         """What layer ``index`` keeps on the GPU from its forward to its backward."""
@@ -67,18 +74,39 @@ class Step:
             return layer.saved
         return Live() if self.offloaded else Live(layer.input + layer.marked)
 
+    def results(self) -> Live:
+        """What the loop's variables hold once the backward is done; LitGPT's loop holds a graph, in ``last_graph``."""
+        if self.outputs is NOTHING:
+            return self.outputs
+        pinned = sum(layer.pinned for layer in self.layers)
+        return Live(self.outputs.activations + pinned, self.outputs.logits + self.head.lingering)
+
     def all_kept(self) -> list[Live]:
         """:meth:`kept` of every layer."""
         if not any(self.checkpointed):
             return [layer.saved for layer in self.layers]
-        each = {id(layer): self.kept(index) for index, layer in enumerate(self.layers[:1] + self.layers[-1:])}
-        return [each.get(id(layer)) or self.kept(index) for index, layer in enumerate(self.layers)]
+        each: dict[tuple[int, bool], Live] = {}
+        found = []
+        for index, layer in enumerate(self.layers):
+            key = id(layer), self.checkpointed[index]
+            if key not in each:
+                each[key] = self.kept(index)
+            found.append(each[key])
+        return found
 
 
 def record(spec: Spec, states: States) -> Step:
     """Count the layers, the head and the embedding of one micro-batch on one rank."""
+    if spec.trainer == "ppo":
+        from lintfit.memory.ppo import both
+
+        return both(spec, states)
+    return record_model(spec, states, inventory(spec), loss_path(spec))
+
+
+def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Step:
+    """The same for one model with its way through the loss, ``held`` being all that is trained together."""
     recipe = of(spec)
-    held = inventory(spec)
     facts = local(spec.facts, spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
@@ -108,7 +136,7 @@ def record(spec: Spec, states: States) -> Step:
     if frozen_input:
         layers[0] = one(0, flows=False)
     some = scored(spec, seq)
-    path, part = loss_path(spec), some if some < seq else None
+    part = some if some < seq else None
     tail = head(facts, recipe, batch, seq, path, stream=stream, kept=kept, scored=part)
     tokens = batch * seq
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)

@@ -131,6 +131,16 @@ def parameter_count(facts: ModelFacts) -> int:
     return hit[1]
 
 
+def loaded_parameters(spec: Spec) -> int:
+    """Parameters that a process reads before training: the model's, and those of all models beside PPO's policy."""
+    policy = parameter_count(spec.facts)
+    if spec.trainer != "ppo":
+        return policy
+    beside = (spec.reward_model or spec.facts, value_facts(spec))
+    reference = policy if spec.reference_model and spec.method == "full" else 0
+    return policy + reference + sum(parameter_count(facts) for facts in beside)
+
+
 def loaded_dtype(spec: Spec) -> Dtype:
     """dtype of the copy that a rank holds right after loading, before the engine casts it."""
     return spec.full_load_dtype or spec.weights_dtype
@@ -186,6 +196,9 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
     dropped = _not_on_largest_stage(facts) if pipeline > 1 else ()
+    if spec.trainer == "ppo":
+        yield from _with_value_model(spec)
+        return
     for kind in facts.tensors:
         if kind.where in dropped or (kind.role == "lm_head" and spec.trainer == "reward"):
             continue
@@ -203,6 +216,36 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
             copies = -(-copies // pipeline)
         changed = shape != kind.shape or copies != kind.copies
         yield (replace(kind, shape=shape, copies=copies) if changed else kind), per_layer
+
+
+VALUE = "value_model."
+"""What the names of the value model's tensors begin with (TRL ``PolicyAndValueWrapper``)."""
+
+
+def value_facts(spec: Spec) -> ModelFacts:
+    """The architecture of PPO's value model: the reward model's, and the policy's, where nothing else is said."""
+    return spec.value_model or spec.reward_model or spec.facts
+
+
+def _with_value_model(spec: Spec) -> Iterator[tuple[Tensor, float]]:
+    """PPO's policy and value model, which are one module; the value model has one row in the place of the head.
+
+    Only the model with the larger layer counts for what one layer is.
+    """
+    policy, value = spec.facts, value_facts(spec)
+    value_is_larger = _layer_size(value) > _layer_size(policy)
+    for facts, values in ((policy, False), (value, True)):
+        counts = values == value_is_larger
+        for kind in facts.tensors:
+            if values and kind.role == "lm_head":
+                continue
+            layers = facts.moe.layers if facts.moe and kind.role in ("expert", "router") else facts.layers
+            per_layer = kind.copies / max(1, layers) if kind.where == "layer" and counts else 0.0
+            yield (replace(kind, name=f"{VALUE}{kind.name}") if values else kind), per_layer
+
+
+def _layer_size(facts: ModelFacts) -> float:
+    return sum(kind.total for kind in facts.tensors if kind.where == "layer") / facts.layers
 
 
 def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:

@@ -177,9 +177,10 @@ class _Builder:
         sources = self.sources
         settings = resolve(sources)
         hardware = find_hardware(sources, settings)
-        facts = find_facts(sources, settings, (self.base, self.origin.path.parent))
+        folders = (self.base, self.origin.path.parent)
+        facts = find_facts(sources, settings, folders)
         settings = with_checkpoint_dtype(settings, facts)
-        assembled = assemble(sources, settings, facts, hardware, self.versions)
+        assembled = assemble(sources, settings, facts, hardware, self.versions, folders)
         return Run(
             id=self._id(),
             documents=tuple(self.documents),

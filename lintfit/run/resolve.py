@@ -26,7 +26,8 @@ FROM_SCRIPT = (
     "quantization", "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches",
     "loss", "use_cache", "weights_dtype", "trainer", "reference_model", "num_generations", "max_completion_length",
     "max_prompt_length", "use_vllm", "vllm_mode", "vllm_gpu_memory_utilization", "ds3_gather_for_generation",
-    "vllm_enable_sleep_mode", "steps_per_generation",
+    "vllm_enable_sleep_mode", "steps_per_generation", "reward_model", "value_model", "response_length",
+    "rollout_batch_size", "mini_batches",
 )  # fmt: skip
 """Settings that only a script (with the flags of its launch line) decides."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory.litgpt import as_built
-from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Generation, Spec
+from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, Fsdp, Generation, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.model import Hardware
 from lintfit.run.resolve import Sources
@@ -71,7 +71,7 @@ _CHOICES: Mapping[str, frozenset[Any]] = {
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
-_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo"})
+_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"})
 """TRL's trainers whose step is known, beside the causal language model's."""
 
 _WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank"})
@@ -148,10 +148,7 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
         return models.from_directory(named)
     assert model is not None
     try:
-        for folder in folders:
-            if (folder / model.value / "config.json").is_file():
-                return models.from_directory(folder / model.value, name=model.value)
-        return models.find(model.value)
+        return _facts_of(model.value, folders)
     except CatalogError:
         if model.provenance.kind == "option":
             raise
@@ -193,6 +190,7 @@ def assemble(
     facts: ModelFacts | None,
     hardware: Hardware,
     versions: Mapping[str, str],
+    folders: tuple[Path, ...] = (),
 ) -> Assembled:
     """The spec of one rank of this run.
 
@@ -218,6 +216,8 @@ def assemble(
     _tidy(values, settings, sources, facts)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
+    beside, missing = _beside(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
+    values.update(beside)
     known = {field.name for field in fields(Spec)}
     spec = Spec(
         facts=as_built(facts) if values.get("front_end") == "litgpt" else facts,
@@ -234,7 +234,9 @@ def assemble(
         | {"front_end"},
         **values,
     )
-    unknown = [] if hardware.capacity_bytes is not None else ["the GPU (--gpu, or gpu in lintfit.toml)"]
+    unknown = (
+        list(missing) if hardware.capacity_bytes is not None else [*missing, "the GPU (--gpu, or gpu in lintfit.toml)"]
+    )
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))
@@ -252,11 +254,11 @@ def _unread(sources: Sources) -> str | None:
 
 
 def _unfollowed(settings: Mapping[str, Setting]) -> str | None:
-    """A trainer with models beside the one that is named: PPO's value and reward models."""
+    """The PPO of TRL up to 0.11, which the script steps, and which knows no reward model."""
     trainer = settings.get("trainer")
-    if trainer is None or trainer.value != "ppo":
+    if trainer is None or trainer.value != "ppo" or "reward_model" in settings:
         return None
-    return "the value and the reward model that PPO holds beside the policy, which lintfit does not count"
+    return "the PPOTrainer of TRL up to 0.11, whose steps the script makes itself"
 
 
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
@@ -348,6 +350,9 @@ def _trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
 
     trainer = value("trainer", "causal-lm")
     values["trainer"] = trainer if trainer in _TRAINERS else "causal-lm"
+    if trainer == "ppo":
+        _ppo(values, settings, value)
+        return
     if trainer not in ("grpo", "rloo"):
         return
     completion = value("max_completion_length", 512)
@@ -363,6 +368,49 @@ def _trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
         steps_per_generation=_whole(value("steps_per_generation")),
         vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
     )
+
+
+PROMPT, RESPONSE = 512, 53
+"""Tokens of a prompt where nobody says (TRL's cap for GRPO's), and ``PPOConfig.response_length``."""
+
+
+def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
+    """A prompt of the length assumed and a response; every batch is padded, and its mask handed over."""
+    response = _whole(value("response_length")) or RESPONSE
+    if "seq_len" not in settings:
+        values["seq_len"] = PROMPT + response
+    values.setdefault("padded_batches", True)
+    values["generation"] = Generation(
+        completion_len=min(response, values["seq_len"]),
+        gather_weights=bool(value("ds3_gather_for_generation", True)) and values.get("zero_stage") == 3,
+        rollout_batch_size=_whole(value("rollout_batch_size")) or ROLLOUT_BATCH,
+        mini_batches=_whole(value("mini_batches")) or 1,
+    )
+
+
+def _beside(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """PPO's models beside the policy, and what is missing of them; until then they are taken to be like it."""
+    found: dict[str, Any] = {}
+    missing = []
+    for name in ("reward_model", "value_model"):
+        setting = settings.get(name)
+        if setting is None:
+            continue
+        facts = _facts_of(setting.value, folders) if isinstance(setting.value, str) else None
+        if facts is None:
+            shown = f"'{setting.value}', which is" if isinstance(setting.value, str) else "whose name is"
+            missing.append(f"the {name.replace('_', ' ')}, {shown} not known")
+        found[name] = facts
+    return found, tuple(missing)
+
+
+def _facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
+    from lintfit.catalog import models
+
+    for folder in folders:
+        if (folder / name / "config.json").is_file():
+            return models.from_directory(folder / name, name=name)
+    return models.find(name)
 
 
 def _whole(value: Any) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, pairs
@@ -78,6 +79,13 @@ def attend(
     if grouped:
         return _math(t, q, k, v, heads)
     return _efficient(t, q, k, v, heads, mask=False)
+
+
+def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
+    """Whether a layer's attention saves copies of grouped keys and values rather than what it is given."""
+    if facts.kv_heads >= facts.heads or recipe.attention == "flash_attention_2":
+        return False
+    return recipe.attention == "eager" or recipe.padded or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
 
 
 def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, item: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
@@ -21,7 +22,8 @@ class Profile(NamedTuple):
     checkpointing (the input where an operation saves it). ``peak``: the worst point of its backward pass, with
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
-    ``pinned``: what of all this stays after its backward, until the graph goes.
+    ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
+    among ``saved``.
     """
 
     input: int
@@ -31,6 +33,7 @@ class Profile(NamedTuple):
     output: int
     marked: int = 0
     pinned: int = 0
+    keeps_input: bool = False
 
 
 class Form(NamedTuple):
@@ -46,6 +49,7 @@ class Form(NamedTuple):
     rerun: list[Amounts]
     early: list[Amounts]
     weights: int
+    keeps_input: bool
 
 
 def profile(
@@ -86,7 +90,18 @@ def profile(
         output=output,
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
         pinned=pinned,
+        keeps_input=form.keeps_input,
     )
+
+
+def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> int:
+    """Bytes alive at the worst point of a layer's forward pass without gradients, with its input."""
+    window, _ = kinds(facts)[index]
+    slides = window is not None and seq >= window
+    frozen = replace(recipe, frozen=True, lora=None, trained_modules=())
+    form = _form(facts, frozen, index, _How(stream, False, True, False, batch > 1, slides))
+    sizes = form.table.sizes(batch, seq)
+    return _size(form.input, batch, seq) + max([total(point, sizes) for point in form.rerun], default=0)
 
 
 def _size(var: Var, batch: int, seq: int) -> int:
@@ -141,5 +156,6 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
         rerun=rerun,
         early=early,
         weights=t.weights(),
+        keeps_input=any(storage is x.storage for storage in t.saved()),
     )
     return form, t.asked_batched

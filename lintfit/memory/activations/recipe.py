@@ -98,7 +98,8 @@ def of(spec: Spec) -> Recipe:
     lora = None
     if spec.method == "lora":
         targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
-        lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], spec.lora_dropout > 0, spec.use_dora)
+        drops = spec.lora_dropout > 0 and spec.trainer != "ppo"
+        lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], drops, spec.use_dora)
     return Recipe(
         weights=weights,
         autocast=autocast,
@@ -108,6 +109,7 @@ def of(spec: Spec) -> Recipe:
         quantized=spec.quantization is not None,
         lora=lora,
         trained_modules=spec.lora_modules_to_save if spec.method == "lora" else (),
+        dropout=spec.trainer != "ppo",  # TRL ``disable_dropout_in_model``
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
         litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,

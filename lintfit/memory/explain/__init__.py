@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lintfit.memory.engines import states
-from lintfit.memory.explain import beside, running, unsharded
+from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
 from lintfit.memory.spec import Spec
@@ -30,6 +30,8 @@ _STATES = {
     "evaluation": "evaluate",
     "generation": "evaluate",
     "checkpoint saved": "save",
+    **dict.fromkeys(ppo.ROUNDS, "evaluate"),
+    "statistics": "forward",
 }
 """Which of the states' moments stands behind each moment of a step; inside a layer's backward it is
 ``first_gradient``, at the end of one ``layer_end``."""

@@ -8,9 +8,10 @@ from lintfit.memory.host import load_peak, pinned, ranks_per_node
 from lintfit.memory.moments import at_the_loss
 from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.result import Estimate
-from lintfit.memory.rollout import reference_bytes, vllm_bytes
+from lintfit.memory.rollout import beside_bytes, reference_bytes, vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
+from lintfit.memory.weights import loaded_parameters
 
 
 def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
@@ -58,14 +59,15 @@ def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> list[Te
 
 
 def reference_terms(spec: Spec) -> list[Term]:
-    """The frozen reference model of DPO and GRPO."""
+    """The frozen reference model of DPO, GRPO and PPO, and PPO's reward model."""
     size = reference_bytes(spec)
+    reward = term("parameters", "the reward model", beside_bytes(spec) - size, source="TRL")
     if not size:
-        return []
+        return [reward]
     whole = DTYPE_BYTES[model_dtype(spec)] * spec.facts.parameters
     over = (spec.data_parallel, "ranks") if size < whole else None
     factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
-    return [term("parameters", "the reference model", size, *factors, over=over, source="TRL")]
+    return [term("parameters", "the reference model", size, *factors, over=over, source="TRL"), reward]
 
 
 def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
@@ -112,7 +114,7 @@ def _load_terms(spec: Spec, size: int) -> list[Term]:
         what = "one tensor at a time is read and quantised on the GPU"
         return [term("host", what, size, *factors, *_ranks(ranks))]
     dtype = loaded_dtype(spec)
-    copies = round(load_peak(spec, inventory(spec)) / (spec.facts.parameters * DTYPE_BYTES[dtype]))
+    copies = round(load_peak(spec, inventory(spec)) / (loaded_parameters(spec) * DTYPE_BYTES[dtype]))
     what = "every rank reads a full copy of the weights" if copies > 1 else "one full copy of the weights is read"
-    factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (spec.facts.parameters, "parameters"))
+    factors = ((DTYPE_BYTES[dtype], f"bytes ({dtype})"), (loaded_parameters(spec), "parameters"))
     return [term("host", what, size, *factors, *_ranks(copies), source="transformers from_pretrained")]

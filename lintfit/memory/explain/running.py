@@ -13,6 +13,7 @@ from lintfit.memory.activations.tape import ACTIVATION
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.moments import _working, _worst_layer
 from lintfit.memory.parameters import model_dtype
+from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
@@ -51,7 +52,16 @@ def micro_batch(spec: Spec, states: States) -> Pass:
 
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
-    """What stands beside the states at a moment of the passes; nothing at load, initialization, step and save."""
+    """What stands beside the states at a moment; nothing at load, initialization and save."""
+    if run.spec.trainer != "ppo":
+        return _passes(run, moment)
+    from lintfit.memory.explain import ppo
+
+    held = ppo.held(run.spec, run.step, moment.name)
+    return [*_passes(run, moment), *held, *ppo.rounds(run.spec, run.states, run.step, moment)]
+
+
+def _passes(run: Pass, moment: Moment) -> list[Term]:
     step = run.step
     match moment.name:
         case "loss, forward":
@@ -75,7 +85,7 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
         case "evaluation":
             return _evaluation(run)
         case "generation":
-            return _generation(run)
+            return _generation(run) if run.spec.trainer != "ppo" else []
     if moment.name.endswith(", end of its backward"):
         return _layer_end(run)
     return _layer(run) if moment.name.startswith("layer ") else []
@@ -113,11 +123,16 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
 
 def ingredients(run: Pass, index: int) -> str:
     """What one layer saves, as multiples of the model's widths in bytes a token: ``8 × 8,192 (hidden, 2 bytes)``."""
-    window, _ = kinds(run.facts)[index]
+    facts, recipe = run.facts, run.step.recipe
+    if run.spec.trainer == "ppo":
+        facts, recipe, index = layer_of(run.spec, index)
+        if index < 0:
+            return "a norm or an embedding"
+    window, _ = kinds(facts)[index]
     slides = window is not None and run.seq >= window
-    t = Layer(run.facts, run.step.recipe, batched=run.batch > 1, slides=slides)
-    x = t.new(run.facts.hidden, run.step.recipe.weights)
-    (litgpt_layer if run.step.recipe.litgpt else family(run.facts))(t, x, index)
+    t = Layer(facts, recipe, batched=run.batch > 1, slides=slides)
+    x = t.new(facts.hidden, recipe.weights)
+    (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     counts: dict[int, int] = {}
     for storage in t.saved():
         if storage.kind == ACTIVATION:
@@ -251,6 +266,8 @@ def _layer(run: Pass) -> list[Term]:
     found.append(term("gradients", what, share))
     found.append(term("gradients", f"gradients of {number}", peak.gradients))
     pinned = "inputs of 4-bit products above, which the graph holds (bitsandbytes up to 0.43.1)"
+    if run.spec.trainer == "ppo":
+        pinned = "inputs and key-value cache of the layers above, which the loop's output holds"
     found.append(term("activations", pinned, sum(part.pinned for part in done)))
     if step.retained and done:
         found += _retained(sum(part.input for part in done), layer.output)
@@ -262,7 +279,7 @@ def _loop(run: Pass) -> list[Term]:
     tail = run.step.head
     return [
         term("activations", "inputs of the 4-bit head, which the graph holds", tail.pinned),
-        term("logits", "logits that the training loop still holds", tail.lingering, source="litgpt finetune/lora.py"),
+        term("logits", "logits that the training loop still holds", tail.lingering),
     ]
 
 
@@ -282,7 +299,7 @@ def _layer_end(run: Pass) -> list[Term]:
     step = run.step
     index = 1 if step.retained else len(step.layers) - 1
     layer = step.layers[index]
-    found = [*_kept(run, index), *_below(run)]
+    found = [*_kept(run, index), *_below(run), *_loop(run)]
     if step.checkpointed[index]:
         found.append(term("activations", f"the input of layer {index}", layer.input))
     found.append(term("activations", "the norm's input in fp32", 2 * layer.input, (2, "times"), (layer.input, "bytes")))

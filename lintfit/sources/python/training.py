@@ -9,7 +9,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
-from lintfit.sources.python import engines, operators
+from lintfit.sources.python import engines, operators, ppo
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.statements import LENGTHS
@@ -41,6 +41,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "steps_per_generation": ("steps_per_generation",),
     "ds3_gather_for_generation": ("ds3_gather_for_generation",),
     "beta": ("beta",),
+    "response_length": ("response_length",),
+    "rollout_batch_size": ("local_rollout_forward_batch_size",),
+    "mini_batches": ("num_mini_batches",),
 }
 """Settings by the names of the fields of ``TrainingArguments`` and TRL's configs."""
 
@@ -79,6 +82,7 @@ def read(reading: Reading) -> None:
         _arguments(reading, found.arguments)
     else:
         _loop(reading)
+    ppo.read(reading)
     _checkpointing(reading)
     _length(reading)
 

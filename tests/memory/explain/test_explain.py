@@ -70,6 +70,12 @@ RL: tuple[dict[str, Any], ...] = (
     {"trainer": "dpo", "reference_model": True, "gpus": 8, "zero_stage": 3},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
+    {"trainer": "ppo"},
+    {"trainer": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B", "gradient_accumulation_steps": 4},
+    {"trainer": "ppo", "method": "lora", "gpus": 2, "weights_dtype": "bf16", "mixed_precision": "bf16"},
+    {"trainer": "ppo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 128, "gather_weights": True}},
+    {"trainer": "ppo", "gpus": 8, "zero_stage": 2, "mixed_precision": "bf16", "versions": {"trl": "0.12.2"}},
+    {"trainer": "ppo", "gpus": 4, "fsdp": {"version": 1, "strategy": "FULL_SHARD"}, "gradient_checkpointing": True},
     {"gpus": 8, "tensor_parallel": 2, "pipeline_parallel": 4, "gradient_accumulation_steps": 4},
     {"gpus": 8, "sequence_parallel": 8, "seq_len": 65536, "zero_stage": 3, "gradient_checkpointing": True},
 )

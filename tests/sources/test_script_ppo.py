@@ -1,0 +1,51 @@
+"""TRL's PPOTrainer in scripts: the models beside the policy, and arguments that it does not heed."""
+
+from __future__ import annotations
+
+from lintfit.settings import UNKNOWN
+from tests.sources.scripts import script, values
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, HfArgumentParser
+from trl import PPOConfig, PPOTrainer
+
+(args,) = HfArgumentParser(PPOConfig).parse_args_into_dataclasses()
+value = AutoModelForSequenceClassification.from_pretrained(args.reward_model_path, num_labels=1)
+reward = AutoModelForSequenceClassification.from_pretrained(args.reward_model_path, num_labels=1)
+policy = AutoModelForCausalLM.from_pretrained(args.sft_model_path)
+trainer = PPOTrainer(args=args, model=policy, ref_model=None, reward_model=reward, value_model=value)
+trainer.train()
+"""
+LINE = "--sft_model_path a/b --reward_model_path c/d --response_length 100 --num_mini_batches 2 --bf16"
+
+
+def test_models_and_rollouts() -> None:
+    found = values(script(SCRIPT, LINE))
+    assert (found["model"], found["reward_model"], found["value_model"]) == ("a/b", "c/d", "c/d")
+    assert (found["trainer"], found["reference_model"]) == ("ppo", True)
+    assert (found["response_length"], found["rollout_batch_size"], found["mini_batches"]) == (100, 64, 2)
+
+
+def test_the_arguments_turn_no_checkpointing_on() -> None:
+    found = script(SCRIPT, f"{LINE} --gradient_checkpointing")
+    assert values(found)["gradient_checkpointing"] is False
+    on = SCRIPT.replace("trainer = ", "policy.gradient_checkpointing_enable()\ntrainer = ")
+    assert values(script(on, LINE))["gradient_checkpointing"] is True
+
+
+def test_its_accelerator_hears_of_the_precision_through_transformers_4_only() -> None:
+    assert values(script(SCRIPT, LINE, versions={"transformers": "5.0.0"}))["bf16"] is False
+    assert values(script(SCRIPT, LINE, versions={"transformers": "4.57.0"}))["bf16"] is True
+    assert values(script(SCRIPT, f"{LINE} --deepspeed ds.json"))["bf16"] is True
+
+
+def test_a_reward_model_out_of_sight() -> None:
+    text = SCRIPT.replace("reward_model=reward", "reward_model=make_reward()")
+    assert values(script(text, LINE))["reward_model"] is UNKNOWN
+
+
+def test_the_older_trainer_has_no_reward_model() -> None:
+    text = SCRIPT.replace(", ref_model=None, reward_model=reward, value_model=value", "")
+    found = values(script(text, LINE))
+    assert found["trainer"] == "ppo"
+    assert "reward_model" not in found
