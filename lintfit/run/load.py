@@ -363,7 +363,8 @@ class _Builder:
             found = next((base / tail for base in bases if self.workspace.exists(base / tail)), None)
             if found is not None:
                 return found
-        return None
+        named = [base / path.name for base in bases if path.suffix == ".py" and self.workspace.exists(base / path.name)]
+        return named[0] if len(named) == 1 else None
 
     def _accelerate(self) -> AccelerateSource | None:
         from lintfit.sources.accelerate import read_accelerate

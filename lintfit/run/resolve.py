@@ -405,7 +405,16 @@ def _config_then_script(sources: Sources, name: str) -> tuple[Setting | None, ..
 
 def _micro_batch_size(sources: Sources) -> Setting | None:
     script, config = sources.said("script", "micro_batch_size"), sources.said("deepspeed", "micro_batch_size")
-    return first("micro_batch_size", script, config)
+    return _unless_changed(sources, first("micro_batch_size", script, config))
+
+
+def _unless_changed(sources: Sources, setting: Setting | None) -> Setting | None:
+    """A number of DeepSpeed's file where the script that reads the file is not at hand: it may put in another."""
+    unread = sources.launch is not None and sources.script is None and sources.recipe is None
+    if setting is None or not unread or setting.provenance.kind != "file":
+        return setting
+    why = "the script that reads this file is not at hand and may change it"
+    return replace(setting, provenance=Provenance("assumed", why, setting.provenance.place))
 
 
 def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
@@ -417,7 +426,7 @@ def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting 
     if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
         inferred = _inferred_accumulation(sources, settings)
         return inferred or default(name, 1, "DeepSpeed's default").over(found)
-    return found
+    return _unless_changed(sources, found)
 
 
 def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:

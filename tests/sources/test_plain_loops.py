@@ -1,4 +1,4 @@
-"""Loops in plain PyTorch: models of the project's own, DDP and FSDP by hand, autocast, how often the optimizer steps."""
+"""Loops in plain PyTorch: models of the project's own, DDP and FSDP by hand, autocast, accumulation."""
 
 from __future__ import annotations
 

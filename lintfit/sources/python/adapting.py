@@ -11,6 +11,7 @@ from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Object, Record, alternatives, objects
 
 _COLLECTS = re.compile(r"all_?linear|linear_?(layer|module|name)", re.IGNORECASE)
+_LOW_RANK = frozenset({"LoraConfig", "AdaLoraConfig"})
 _LORA = {
     "lora_rank": ("r", "lora_r", "rank"),
     "lora_targets": ("target_modules", "lora_target_modules"),
@@ -35,6 +36,9 @@ def method(reading: Reading, load: Record | None) -> None:
             freezing.read(reading)
         return
     record, made = config
+    if record.name.endswith("Config") and record.name not in _LOW_RANK and record.function.startswith("peft."):
+        reading.state("method", UNKNOWN, record.node, f"{record.name} is neither full fine-tuning nor LoRA")
+        return
     sure = record.taken is True or wrapped is True
     reading.state("method", "lora" if sure else UNKNOWN, record.node)
     values = {passed.name: passed.value for passed in record.passed if passed.name is not None}

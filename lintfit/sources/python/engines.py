@@ -6,6 +6,7 @@ Read in Accelerate 1.15 (``DeepSpeedPlugin``, ``FullyShardedDataParallelPlugin``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ BY_PLUGIN: Mapping[str, str] = {
     "max_grad_norm": "gradient_clipping",
 }
 """Arguments of ``DeepSpeedPlugin`` by setting."""
+
+_PRODUCT = re.compile(r"[\w.]*batch_size\w* \* [\w.]*world_size ?(\( ?\))? \* [\w.]*gradient_accumulation_steps")
 
 BY_STRATEGY: Mapping[str, str] = {
     "zero_stage": "stage",
@@ -73,6 +76,7 @@ def _inline(reading: Reading, table: Table, record: Record | None, trainer: bool
         ):
             if key in table.items and name not in reading.settings:
                 _put(reading, name, table.items[key], record)
+        _factor(reading, table, record)
         _inline_precision(reading, table, record)
     optimizer = table.items.get("optimizer")
     if isinstance(optimizer, Table) and "type" in optimizer.items:
@@ -93,6 +97,20 @@ def _inline(reading: Reading, table: Table, record: Record | None, trainer: bool
             _put(reading, name, section, record, to=UNKNOWN)
 
 
+def _factor(reading: Reading, table: Table, record: Record | None) -> None:
+    """``train_batch_size`` as micro-batch × ranks × accumulation: the last, where the ranks are not known."""
+    total, name = table.items.get("train_batch_size"), "gradient_accumulation_steps"
+    if name in reading.settings or total is None or plain(total) is not UNKNOWN:
+        return
+    place = reading.place_of(total.origin)
+    text = place.document.text[place.span.start : place.span.end] if place is not None else ""
+    if not _PRODUCT.fullmatch(" ".join(text.split())):
+        return
+    found = [made.attributes[name] for made in reading.parsed if name in made.attributes]
+    if len(found) == 1 and name in text:
+        reading.put(name, found[0], record)
+
+
 def _put(reading: Reading, name: str, value: Value, record: Record | None, to: Any = None) -> None:
     known = plain(value) if to is None else to
     reading.put(name, value, record, to=AUTO if known == "auto" else known)
@@ -108,6 +126,21 @@ def _inline_precision(reading: Reading, table: Table, record: Record | None) -> 
             return
     if not table.open:
         reading.default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block")
+
+
+def precision_of(reading: Reading, value: Value | None) -> Any:
+    """The dtype that ``zero.Init`` takes from a DeepSpeed config: that of the block that is on, float32 for none."""
+    if isinstance(value, Const) and isinstance(value.value, str) and reading.open_data is not None:
+        document = reading.open_data(value.value, Kind.JSON)
+        value = of_node(document, document.root) if document is not None and document.root is not None else None
+    if not isinstance(value, Table):
+        return UNKNOWN
+    for name in ("bf16", "fp16"):
+        block = value.items.get(name)
+        enabled = block.items.get("enabled") if isinstance(block, Table) else None
+        if enabled is not None and operators.truth(enabled) is not False:
+            return name if plain(enabled) is True else UNKNOWN
+    return UNKNOWN if value.open else "fp32"
 
 
 # -- Accelerate -----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ BUILTINS = frozenset({
     "abs", "all", "any", "bool", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr",
     "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range",
     "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
-    "exit", "quit",
+    "eval", "exit", "quit",
 })  # fmt: skip
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
@@ -243,7 +243,7 @@ class Expressions:
     def _dict(self, node: cst.Dict, scope: Scope) -> Value:
         result = Table(node)
         for element in node.elements:
-            value = self.eval(element.value, scope)
+            value = self._imported_later(element.value, scope) or self.eval(element.value, scope)
             if isinstance(element, cst.DictElement):
                 key = self.eval(element.key, scope)
                 if isinstance(key, Const):
@@ -266,7 +266,13 @@ class Expressions:
             return self.environment(str(index.value), None, node)
         if isinstance(holder, Object) and isinstance(index, Const) and isinstance(index.value, str):
             return holder.attributes.get(index.value) or Unknown(node)
-        return operators.item(holder, index, node)
+        found = operators.item(holder, index, node)
+        return self.imported(found) if isinstance(found, Ref) and isinstance(found.origin, cst.ImportAlias) else found
+
+    def _imported_later(self, node: cst.BaseExpression, scope: Scope) -> Ref | None:
+        """An imported name in a table of classes or functions: its module is read once it is picked."""
+        found = scope.get(node.value) if isinstance(node, cst.Name) else None
+        return found if isinstance(found, Ref) and isinstance(found.origin, cst.ImportAlias) else None
 
     def _slice(self, node: cst.Subscript, holder: Value, scope: Scope) -> Value:
         part = node.slice[0].slice

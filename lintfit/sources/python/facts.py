@@ -32,6 +32,8 @@ class Found:
     trained_name: str | None = None
     trained_load: Record | None = None
     arguments: Object | None = None
+    first_ppo: Object | None = None
+    """The config of TRL's first PPOTrainer, which is no ``TrainingArguments``."""
     trainer: Record | None = None
     initialize: Record | None = None
     accelerator: Record | None = None
@@ -63,6 +65,9 @@ def find(records: list[Record]) -> Found:
     backward = [record for record in records if record.name == "backward" and record.receiver_name]
     found.trains = any(r.taken is not False for r in (*_present(found.trainer, found.initialize), *backward))
     found.arguments = _arguments(records, found.trainer)
+    if found.arguments is not None and models.is_first_ppo(found.arguments):
+        # Its own prepare() hands the model to Accelerate; an engine beside it is for the reward model.
+        found.arguments, found.first_ppo, found.initialize = None, found.arguments, None
     _trained(records, found)
     found.peft = _peft(records)
     found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
@@ -178,12 +183,19 @@ def _arguments(records: list[Record], trainer: Record | None) -> Object | None:
         known = trainer.keyword("args", "config")
         if known is not None and not isinstance(known, Object):
             return None
-    chosen = certain(record for record in records if models.is_arguments(record.function) and "." not in record.name)
+    chosen = certain(record for record in records if _is_arguments(record, trainer is not None))
     if chosen is None:
         return None
     made = Object(chosen.node, chosen.function, chosen, open=chosen.spreads)
     made.attributes |= {passed.name: passed.value for passed in chosen.passed if passed.name is not None}
     return made
+
+
+def _is_arguments(record: Record, beside_trainer: bool) -> bool:
+    """Whether a call makes the arguments of a trainer: beside none, a config must be of TRL itself."""
+    if not models.is_arguments(record.function):
+        return False
+    return beside_trainer or record.name.endswith("TrainingArguments") or record.function.startswith("trl.")
 
 
 def _trained(records: list[Record], found: Found) -> None:
@@ -230,7 +242,13 @@ def _candidates(records: list[Record], found: Found) -> Iterable[tuple[Value, cs
             for passed in record.passed:
                 if any(models.is_model(each) for each in objects(passed.value)):
                     yield passed.value, passed.node.value
-    for record in records:
+    optimized = {
+        id(passed.node.value)
+        for record in records
+        if "optim" in record.function.lower() and record.taken is not False
+        for passed in record.passed
+    }
+    for record in sorted(records, key=lambda each: id(each.node) not in optimized):
         on_model = isinstance(record.receiver, Object) and models.is_model(record.receiver)
         if record.name in ("parameters", "named_parameters", "train") and on_model and record.receiver is not None:
             node = record.node.func.value if isinstance(record.node.func, cst.Attribute) else None

@@ -12,7 +12,7 @@ from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Const, Record, Value
 
-_ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora", re.IGNORECASE)
+_ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
 """Names of helpers that put adapters of their own into a model."""
 
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)

@@ -243,6 +243,25 @@ def _is_initialized(interpreter: Interpreter, record: Record) -> Value:
     return Const(record.node, False) if alone or not made else Unknown(record.node)
 
 
+def _eval(interpreter: Interpreter, record: Record) -> Value:
+    """``eval("torch.float16")``."""
+    text = record.value(0)
+    known = plain(text) if text is not None else None
+    named = isinstance(known, str) and known.startswith("torch.") and known.replace(".", "").isalnum()
+    return Ref(text.origin if text is not None else None, str(known)) if named else Unknown(record.node)
+
+
+def _is_file(interpreter: Interpreter, record: Record) -> Value:
+    """Whether a config file is there: known only where it is at hand."""
+    known = plain(record.value(0) or Unknown(record.node))
+    opener = interpreter.walk.open_data
+    kinds = {".json": Kind.JSON, ".yaml": Kind.YAML, ".yml": Kind.YAML}
+    kind = kinds.get(posixpath.splitext(known)[1]) if isinstance(known, str) else None
+    if kind is None or opener is None or opener(str(known), kind) is None:
+        return Unknown(record.node)
+    return Const(record.node, True)
+
+
 def _rank(variable: str) -> Handler:
     """``get_rank()`` and ``get_world_size()``, which the launcher's environment decides."""
 
@@ -287,6 +306,7 @@ FUNCTIONS: dict[str, Handler] = {
     "setattr": _setattr,
     "hasattr": _hasattr,
     "vars": _vars,
+    "eval": _eval,
     "isinstance": _isinstance,
     "print": _constant(None),
     "dataclasses.asdict": _vars,
@@ -294,6 +314,8 @@ FUNCTIONS: dict[str, Handler] = {
     "os.getenv": _environment,
     "os.path.join": _join_path,
     "os.path.expanduser": _first,
+    "os.path.isfile": _is_file,
+    "os.path.exists": _is_file,
     "os.path.abspath": _first,
     "copy.copy": _first,
     "copy.deepcopy": _first,

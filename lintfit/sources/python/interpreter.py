@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -33,6 +34,8 @@ _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NOD
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
+_INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
+"""Tests for packages that a training which asks for them has."""
 _MAX_RECURSION = 3
 """How often a function is followed from within itself: it may apply itself to the parts of a list."""
 _MAX_FOLLOWS = 6
@@ -95,6 +98,10 @@ class Interpreter(Statements):
             return self.imported(found)
         return found if found is not None else ref
 
+    def is_unread(self, name: str) -> bool:
+        """Whether a dotted name is of a module of the project that is at hand but not parsed."""
+        return self._modules is not None and name.rpartition(".")[0] in self._modules.unread
+
     def _outlined(self, module: str, name: str, depth: int = 0) -> Class | None:
         """A class of a module that is not parsed: its name and bases, by which a model is told."""
         bases = self._modules.bases(module, name) if self._modules is not None and depth < _MAX_RECURSION else None
@@ -144,6 +151,12 @@ class Interpreter(Statements):
         return {name: value for name, value in scope.names.items() if not name.startswith("_")}
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
+        found = self._invoked(node, record, function, scope)
+        if _INSTALLED.fullmatch(record.name) and not isinstance(found, Const):
+            return Const(node, True)
+        return found
+
+    def _invoked(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         match function:
             case Function():
                 if id(function.node) in self.walk.options and not record.passed:
@@ -311,6 +324,9 @@ class Interpreter(Statements):
     def field_default(self, holder: Object, name: str, node: cst.CSTNode) -> Value | None:
         if holder.open:
             return None
+        if holder.kind.endswith("ParallelismConfig") and name.endswith("_enabled") and holder.call is not None:
+            size = holder.call.keyword(f"{name.removesuffix('_enabled')}_size")
+            return Const(node, size.value > 1) if isinstance(size, Const) and isinstance(size.value, int) else None
         if models.is_arguments(holder.library) or holder.parsed:
             found = self.walk.defaults.get(holder.library, name)
             return Const(found[1], found[0]) if found is not None else None

@@ -366,6 +366,7 @@ def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parse
         parsers.from_file(made, table, walk.defaults.names)
     for each in made:
         each.call = record
+        each.open |= interpreter.is_unread(each.kind)
     walk.parsed += made
     for each in made:
         interpreter.post_init(each)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
-from lintfit.sources.python import adapting, models, operators, quantizing
+from lintfit.sources.python import adapting, engines, models, operators, quantizing
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
@@ -142,11 +142,24 @@ def _not_loaded(reading: Reading) -> None:
             value = _of_config(each.call.value(0, "config"))
             if value is not None:
                 reading.put("model", value, each.call)
-            reading.default("weights_dtype", "fp32", "a model class's constructor makes float32")
+            _constructed(reading)
             return
     if trainer is not None and handed is not None and not any(objects(handed)):
         _by_name(reading, trainer)
     _named_by_flag(reading)
+
+
+def _constructed(reading: Reading) -> None:
+    """A constructor makes float32, under ``deepspeed.zero.Init`` what its config or its ``dtype`` says."""
+    context = next((r for r in reading.records if r.function == "deepspeed.zero.Init" and r.taken is not False), None)
+    if context is None:
+        reading.default("weights_dtype", "fp32", "a model class's constructor makes float32")
+        return
+    dtype = context.keyword("dtype")
+    known: Any = dtype_name(dtype) if dtype is not None else None
+    if known is None:
+        known = engines.precision_of(reading, context.keyword("config_dict_or_path", "config"))
+    reading.state("weights_dtype", known if context.taken else UNKNOWN, context.node, "deepspeed.zero.Init")
 
 
 def _named_by_flag(reading: Reading) -> None:

@@ -33,6 +33,18 @@ def is_arguments(name: str) -> bool:
     return bool(_ARGUMENTS.search(name))
 
 
+_FIRST_PPO = frozenset({
+    "adap_kl_ctrl", "early_stopping", "forward_batch_size", "init_kl_coef", "log_with", "model_name",
+    "optimize_cuda_cache", "optimize_device_cache", "ppo_epochs", "tracker_project_name",
+})  # fmt: skip
+"""Fields of TRL's ``PPOConfig`` up to 0.11 that the later one, a ``TrainingArguments``, has not."""
+
+
+def is_first_ppo(made: Object) -> bool:
+    """Whether a PPO config is that of TRL's first PPOTrainer, whose loop is the script's own."""
+    return made.library.endswith("PPOConfig") and bool(_FIRST_PPO & made.attributes.keys())
+
+
 def is_dataclass_parser(name: str) -> bool:
     """Whether a dotted name is a parser that fills dataclasses: HfArgumentParser or one of its children."""
     return bool(_DATACLASS_PARSER.search(name))

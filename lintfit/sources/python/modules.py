@@ -20,13 +20,15 @@ _ABOVE = 4
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
-    r"|BitsAndBytesConfig|Trainer|Accelerator|zero_optimization)\b|@dataclass\b|@dataclasses\."
+    r"|BitsAndBytesConfig|\w*Trainer|Accelerator|zero_optimization)\b|@dataclass\b|@dataclasses\."
+    r"|\.backward\(|^class[ \t]+\w+\([^()]*\w(?:Mixin|Config|Arguments)\b",
+    re.MULTILINE,
 )
 _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]*)\)[ \t]*:", re.MULTILINE)
 _LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
-    "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers",
-    "huggingface_hub", "safetensors", "unsloth", "vllm", "os", "sys", "re", "json", "math", "time", "random",
+    "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers", "colossalai",
+    "ray", "huggingface_hub", "safetensors", "unsloth", "vllm", "os", "sys", "re", "json", "math", "time", "random",
     "copy", "logging", "argparse", "dataclasses", "typing", "pathlib", "functools", "itertools", "collections",
     "contextlib", "warnings", "shutil", "glob", "gc", "subprocess", "builtins", "enum", "abc", "inspect", "types",
     "io", "string", "pickle", "datetime", "hashlib", "operator", "threading",

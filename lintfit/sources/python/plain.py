@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import libcst as cst
+
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import engines, models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
@@ -35,6 +37,17 @@ def engine(reading: Reading) -> None:
                 reading.state("engine", "ddp", record.node)
         elif _FOREIGN.match(record.function) and record.name in ("boost", "initialize", "Booster"):
             _foreign(reading, record)
+            return
+
+
+def started_by_ray(reading: Reading) -> None:
+    """Ray starts the processes that train, so that what python starts says nothing of their number."""
+    for record in reading.records:
+        if record.function in ("ray.init", "ray.remote", "ray.get") and record.taken is not False:
+            why = "Ray starts the processes that train"
+            reading.state("gpus", UNKNOWN, record.node, why)
+            if "engine" not in reading.settings and "deepspeed" not in reading.settings:
+                reading.state("engine", UNKNOWN, record.node, why)
             return
 
 
@@ -76,8 +89,22 @@ def precision(reading: Reading) -> None:
     if found:
         answers = {known for _, known in found}
         reading.state("mixed_precision", answers.pop() if len(answers) == 1 else UNKNOWN, found[0][0].node)
+    elif _switched_off(reading):
+        reading.default("mixed_precision", "no", "what is called autocast does nothing in this run")
     elif any(_AUTOCAST.search(text) for text in reading.calls.texts()):
         reading.derive("mixed_precision", UNKNOWN, "autocast is named where this run may come by")
+
+
+def _switched_off(reading: Reading) -> bool:
+    """Whether whatever is called under the name of autocast is a context that does nothing."""
+    called = [record for record in reading.records if _written(record) == "autocast" and record.taken is not False]
+    return bool(called) and all(record.name == "nullcontext" for record in called)
+
+
+def _written(record: Record) -> str:
+    function = record.node.func
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _region(record: Record) -> Any:
@@ -148,8 +175,8 @@ def batch(loader: Record) -> Value | None:
 
 def of_data_set(loader: Record) -> Value | None:
     """``DataLoader(data, batch_size=None)``: the batch of a data set that makes its batches itself."""
-    found = [each.attributes["batch_size"] for each in objects(loader.value(0, "dataset")) if "batch_size" in each.attributes]
-    return found[0] if found else None
+    made = (each.attributes for each in objects(loader.value(0, "dataset")))
+    return next((attributes["batch_size"] for attributes in made if "batch_size" in attributes), None)
 
 
 def _of_sampler(made: Object) -> Value | None:

@@ -85,6 +85,7 @@ def read(reading: Reading) -> None:
     ppo.read(reading)
     _checkpointing(reading)
     _length(reading)
+    plain_loop.started_by_ray(reading)
 
 
 def _trainer(reading: Reading) -> None:
@@ -224,8 +225,20 @@ def _fsdp_checkpointing(reading: Reading, made: Object) -> None:
                 reading.put("gradient_checkpointing", config.items[key])
 
 
+def _first_ppo(reading: Reading, made: Object) -> None:
+    """``PPOConfig`` up to TRL 0.11: ``mini_batch_size`` goes through the model at a time (``PPOTrainer.step``)."""
+    for name, keyword in (("micro_batch_size", "mini_batch_size"), ("gradient_accumulation_steps",) * 2):
+        value = made.attributes.get(keyword)
+        if value is not None:
+            reading.put(name, value, made.call)
+    if "gradient_accumulation_steps" not in reading.settings and not made.open:
+        reading.default("gradient_accumulation_steps", 1, "TRL's default up to 0.11")
+
+
 def _loop(reading: Reading) -> None:
     """A loop written by hand: DataLoader, optimizer class, Accelerator."""
+    if reading.found.first_ppo is not None:
+        _first_ppo(reading, reading.found.first_ppo)
     accelerator, fabric = reading.found.accelerator, _last(reading.records, "Fabric")
     if accelerator is not None:
         for name, keyword in (("mixed_precision", "mixed_precision"), ("gradient_accumulation_steps",) * 2):
@@ -284,8 +297,8 @@ def _loader(reading: Reading) -> None:
         value = plain_loop.batch(loader)
         if value is not None:
             # None: the data set makes batches of its own.
-            own = plain_loop.of_data_set(loader) if sure_none(value) else None
-            reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None and sure_none(value) else None)
+            own = plain_loop.of_data_set(loader) if sure_none(value) else value
+            reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
 
 
 def _optimizer_class(reading: Reading) -> None:
@@ -372,6 +385,13 @@ def _reentrant(reading: Reading) -> None:
 
 
 def _length(reading: Reading) -> None:
+    load = reading.found.trained_load
+    if load is not None and load.function.startswith("diffusers."):
+        return  # a tokenizer's limit there is that of the prompts, not of what is trained
+    _length_of_text(reading)
+
+
+def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
     made = reading.found.arguments
     record = reading.found.trainer

@@ -1,0 +1,223 @@
+"""Ways to train that need care: Ray, TRL's first PPO, adapters other than LoRA, engines set up in the script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.settings import UNKNOWN
+from tests.sources.scripts import script, values
+from tests.sources.test_script_packages import project
+
+MODEL = "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+
+
+def test_ray_starts_the_processes() -> None:
+    text = (
+        MODEL
+        + """
+import ray
+ray.init()
+model = AutoModelForCausalLM.from_pretrained("some/model")
+optimizer = torch.optim.AdamW(model.parameters())
+model(batch).backward()
+optimizer.step()
+"""
+    )
+    said = values(script(text, ""))
+    assert (said["gpus"], said["engine"]) == (UNKNOWN, UNKNOWN)
+
+
+def test_a_config_of_the_project_is_no_trainers_arguments() -> None:
+    text = """
+import deepspeed
+from rewards.checks import RewardConfig
+rewards = RewardConfig(threshold=1)
+engine, _, _, _ = deepspeed.initialize(model=net, config={"train_micro_batch_size_per_gpu": 3})
+engine.backward(engine(batch))
+"""
+    source = script(text, "")
+    assert source.facts.training_arguments is None
+    assert values(source)["micro_batch_size"] == 3
+
+
+FIRST_PPO = """
+from trl import AutoModelForCausalLMWithValueHead, PPOConfig, PPOTrainer
+config = PPOConfig(model_name="some/model", batch_size=32, mini_batch_size=2, {more})
+model = AutoModelForCausalLMWithValueHead.from_pretrained(config.model_name)
+trainer = PPOTrainer(config, model, tokenizer=tokenizer)
+for batch in trainer.dataloader:
+    trainer.step(batch)
+"""
+
+
+@pytest.mark.parametrize(("more", "steps"), [("gradient_accumulation_steps=4", 4), ("ppo_epochs=4", 1)])
+def test_the_first_ppo_trainer_has_arguments_of_its_own(more: str, steps: int) -> None:
+    source = script(FIRST_PPO.format(more=more), "")
+    said = values(source)
+    assert source.facts.training_arguments is None
+    assert (said["model"], said["trainer"]) == ("some/model", "ppo")
+    assert (said["micro_batch_size"], said["gradient_accumulation_steps"]) == (2, steps)
+    assert "gradient_checkpointing" not in said
+
+
+def test_the_later_ppo_config_is_training_arguments() -> None:
+    text = "from trl import PPOConfig, PPOTrainer\nPPOTrainer(args=PPOConfig('out', num_ppo_epochs=2), model=model)\n"
+    assert script(text, "").facts.training_arguments is not None
+
+
+@pytest.mark.parametrize(("config", "method"), [("Gralora", UNKNOWN), ("PromptTuning", UNKNOWN), ("Lora", "lora")])
+def test_adapters_other_than_lora(config: str, method: object) -> None:
+    text = (
+        MODEL
+        + f"""
+from peft import {config}Config, get_peft_model
+model = get_peft_model(AutoModelForCausalLM.from_pretrained("some/model"), {config}Config())
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    )
+    assert values(script(text, ""))["method"] == method
+
+
+def test_a_dtype_by_its_name_in_a_string() -> None:
+    text = (
+        MODEL
+        + """
+name = "torch.bfloat16"
+model = AutoModelForCausalLM.from_pretrained("some/model", dtype=eval(name))
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    )
+    assert values(script(text, ""))["weights_dtype"] == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("config", "dtype"),
+    [
+        ({"bf16": {"enabled": True}}, "bf16"),
+        ({"fp16": {"enabled": True}}, "fp16"),
+        ({"zero_optimization": {"stage": 3}}, "fp32"),
+        ({"bf16": {"enabled": "auto"}}, UNKNOWN),
+    ],
+)
+def test_a_model_of_the_project_under_zero_init(config: dict[str, object], dtype: object) -> None:
+    text = f"""
+import deepspeed
+from torch import nn
+class Net(nn.Module):
+    pass
+config = {config!r}
+with deepspeed.zero.Init(config_dict_or_path=config):
+    net = Net()
+engine, _, _, _ = deepspeed.initialize(model=net, config=config)
+engine.backward(engine(batch))
+"""
+    assert values(script(text, ""))["weights_dtype"] == dtype
+
+
+def test_the_accumulation_in_a_product_with_unknown_ranks() -> None:
+    text = """
+import argparse
+import deepspeed
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
+parser.add_argument("--per_device_train_batch_size", type=int, default=1)
+args = parser.parse_args()
+def get_train_ds_config(stage):
+    return {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": stage}}
+config = get_train_ds_config(2)
+config["train_micro_batch_size_per_gpu"] = args.per_device_train_batch_size
+config[
+    "train_batch_size"] = args.per_device_train_batch_size * torch.distributed.get_world_size(
+    ) * args.gradient_accumulation_steps
+engine, _, _, _ = deepspeed.initialize(model=net, config=config)
+engine.backward(engine(batch))
+"""
+    said = values(script(text, "--gradient_accumulation_steps 4 --per_device_train_batch_size 2"))
+    assert (said["micro_batch_size"], said["gradient_accumulation_steps"], said["zero_stage"]) == (2, 4, 2)
+
+
+PLUGIN = """
+import torch
+from accelerate import Accelerator
+from accelerate.parallelism_config import ParallelismConfig
+from accelerate.utils import FullyShardedDataParallelPlugin
+from transformers import AutoModelForCausalLM
+sizes = ParallelismConfig(dp_shard_size={shards}, tp_size=2)
+plugin = None
+if sizes.dp_shard_enabled:
+    plugin = FullyShardedDataParallelPlugin(fsdp_version=2)
+accelerator = Accelerator(fsdp_plugin=plugin)
+model = AutoModelForCausalLM.from_pretrained("some/model")
+optimizer = torch.optim.SGD(model.parameters())
+model, optimizer = accelerator.prepare(model, optimizer)
+accelerator.backward(model(batch))
+optimizer.step()
+"""
+
+
+def test_a_plugin_that_the_sizes_of_a_mesh_decide() -> None:
+    assert values(script(PLUGIN.format(shards=2), ""))["engine"] == "fsdp"
+    assert "engine" not in values(script(PLUGIN.format(shards=1), ""))
+
+
+def test_the_prompts_of_a_diffusion_model_are_no_sequence() -> None:
+    text = """
+import torch
+from accelerate import Accelerator
+from diffusers import SD3Transformer2DModel
+model = SD3Transformer2DModel.from_pretrained("some/model")
+tokens = tokenizer(prompt, max_length=77, truncation=True)
+accelerator = Accelerator()
+model = accelerator.prepare(model)
+accelerator.backward(model(batch))
+"""
+    assert "seq_len" not in values(script(text, ""))
+
+
+def test_a_table_of_classes_draws_in_the_one_that_is_picked(tmp_path: Path) -> None:
+    files = {
+        "train.py": "from kit.pipelines import run\nrun('second', 'some/model')\n",
+        "kit/__init__.py": "",
+        "kit/pipelines.py": """
+            from kit.first import First
+            from kit.versions import is_trl_available
+            PIPELINES = {"first": First}
+            if is_trl_available():
+                from kit.second import Second
+                PIPELINES["second"] = Second
+            def run(name, model):
+                PIPELINES[name](model).tune()
+        """,
+        "kit/versions.py": "import importlib\ndef is_trl_available():\n    return importlib.util.find_spec('trl')\n",
+        "kit/first.py": "class First:\n    pass\n",
+        "kit/second.py": """
+            from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+            class Second:
+                def __init__(self, model):
+                    self.model = AutoModelForCausalLM.from_pretrained(model, dtype="float16")
+                def tune(self):
+                    Trainer(model=self.model, args=TrainingArguments("out")).train()
+        """,
+    }
+    source = project(tmp_path, files)
+    assert (values(source)["model"], values(source)["weights_dtype"]) == ("some/model", "fp16")
+    assert "first.py" not in {document.path.name for document in source.reading.calls._documents}
+
+
+def test_parameters_counted_before_the_adapter_are_not_those_that_are_trained() -> None:
+    text = (
+        MODEL
+        + """
+from peft import get_peft_model
+model = AutoModelForCausalLM.from_pretrained("some/model")
+print(sum(p.numel() for p in model.parameters()))
+model = get_peft_model(model, config)
+optimizer = torch.optim.AdamW(model.parameters())
+model(batch).backward()
+optimizer.step()
+"""
+    )
+    assert values(script(text, ""))["method"] == "lora"
