@@ -28,6 +28,8 @@ from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_wo
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
 """What a word begins with that ends a command or redirects it."""
+JOINTS = frozenset((";", "&&"))
+"""Words of a string that is run which part its commands."""
 _BRANCHES = frozenset(("if_statement", "elif_clause", "else_clause", "case_item", *LOOPS))
 _DECLARATIONS = frozenset(("export", "declare", "local", "readonly", "typeset"))
 _MAX_CALLS = 100
@@ -317,8 +319,8 @@ class _Reader:
             loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
             lists = split([loose])
             result.extend(zip(as_words(lists, word.at), lists, strict=True))
-        # The redirects, pipes and further commands of the string are no arguments.
-        inside = takewhile(lambda item: not _OPERATOR.match(item[0].text), result[run:])
+        # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
+        inside = takewhile(lambda item: item[0].text in JOINTS or not _OPERATOR.match(item[0].text), result[run:])
         return [*result[:run], *inside]
 
     def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:

@@ -363,8 +363,24 @@ class _Builder:
             found = next((base / tail for base in bases if self.workspace.exists(base / tail)), None)
             if found is not None:
                 return found
-        named = [base / path.name for base in bases if path.suffix == ".py" and self.workspace.exists(base / path.name)]
-        return named[0] if len(named) == 1 else None
+        return self._beside_others(path)
+
+    def _beside_others(self, path: Path) -> Path | None:
+        """A script right in a folder of another machine that other words of its launch name files below.
+
+        ``/home/me/project/train.py --deepspeed /home/me/project/configs/zero2.json``: where the second is, so is the
+        first.
+        """
+        launch = self.sources.launch
+        for flag in launch.flags if launch is not None else ():
+            named = Path(flag.value or "")
+            if not named.is_absolute() or path.parent not in named.parents or named.parent == path.parent:
+                continue
+            found = self._elsewhere(named)
+            below = len(named.relative_to(path.parent).parts)
+            if found is not None and self.workspace.exists(found.parents[below - 1] / path.name):
+                return found.parents[below - 1] / path.name
+        return None
 
     def _accelerate(self) -> AccelerateSource | None:
         from lintfit.sources.accelerate import read_accelerate

@@ -151,6 +151,9 @@ def default(name: str, value: Any, whose: str) -> Setting:
 def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     """All processes of a run: lintfit's flag, else what the files say, else lintfit's config."""
     launch, config = sources.said("launch", "gpus"), sources.said("accelerate", "gpus")
+    alone = _one_process(sources, recipe)
+    if alone is not None:
+        return alone
     stated = first("gpus", sources.flag("gpus"), recipe, _started_by_script(sources), launch, config)
     if stated is not None and stated.known:
         return stated
@@ -158,6 +161,30 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     if configured is not None:
         return configured.over(stated)
     return stated
+
+
+def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:
+    """``--gpus 4`` over a launch by plain python: it starts one process, however many GPUs there are.
+
+    A Trainer that sees several then copies the model to each of them in every step (``nn.DataParallel``,
+    transformers 5.23 ``Trainer._wrap_model``) where ``device_map`` has not spread it.
+    """
+    asked, launch = sources.flag("gpus"), sources.launch
+    if asked is None or asked.value == 1 or recipe is not None or launch is None or launch.launcher != "python":
+        return None
+    own = launch.settings.get("gpus")
+    if own is None or own.provenance.kind != "default" or own.value != 1 or launch.by_mpi:
+        return None
+    if "nodes" in launch.settings or _started_by_script(sources) is not None or _spawns(sources):
+        return None
+    why = f"python starts one process, which is judged on its first GPU of {asked.value}"
+    return Setting("gpus", 1, Provenance("assumed", why), (asked,))
+
+
+def _spawns(sources: Sources) -> bool:
+    """Whether the script itself starts processes (``torch.multiprocessing.spawn``, ``notebook_launcher``)."""
+    names = ("spawn", "notebook_launcher", "start_processes", "Process")
+    return sources.script is not None and bool(sources.script.calls(*names))
 
 
 def _started_by_script(sources: Sources) -> Setting | None:

@@ -153,11 +153,25 @@ def take_apart(words: Sequence[Word]) -> Invocation | None:
     if start is None:
         return None
     launcher, program, rest = start
+    words = _one_command(words, rest)
     if launcher == "python":
         return _python(words, program, rest)
     if front_ends.is_front_end(launcher):
         return _front_end(launcher, words, program, rest)
     return _launched(launcher, words, program, rest)
+
+
+def _one_command(words: Sequence[Word], rest: int) -> Sequence[Word]:
+    """The words up to the end of the command that begins in front of ``rest``, of those in a string that is run.
+
+    What a submitting script takes behind ``--`` may hold several commands and is left whole.
+    """
+    for index, word in enumerate(words[rest:], rest):
+        if word.text == "--":
+            return words
+        if word.text in (";", "&&"):
+            return words[:index]
+    return words
 
 
 def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
@@ -221,6 +235,8 @@ def _front_end(launcher: Launcher, words: Sequence[Word], program: int, rest: in
     if found is None:
         return None
     action, taken = found
+    if launcher == "torchtune":
+        return _by_torchtune(words, program, rest + taken)
     own = words[rest + taken :]
     flags = arguments(own)
     handed_on = _ACCELERATE_BY_TRL if launcher == "trl" else frozenset()
@@ -234,6 +250,25 @@ def _front_end(launcher: Launcher, words: Sequence[Word], program: int, rest: in
         positional=_positional(own),
         prefix=tuple(words[:program]),
         action=action,
+    )
+
+
+def _by_torchtune(words: Sequence[Word], program: int, rest: int) -> Invocation | None:
+    """``tune run [torchrun's options] RECIPE --config CONFIG key=value``."""
+    options, index, opaque = _own_options(GRAMMARS["torchrun"], words, rest)
+    if index >= len(words) or not front_ends.trains_by_recipe(words[index].value):
+        return None
+    return Invocation(
+        launcher="torchtune",
+        program=words[program],
+        options=options,
+        script=None,
+        module=False,
+        arguments=arguments(words[index + 1 :]),
+        positional=_positional(words[index + 1 :]),
+        opaque=opaque,
+        prefix=tuple(words[:program]),
+        action=f"run {words[index].text}",
     )
 
 

@@ -135,7 +135,7 @@ _DEEPSPEED_TEXT = (
 )
 _LAUNCH_TEXT = re.compile(
     r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b"
-    r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b"
+    r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b|\btune run\b"
 )
 
 

@@ -5,13 +5,14 @@ Only names stand here; what a recipe says is read by the module that :data:`READ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from lintfit.documents.shell_words import Word
 
-FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl", "xtuner"]
+FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl", "xtuner", "torchtune"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ PROGRAMS: Mapping[FrontEnd, Program] = {
     "trl": Program(_names("sft dpo grpo kto reward rloo"), {}),
     # xtuner/entry_point.py 0.1.23
     "xtuner": Program(_names("train"), {}),
+    # torchtune/_cli/run.py 0.6; the recipe's name stands behind torchrun's own options
+    "torchtune": Program(_names("run"), {}),
 }
 
 _COMMANDS: Mapping[str, FrontEnd] = {
@@ -53,7 +56,10 @@ _COMMANDS: Mapping[str, FrontEnd] = {
     "axolotl": "axolotl",
     "trl": "trl",
     "xtuner": "xtuner",
+    "tune": "torchtune",
 }
+_TUNES = re.compile(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
+"""Parts of the names of torchtune's recipes that train; others generate, evaluate or quantize."""
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
 
 READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt", "trl": "lintfit.sources.trl"}
@@ -68,6 +74,11 @@ def of_command(name: str) -> FrontEnd | None:
 def command_of(front_end: str) -> str:
     """What people type to start a front end."""
     return next((command for command, name in _COMMANDS.items() if name == front_end), front_end)
+
+
+def trains_by_recipe(name: str | None) -> bool:
+    """Whether a recipe of torchtune trains, by its name; one whose name cannot be told is taken to."""
+    return name is None or _TUNES.search(name) is not None
 
 
 def of_module(module: str) -> FrontEnd | None:

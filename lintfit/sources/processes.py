@@ -276,6 +276,7 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     # xtuner/entry_point.py reads NPROC_PER_NODE and NNODES as swift does.
     "xtuner": _swift,
     "llamafactory": _llamafactory,
+    "torchtune": _torchrun,
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,
 }

@@ -260,3 +260,43 @@ def test_deepspeeds_own_loader(tmp_path: Path, handed: str, expected: int) -> No
     script = results[0].run.script
     assert script is not None
     assert ("micro_batch_size" in script.settings) is (expected == 1)
+
+
+def test_a_script_beside_files_that_are_found_by_their_place_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "kit" / "configs").mkdir(parents=True)
+    (tmp_path / "kit" / "scripts").mkdir()
+    (tmp_path / "kit" / "train.py").write_text(TRAIN)
+    (tmp_path / "train.py").write_text("# another of that name\n")
+    (tmp_path / "kit" / "configs" / "zero2.json").write_text('{"zero_optimization": {"stage": 2}}')
+    line = "torchrun --nproc_per_node 2 /home/me/kit2/train.py --deepspeed_config /home/me/kit2/configs/zero2.json\n"
+    (tmp_path / "kit" / "scripts" / "run.sh").write_text(line)
+    _, results = load_runs([tmp_path / "kit" / "scripts" / "run.sh"], Options())
+    assert results[0].run.settings["gradient_accumulation_steps"].value == 16
+
+
+def test_a_batch_in_a_file_whose_reader_is_not_at_hand_is_an_assumption(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}')
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 4 finetune.py --deepspeed_config ds.json\n")
+    _, results = load_runs([tmp_path / "run.sh"], Options())
+    for name in ("micro_batch_size", "gradient_accumulation_steps"):
+        assert results[0].run.settings[name].provenance.kind == "assumed"
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus", "engine"),
+    [
+        ("python train.py", 1, "single"),
+        ("torchrun --nproc_per_node 2 train.py", 4, "ddp"),
+        ("mpirun -np 4 python train.py", 4, "ddp"),
+    ],
+)
+def test_plain_python_starts_one_process_on_however_many_gpus(
+    tmp_path: Path, line: str, gpus: int, engine: str
+) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "run.sh").write_text(line + "\n")
+    options = Options(gpus=4, origins={"gpus": "--gpus"})
+    _, results = load_runs([tmp_path / "run.sh"], options)
+    settings = results[0].run.settings
+    assert (settings["gpus"].value, settings["engine"].value) == (gpus, engine)
+    assert (settings["gpus"].provenance.kind == "assumed") == (engine == "single")

@@ -54,6 +54,8 @@ def values(found: Launch) -> dict[str, Any]:
         ("nohup env A=1 torchrun train.py > log 2>&1 &", "torchrun", "train.py"),
         ("srun --nodes 2 torchrun train.py", "torchrun", "train.py"),
         ('bash -c "deepspeed train.py"', "deepspeed", "train.py"),
+        ("srun bash -c ' cd /x; pip install . ; torchrun train.py --lr 1 ; echo done' &>> log", "torchrun", "train.py"),
+        ("bash -c 'module load cuda && deepspeed train.py --lr 1 && ls'", "deepspeed", "train.py"),
         ("WANDB_MODE=offline uv run python train.py", "python", "train.py"),
         ("python submit.py --gpus 8 -- accelerate launch train.py", "accelerate", "train.py"),
         (r"uv run submit.py -- source setup.sh \&\& python train.py", "python", "train.py"),
@@ -390,3 +392,26 @@ def test_a_modules_last_name_says_what_it_does(shell_document: Read, module: str
 def test_an_array_of_who_knows_how_many(launch: Callable[[str], Launch]) -> None:
     text = "CARDS='0,1,2'\nEACH=(${CARDS//,/ })\ntorchrun --nproc_per_node ${#EACH[@]} train.py\n"
     assert values(launch(text))["gpus"] in (UNKNOWN, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "gpus"),
+    [
+        ("tune run --nproc_per_node 8 full_finetune_distributed --config llama3/8B_full", 8),
+        ("srun tune run --nnodes 2 --nproc_per_node 4 lora_finetune_distributed --config x batch_size=2", 8),
+        ("tune run lora_finetune_single_device --config llama3/8B_lora_single_device", 1),
+    ],
+)
+def test_torchtune_trains_by_recipes(launch: Callable[[str], Launch], line: str, gpus: int) -> None:
+    found = launch(line)
+    assert (found.launcher, found.script, found.settings["gpus"].value) == ("torchtune", None, gpus)
+
+
+@pytest.mark.parametrize("line", ["tune run eleuther_eval --config x", "tune download a/b", "tune ls"])
+def test_torchtune_does_other_things_too(shell_document: Read, line: str) -> None:
+    assert read_launches(shell_document(line)) == ()
+
+
+def test_the_arguments_of_a_string_that_is_run_end_with_its_command(launch: Callable[[str], Launch]) -> None:
+    found = launch("bash -c 'torchrun train.py --lr 1 ; python plot.py --size 3'")
+    assert [flag.name for flag in found.flags] == ["lr"]
