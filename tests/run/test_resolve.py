@@ -268,7 +268,7 @@ def test_a_script_beside_files_that_are_found_by_their_place_elsewhere(tmp_path:
     (tmp_path / "kit" / "train.py").write_text(TRAIN)
     (tmp_path / "train.py").write_text("# another of that name\n")
     (tmp_path / "kit" / "configs" / "zero2.json").write_text('{"zero_optimization": {"stage": 2}}')
-    line = "torchrun --nproc_per_node 2 /home/me/kit2/train.py --deepspeed_config /home/me/kit2/configs/zero2.json\n"
+    line = "torchrun --nproc_per_node 4 /home/me/kit2/train.py --deepspeed_config /home/me/kit2/configs/zero2.json\n"
     (tmp_path / "kit" / "scripts" / "run.sh").write_text(line)
     _, results = load_runs([tmp_path / "kit" / "scripts" / "run.sh"], Options())
     assert results[0].run.settings["gradient_accumulation_steps"].value == 16
