@@ -17,6 +17,9 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
+Spans = Mapping[cst.CSTNode, tuple[int, int]]
+"""Start and end of nodes."""
+
 
 class Places(CodegenState):
     """A printer that notes the offset at which each node begins and ends."""
@@ -67,7 +70,7 @@ class _Inner:
         spans[self.node] = (start, end)
 
 
-def spans_of(module: cst.Module, text: str) -> Mapping[cst.CSTNode, tuple[int, int]] | None:
+def spans_of(module: cst.Module, text: str) -> Spans | None:
     """Start and end of every node; None where the tree does not print this very text."""
     places = Places(module)
     module._codegen(places)
@@ -76,9 +79,7 @@ def spans_of(module: cst.Module, text: str) -> Mapping[cst.CSTNode, tuple[int, i
     return places.spans
 
 
-def statement_spans(
-    module: cst.Module, statement: cst.CSTNode, text: str, start: int
-) -> Mapping[cst.CSTNode, tuple[int, int]] | None:
+def statement_spans(module: cst.Module, statement: cst.CSTNode, text: str, start: int) -> Spans | None:
     """Start and end of the nodes of one statement of the module that begins at ``start``, its decorators included.
 
     None where it does not print what stands there.
@@ -90,7 +91,12 @@ def statement_spans(
     printed = "".join(places.tokens)
     if shift < 0 or not (text.startswith(printed, shift) or text[shift:] + places.newline == printed):
         return None
-    return {node: (begin + shift, end + shift) for node, (begin, end) in places.spans.items()}
+    return shifted(places.spans, shift)
+
+
+def shifted(spans: Spans, shift: int) -> Spans:
+    """The same spans, so many characters further on."""
+    return {node: (start + shift, end + shift) for node, (start, end) in spans.items()}
 
 
 def statement_lines(module: cst.Module, first_lines: Sequence[int]) -> Mapping[cst.CSTNode, int]:

@@ -12,14 +12,18 @@ from libcst.metadata import CodeRange
 
 from lintfit.documents.limits import MAX_BYTES, too_large
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
-from lintfit.documents.python_places import lines_of, spans_of, statement_lines, statement_spans
+from lintfit.documents.python_blocks import LINES_ABOVE, FunctionBlock, parse_module
+from lintfit.documents.python_outline import Outline, outline
+from lintfit.documents.python_places import Spans, lines_of, spans_of, statement_lines, statement_spans
 from lintfit.documents.python_walk import SKIPPED, children
 
 
 @dataclass(slots=True, eq=False)
 class _Tree:
     module: cst.Module | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
+    blocks: tuple[FunctionBlock, ...] = ()
+    """Bodies of functions that are parsed when they are looked at."""
     spans: dict[cst.CSTNode, tuple[int, int]] = field(default_factory=dict)
     """Of the statements that were asked for so far, or of all nodes."""
     whole: bool = False
@@ -28,8 +32,41 @@ class _Tree:
     """Where the tree does not print the text as it is."""
     starts: Mapping[cst.CSTNode, int] | None = None
     """The first lines of the module's statements."""
-    parents: dict[cst.CSTNode, cst.CSTNode] | None = None
-    editable: bool | None = None
+    parents: dict[cst.CSTNode, cst.CSTNode] = field(default_factory=dict)
+    """Of all nodes but those in ``closed``."""
+    closed: tuple[FunctionBlock, ...] | None = None
+    prints: bool | None = None
+    """Whether what is parsed of it prints the text as it is, the functions' bodies left out."""
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node that directly holds this one; None for the module and for what is in no function parsed so far."""
+        if node not in self.parents:
+            self._note_parents()
+        return self.parents.get(node)
+
+    def _note_parents(self) -> None:
+        pending: list[cst.CSTNode] = []
+        if self.closed is None:
+            self.closed = self.blocks
+            pending += [self.module] if self.module is not None else []
+        pending += [block for block in self.closed if block.lines.are_parsed]
+        self.closed = tuple(block for block in self.closed if not block.lines.are_parsed)
+        while pending:
+            current = pending.pop()
+            for child in children(current):
+                self.parents[child] = current
+                if not isinstance(child, FunctionBlock):
+                    pending.append(child)
+
+    def locate_all(self, text: str) -> None:
+        """Find the spans of all nodes, which parses all functions; by line and column where it prints another text."""
+        assert self.module is not None
+        self.whole = True
+        for found in (spans_of(self.module, text), *(block.lines.spans for block in self.blocks)):
+            if found is None:
+                self.lines = lines_of(self.module)
+                break
+            self.spans.update(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +75,7 @@ class _Opinion:
 
     error: SyntaxError | None = None
     refusal: str = ""
-    first_lines: tuple[int, ...] = ()
-    """Where the module's statements begin, with their decorators."""
+    outline: Outline = field(default_factory=Outline)
 
     @property
     def accepts(self) -> bool:
@@ -58,13 +94,14 @@ class PythonDocument(Document):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """One ``syntax-error``, or none.
+        """One ``syntax-error``, or none; one for each function that only libcst's parser refuses, once it is read.
 
         Where CPython's parser has nothing to say, libcst's, which takes ten times as long, is not asked for it.
         """
         if self._tree is None and len(self.text) <= MAX_BYTES[Kind.PYTHON] and self._cpython().accepts:
             return ()
-        return self._parsed().problems
+        tree = self._parsed()
+        return (*tree.problems, *(_unread(self, block) for block in tree.blocks if block.lines.error is not None))
 
     @problems.setter
     def problems(self, problems: tuple[Problem, ...]) -> None:
@@ -73,16 +110,21 @@ class PythonDocument(Document):
 
     @property
     def module(self) -> cst.Module | None:
-        """The tree, or None where the text is no Python."""
+        """The tree, or None where the text is no Python. Its functions are parsed when they are looked at."""
         return self._parsed().module
 
     @property
     def editable(self) -> bool:
-        """Whether edits may be spliced in: the tree is this very text (libcst drops rare trailing blanks)."""
+        """Whether edits may be spliced in: the tree is this very text (libcst drops rare trailing blanks).
+
+        Of functions that nobody has looked at nothing is said, nor can anything in them be edited.
+        """
         tree = self._parsed()
-        if tree.editable is None:
-            tree.editable = tree.module is not None and tree.module.code == self.text
-        return tree.editable
+        if tree.module is None:
+            return False
+        if tree.prints is None:
+            tree.prints = spans_of(tree.module, self.text) is not None
+        return tree.prints and all(block.lines.spans is not None for block in tree.blocks if block.lines.are_parsed)
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node of ``module`` stands, without parentheses around it, leading lines and trailing comments.
@@ -102,47 +144,36 @@ class PythonDocument(Document):
         )
 
     def _locate(self, tree: _Tree, node: cst.CSTNode) -> None:
-        """Find the spans of the module's statement that holds a node; of the whole tree where that cannot be done."""
+        """Find the spans of the statement of the module, or of the function, that holds a node; else of all nodes."""
         if tree.module is None:
             raise KeyError(node)
-        parents = self._parents()
-        if node not in parents and not isinstance(node, (cst.Module, *SKIPPED)):
+        statement, above = node, tree.parent(node)
+        if above is None and not isinstance(node, (cst.Module, *SKIPPED)):
             raise KeyError(node)
+        while above is not None and above is not tree.module and not isinstance(above, FunctionBlock):
+            statement, above = above, tree.parent(above)
+        spans = above.lines.spans if isinstance(above, FunctionBlock) else self._statement_spans(tree, statement)
+        if spans is not None:
+            tree.spans.update(spans)
+        else:
+            tree.locate_all(self.text)
+
+    def _statement_spans(self, tree: _Tree, statement: cst.CSTNode) -> Spans | None:
+        """The spans of a statement of the module; None where they cannot be told by it alone."""
+        assert tree.module is not None
         if tree.starts is None:
-            tree.starts = statement_lines(tree.module, self._cpython().first_lines)
-        statement = node
-        while (above := parents.get(statement)) is not None and above is not tree.module:
-            statement = above
-        if statement in tree.starts:
-            start = self.offset(tree.starts[statement], 1)
-            spans = statement_spans(tree.module, statement, self.text, start)
-            if spans is not None:
-                tree.spans.update(spans)
-                return
-        found = spans_of(tree.module, self.text)
-        tree.whole = True
-        tree.spans = dict(found or {})
-        tree.lines = lines_of(tree.module) if found is None else None
+            tree.starts = statement_lines(tree.module, self._cpython().outline.first_lines)
+        if statement not in tree.starts:
+            return None
+        return statement_spans(tree.module, statement, self.text, self.offset(tree.starts[statement], 1))
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that directly holds this one; None for the module."""
-        return self._parents().get(node)
-
-    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        tree = self._parsed()
-        if tree.parents is None:
-            tree.parents = {}
-            pending: list[cst.CSTNode] = [tree.module] if tree.module else []
-            while pending:
-                current = pending.pop()
-                for child in children(current):
-                    tree.parents[child] = current
-                    pending.append(child)
-        return tree.parents
+        return self._parsed().parent(node)
 
     def _cpython(self) -> _Opinion:
         if self._opinion is None:
-            self._opinion = _ask_cpython(self.text)
+            self._opinion = _ask_cpython(self)
         return self._opinion
 
     def _parsed(self) -> _Tree:
@@ -168,36 +199,49 @@ def _parse(document: PythonDocument) -> _Tree:
     if error is not None and "too many" in error.msg:
         return _failed(error.msg, *_place(document, error.lineno, error.offset))
     try:
-        return _Tree(cst.parse_module(text), ())
+        module, blocks = parse_module(text, opinion.outline.bodies)
+        return _Tree(module, blocks=blocks)
     except cst.ParserSyntaxError as found:
         if error is not None:
             return _failed(error.msg, *_place(document, error.lineno, error.offset))
-        return _failed(found.message.split("\n")[0], *_place(document, found.raw_line, found.raw_column + 1))
-    except (RecursionError, UnicodeError):
-        return _failed("nested too deeply to be read", 0, 0)
+        return _failed(_message(found), *_place(document, found.raw_line, found.raw_column + 1))
+    except (RecursionError, UnicodeError) as found:
+        return _failed(_message(found), 0, 0)
 
 
-def _ask_cpython(text: str) -> _Opinion:
+def _unread(document: PythonDocument, block: FunctionBlock) -> Problem:
+    """Why libcst could not read the body of a function."""
+    error, start = block.lines.error, block.lines.place.start
+    if isinstance(error, cst.ParserSyntaxError):
+        line = document.position(start).line + error.raw_line - 1 - LINES_ABOVE
+        return _syntax_error(_message(error), *_place(document, line, error.raw_column + 1))
+    return _syntax_error(_message(error), start, start)
+
+
+def _message(error: cst.ParserSyntaxError | RecursionError | UnicodeError | None) -> str:
+    return error.message.split("\n")[0] if isinstance(error, cst.ParserSyntaxError) else "nested too deeply to be read"
+
+
+def _ask_cpython(document: PythonDocument) -> _Opinion:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse(text).body
+            body = ast.parse(document.text).body
     except SyntaxError as error:
         return _Opinion(error=error)
     except (RecursionError, MemoryError):
         return _Opinion(refusal="nested too deeply for Python's own parser")
     except ValueError as error:
         return _Opinion(refusal=str(error))
-    return _Opinion(first_lines=tuple(map(_first_line, body)))
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", ())
-    return decorators[0].lineno if decorators else statement.lineno
+    return _Opinion(outline=outline(document, body))
 
 
 def _failed(detail: str, start: int, end: int) -> _Tree:
-    return _Tree(None, (Problem("syntax-error", detail, Span(start, end)),))
+    return _Tree(None, (_syntax_error(detail, start, end),))
+
+
+def _syntax_error(detail: str, start: int, end: int) -> Problem:
+    return Problem("syntax-error", detail, Span(start, end))
 
 
 def _place(document: PythonDocument, line: int | None, column: int | None) -> tuple[int, int]:

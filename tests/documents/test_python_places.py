@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import libcst as cst
 import pytest
 
 from lintfit.documents.model import FileText
-from lintfit.documents.python_places import lines_of, spans_of
+from lintfit.documents.python_places import Spans, lines_of, spans_of
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.python_walk import walk
 
@@ -17,14 +18,34 @@ FILES = ("lintfit/documents/shell_reader.py", "lintfit/engine.py", "tests/source
 WITHOUT_A_PLACE = (cst.Module, cst.Newline, cst.TrailingWhitespace)
 
 
+def whole(text: str) -> tuple[cst.Module, Spans]:
+    """The tree of a text parsed at once, and its spans as libcst's own provider has them."""
+    module = cst.parse_module(text)
+    spans = spans_of(module, text)
+    assert spans is not None
+    return module, spans
+
+
+def assert_same_places(text: str, order: Callable[[list[int]], Iterable[int]]) -> None:
+    """Each node of the document has type and span of the same node of the whole tree, in whatever order it is asked."""
+    document = read_python(FileText(Path("a.py"), text))
+    assert document.module is not None
+    module, spans = whole(text)
+    expected = [node for node in walk(module) if node is not module]
+    found = [node for node in walk(document.module) if node is not document.module]
+    assert len(found) == len(expected)
+    for index in order(list(range(len(found)))):
+        span = document.span(found[index])
+        assert isinstance(found[index], type(expected[index]))
+        start, end = spans[expected[index]]
+        assert (span.start, span.end) == (start, min(end, len(text)))
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_spans_of_every_node(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")
     document = read_python(FileText(Path(name), text))
-    module = document.module
-    assert module is not None
-    spans = spans_of(module, text)
-    assert spans is not None
+    module, spans = whole(text)
     for node, place in lines_of(module).items():
         if isinstance(node, WITHOUT_A_PLACE):
             continue
@@ -33,16 +54,9 @@ def test_spans_of_every_node(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_statements_printed_alone_stand_where_they_stand_in_the_whole(name: str) -> None:
-    text = (ROOT / name).read_text("utf-8")
-    document = read_python(FileText(Path(name), text))
-    module = document.module
-    assert module is not None
-    spans = spans_of(module, text)
-    assert spans is not None
-    for node in reversed([node for node in walk(module) if node is not module]):
-        span = document.span(node)
-        assert (span.start, span.end) == (spans[node][0], min(spans[node][1], len(text)))
+@pytest.mark.parametrize("order", [list, reversed])
+def test_nodes_stand_where_they_stand_in_the_whole(name: str, order: Callable[[list[int]], Iterable[int]]) -> None:
+    assert_same_places((ROOT / name).read_text("utf-8"), order)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +71,7 @@ def test_statements_printed_alone_stand_where_they_stand_in_the_whole(name: str)
     ],
 )
 def test_odd_statements_have_the_spans_of_the_whole_tree(text: str) -> None:
-    document = read_python(FileText(Path("a.py"), text))
-    assert document.module is not None
-    spans = spans_of(document.module, text)
-    assert spans is not None
-    for node in walk(document.module):
-        span = document.span(node)
-        assert (span.start, span.end) == (spans[node][0], min(spans[node][1], len(text)))
+    assert_same_places(text, list)
 
 
 def test_a_node_of_another_tree_has_no_place() -> None:

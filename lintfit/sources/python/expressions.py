@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -64,20 +66,25 @@ def dotted(node: cst.BaseExpression) -> str:
 
 
 def _literal_value(node: cst.SimpleString | cst.Integer | cst.Float) -> object:
-    """The literal's value; Python would warn of a stray backslash in it, which is not the user's question.
-
-    libcst compiles each literal to tell its value; what nearly all of them are needs no compiler.
-    """
+    """The literal's value. libcst compiles each literal to tell it; what nearly all of them are needs no compiler."""
     text = node.value
+    if isinstance(node, cst.Float):
+        return float(text)
     if "\\" not in text:
-        if text[0] in "'\"" and text[:3] not in ("'''", '"""'):
-            return text[1:-1]
+        if text[0] in "'\"" and (text[:3] not in ("'''", '"""') or "\r" not in text):
+            quote = 3 if text[:3] in ("'''", '"""') else 1
+            return text[quote:-quote]
         if text.isascii() and text.isdecimal():
             return int(text)
-        return node.evaluated_value
+    return _compiled(text)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(literal: str) -> object:
+    """The value of a literal. Python would warn of a stray backslash in it, which is not the user's question."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return node.evaluated_value
+        return ast.literal_eval(literal)
 
 
 def _is_classmethod(node: cst.CSTNode | None) -> bool:
