@@ -97,6 +97,43 @@ MODELS: dict[str, dict[str, Any]] = {
         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "max_position_embeddings": 4096,
         "tie_word_embeddings": False,
     },
+    "llava 1.5 7 B": {
+        "model_type": "llava",
+        "text_config": {
+            "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+            "max_position_embeddings": 4096, "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096,
+            "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+            "projection_dim": 768,
+        },
+        "tie_word_embeddings": False,
+    },
+    "qwen2 vl 2 B, tied": {
+        "model_type": "qwen2_vl",
+        "text_config": {
+            "model_type": "qwen2_vl_text", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+            "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
+            "max_position_embeddings": 32768, "tie_word_embeddings": True,
+        },
+        "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4},
+        "tie_word_embeddings": True,
+    },
+    "qwen2.5 vl 3 B, tied": {
+        "model_type": "qwen2_5_vl",
+        "text_config": {
+            "model_type": "qwen2_5_vl_text", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
+            "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151936,
+            "max_position_embeddings": 128000, "tie_word_embeddings": True,
+        },
+        "vision_config": {
+            "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048,
+            "hidden_act": "silu",
+        },
+        "tie_word_embeddings": True,
+    },
 }  # fmt: skip
 
 PRECISIONS: dict[str, dict[str, str]] = {
@@ -119,6 +156,7 @@ DPO = {"trainer": "dpo", "reference_model": True}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}
 CHUNKS = {"completion_len": 32, "rollout_batch_size": 4}
+ONE = {"images": 1}
 PPO = {"trainer": "ppo", "reference_model": True}
 FOREACH = {"optimizer": "adamw_torch"}
 
@@ -162,6 +200,10 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("qwen2 1.5 B, tied", "bf16", 4, 512, {**PPO, **GC, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
     ("gpt2 355 M, tied", "fp32", 8, 512, {**PPO, **GA, "generation": CHUNKS}),
+    ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
+    ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **GC, **ONE}),
+    ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
+    ("qwen2 vl 2 B, tied", "fp32 + autocast", 1, 2048, {"images": 1, "image_patches": 4096, **GC}),
 )
 
 
@@ -191,6 +233,8 @@ def _words(more: dict[str, Any]) -> list[str]:
         words.append("checkpointing, reentrant" if more["use_reentrant"] else "checkpointing")
     if "gradient_accumulation_steps" in more:
         words.append(f"accumulation {more['gradient_accumulation_steps']}")
+    if "images" in more:
+        words.append(f"{more['images']} images" if more["images"] > 1 else "an image")
     return [*words, *(more[key] for key in ("attention", "optimizer") if key in more)]
 
 
@@ -313,14 +357,15 @@ def _bytes(tensors: Any) -> int:
 
 def _model(spec: dict[str, Any], mode: Any) -> Any:
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
     settings = dict(spec["model_config"])
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     config.use_cache = spec.get("trainer") == "ppo"  # its trainer does not come by where transformers' turns it off
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
+    loader = AutoModelForImageTextToText if spec.get("images") else AutoModelForCausalLM
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
+        model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
         if spec.get("trainer") in ("dpo", "grpo"):
             from bench import fake_trl
 
@@ -412,6 +457,8 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference:
 def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
     import torch
 
+    from bench import fake_vlm
+
     half = spec["mixed_precision"] != "no"
 
     def context() -> Any:
@@ -423,8 +470,9 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
         if spec["trainer"] == "dpo":
             return fake_trl.dpo(model, reference, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
-    with context():
-        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel())
+    images = fake_vlm.images(model.config, ids, spec["images"]) if spec.get("images") else {}
+    with context(), fake_vlm.features(model, len(ids) * spec["images"]) if images else contextlib.nullcontext():
+        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
     loss, logits = outputs.loss, outputs.logits
     if half:
         logits = logits.float()  # accelerate's convert_outputs_to_fp32

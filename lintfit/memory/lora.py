@@ -31,6 +31,11 @@ def _named(module: str, names: tuple[str, ...]) -> bool:
     return any(module == name or module.endswith(f".{name}") for name in names)
 
 
+def _within(module: str, names: tuple[str, ...]) -> bool:
+    """Whether a module is one of the named ones, or a part of one: PEFT copies a module with all that it holds."""
+    return any(f".{name}." in f".{module}." for name in names)
+
+
 def adapts(tensor: Tensor, targets: tuple[str, ...] | str) -> bool:
     """Whether PEFT puts an adapter on this tensor's module.
 
@@ -137,7 +142,7 @@ def saved_modules(spec: Spec) -> Iterator[Weight]:
     for tensor, per_layer in _adaptable(spec):
         module = module_name(tensor)
         tied_head = spec.facts.tied and tensor.role == "embedding" and "lm_head" in spec.lora_modules_to_save
-        for copy in range(_named(module, spec.lora_modules_to_save) + tied_head):
+        for copy in range(_within(module, spec.lora_modules_to_save) + tied_head):
             yield Weight(
                 name=f"{module}.modules_to_save{'.tied' * copy}",
                 shape=tensor.shape,

@@ -42,6 +42,11 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *rollout(spec, states),
         Moment("checkpoint saved", "save", states.save),
     )
+    if spec.images and spec.facts.vision is not None:
+        from lintfit.memory.vision import features
+
+        encoded = Moment("images encoded", "forward", _plus(states.forward, features(spec)))
+        points = (*points[:2], encoded, *points[2:])
     if spec.trainer == "ppo":
         from lintfit.memory.ppo import rounds
 

@@ -70,6 +70,11 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         values["capacity_bytes"] = gpu.usable_bytes
     if "host_memory_gib" in values:
         values["host_memory_bytes"] = int(values.pop("host_memory_gib") * GIB)
+    for key in ("images", "image_patches"):
+        if values.get(key) and facts.vision is None:
+            raise SpecError(
+                f"{key}: {values[key]} needs a vision-language model; {facts.name or facts.model_type} is none"
+            )
     _complete(values, facts)
     consistent(values, facts.layers)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
@@ -387,5 +392,7 @@ READERS: Mapping[str, Read] = {
     "kbit_upcast": _choice("none", "norms", "all"),
     "reference_model": _flag,
     "generation": _generation,
+    "images": _count(0),
+    "image_patches": _count(most=LARGEST_SEQUENCE),
     "versions": _versions,
 }

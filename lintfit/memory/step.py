@@ -61,6 +61,8 @@ class Step:
     last_graph: int
     """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
     notes: tuple[str, ...]
+    before: int = 0
+    """Of ``layers``, those of the image encoder, which run first."""
     outputs: Live = NOTHING
     """What variables of the training loop hold of a micro-batch's results until the next one has its own, apart from
     what the layers' ``pinned`` and the head's ``lingering`` say."""
@@ -101,7 +103,12 @@ def record(spec: Spec, states: States) -> Step:
         from lintfit.memory.ppo import both
 
         return both(spec, states)
-    return record_model(spec, states, inventory(spec), loss_path(spec))
+    step = record_model(spec, states, inventory(spec), loss_path(spec))
+    if not spec.images or spec.facts.vision is None:
+        return step
+    from lintfit.memory.vision import with_tower
+
+    return with_tower(spec, step)
 
 
 def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Step:
@@ -144,7 +151,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         rope = 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
-    if facts.vision is not None:
+    if facts.vision is not None and spec.images is None:
         notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
     return Step(
         layers=tuple(layers),

@@ -1,48 +1,148 @@
-"""What a vision tower may take on top: how many images a sample has no spec says, so that only a range can be given."""
+"""What an image encoder adds to a step: its layers run before the language model's, and their backward after it.
+
+How many images a sample has only ``images`` says; without it the encoder counts in the high end of the range alone.
+"""
 
 from __future__ import annotations
 
-from lintfit.catalog.facts import VisionTower
-from lintfit.memory.parameters import inventory
-from lintfit.memory.spec import Spec
+from dataclasses import replace
 
-LAYER = 34
-"""Bytes that a transformer layer saves per position and hidden unit in 16 bits, without the attention's scores
-(Korthikanti et al. 2022, arXiv 2205.05198, equation 1: sbh(34 + 5as/h))."""
-SCORES = 5
-"""Bytes a head and pair of positions of the attention's scores, where they are made (the same equation)."""
+from lintfit.catalog.facts import VisionTower
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.profile import Profile, counted, passing
+from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, of, parse_version
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.activations.towers import CHANNELS, form, style, vision_config, window
+from lintfit.memory.parameters import inventory
+from lintfit.memory.preference import sequences
+from lintfit.memory.spec import Spec
+from lintfit.memory.step import Step
+
 MERGED = 4
 """Patches to a token of models that merge two by two (Qwen2-VL ``spatial_merge_size`` 2)."""
 
+PIXEL = 4
+"""Bytes of a pixel's channel as the processors make it (fp32)."""
+
+EVERY_EMBEDDING = (5, 0)
+"""The transformers version from which ``enable_input_require_grads`` hooks the image encoder's patches, too, so that a
+frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the language model's embeddings alone)."""
+
+
+def with_tower(spec: Spec, step: Step) -> Step:
+    """A step with the encoder's layers and projector in front of the language model's."""
+    parts, checkpointed = _parts(spec, step.kept_share)
+    return replace(
+        step,
+        layers=(*parts, *step.layers),
+        checkpointed=(*checkpointed, *step.checkpointed),
+        before=len(parts),
+        inputs=step.inputs + _pixels(spec),
+        front=step.front + _tables(spec),
+    )
+
 
 def tower_bytes(spec: Spec) -> int:
-    """Bytes to plan for: one image a sequence, or as many patches as its tokens may stand for where sizes vary.
+    """Bytes to plan for where nobody says how many images there are; 0 for a model without a tower.
 
-    A tower that trains saves every layer (under checkpointing their inputs, and one layer while it is computed again);
-    a frozen one makes one layer at a time. 0 for a model without a tower.
+    One image a sequence, or as many patches as its tokens may stand for where sizes vary.
     """
-    tower = spec.facts.vision
-    if tower is None:
+    if spec.facts.vision is None or spec.images is not None:
         return 0
-    patches = _patches(tower, spec) * spec.micro_batch_size
-    half = spec.mixed_precision != "no" or spec.weights_dtype != "fp32"
-    layer = LAYER * tower.hidden * patches
-    if spec.attention == "eager":
-        layer += SCORES * tower.heads * patches * _patches(tower, spec)
-    if not _trains(spec):
-        saved = layer
-    elif spec.gradient_checkpointing is False:
-        saved = layer * tower.layers
+    parts, checkpointed = _parts(spec, 0.0)
+    kept = sum(part.input if saves else part.saved.total for part, saves in zip(parts, checkpointed, strict=True))
+    return _pixels(spec) + _tables(spec) + max(kept + max((p.peak.total for p in parts), default=0), transient(spec))
+
+
+def transient(spec: Spec) -> int:
+    """Bytes of one layer of the encoder where it leaves no graph."""
+    batch, seq = _positions(spec)
+    recipe = replace(of(spec), frozen=True, lora=None, trained_modules=())
+    block = form(spec.facts, recipe, "block", stream=recipe.weights, flows=False, watched=True, batched=batch > 1)
+    return passing(block, batch, seq)
+
+
+def _tower(spec: Spec) -> VisionTower:
+    assert spec.facts.vision is not None
+    return spec.facts.vision
+
+
+def _positions(spec: Spec) -> tuple[int, int]:
+    """Images of a micro-batch, and positions in each."""
+    tower = _tower(spec)
+    if spec.image_patches is not None:
+        patches = spec.image_patches
+    elif tower.image_size is not None and tower.tokens is not None:
+        patches = (tower.image_size // tower.patch) ** 2
     else:
-        saved = layer + 2 * tower.hidden * patches * tower.layers
-    return saved if half else 2 * saved
+        patches = MERGED * spec.seq_len
+    images = 1 if spec.images is None else spec.images
+    return images * sequences(spec), patches + style(spec.facts).classes
 
 
-def _patches(tower: VisionTower, spec: Spec) -> int:
-    if tower.image_size is None or tower.tokens is None:
-        return MERGED * spec.seq_len
-    return (tower.image_size // tower.patch) ** 2
+def _pixels(spec: Spec) -> int:
+    """Bytes of the batch's pixels, which stay through the step."""
+    batch, seq = _positions(spec)
+    tower, how = _tower(spec), style(spec.facts)
+    return rounded(batch * (seq - how.classes) * CHANNELS * tower.patch**2 * how.frames * PIXEL)
 
 
-def _trains(spec: Spec) -> bool:
-    return any(weight.where == "vision" and weight.trainable for weight in inventory(spec).weights)
+def _tables(spec: Spec) -> int:
+    """Bytes of the encoder's cos and sin, which are fp32 whatever the model."""
+    if not style(spec.facts).fused:
+        return 0
+    batch, seq = _positions(spec)
+    tower = _tower(spec)
+    return 2 * rounded(batch * seq * (tower.hidden // tower.heads) * 4)
+
+
+def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ...]]:
+    """The encoder's parts that leave a graph, in their order, and whether each is checkpointed.
+
+    A frozen encoder leaves none, but where its patches are made to need a gradient: that is what PEFT, TRL and the
+    Trainer do for gradient checkpointing over a frozen model.
+    """
+    facts, recipe, how, tower = spec.facts, of(spec), style(spec.facts), _tower(spec)
+    batch, seq = _positions(spec)
+    checkpoints = spec.gradient_checkpointing is not False
+    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    hooked = recipe.frozen and checkpoints and version >= EVERY_EMBEDDING
+    trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
+    adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
+    copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
+    recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
+    flows = hooked or not recipe.frozen
+    parts: list[Profile] = []
+    flags: list[bool] = []
+
+    def add(name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False) -> None:
+        made = form(facts, recipe, name, stream=recipe.weights, flows=flowing, watched=checkpointed, batched=images > 1)
+        reentrant = spec.use_reentrant
+        parts.append(counted(made, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept))
+        flags.append(checkpointed)
+
+    if flows or adapted:
+        add("stem", flows, batch, seq)
+        deep = vision_config(facts).get("deepstack_visual_indexes") or (DEEP if facts.model_type == "qwen3_vl" else ())
+        for index in range(tower.layers - how.unused):
+            size = window(facts, index)
+            images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
+            add("block", flows or index > 0, images, positions, checkpoints and how.checkpoints)
+            if index in deep:
+                add("inner_merge", True, batch, seq)
+        add("merge", True, batch, seq)
+    elif trained:
+        add("merge", False, batch, seq)
+    return tuple(parts), tuple(flags)
+
+
+PROJECTORS = ("multi_modal_projector", "merger", "resampler")
+"""What the names of the parts behind the encoder have in them."""
+
+DEEP = (8, 16, 24)
+"""``deepstack_visual_indexes`` of ``Qwen3VLVisionConfig``."""
+
+
+def features(spec: Spec) -> Live:
+    """What is alive while the images are encoded, where that leaves no graph."""
+    return Live(_pixels(spec) + _tables(spec) + transient(spec))

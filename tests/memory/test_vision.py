@@ -1,29 +1,92 @@
-"""The range that a vision tower adds."""
+"""What an image encoder adds; real ones are counted by ``bench/saved_towers.py`` and ``bench.fake_tensors``."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from lintfit.catalog import models
+import pytest
+
+from lintfit.memory import estimate
+from lintfit.memory.contradictions import SpecError
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.result import Estimate, Moment
 from lintfit.memory.spec import Spec
 from lintfit.memory.vision import tower_bytes
 
+LLAVA = "llava-hf/llava-1.5-7b-hf"
+QWEN = "Qwen/Qwen2.5-VL-3B-Instruct"
+PATCHES, WIDTH, LAYERS = 24 * 24 + 1, 1024, 24
+"""CLIP ViT-L/14 at 336 pixels, with the class's position."""
 
-def _spec(model: str, **more: object) -> Spec:
-    facts = models.lookup(model)
-    assert facts is not None
-    return Spec(facts, weights_dtype="bf16", micro_batch_size=2, **more)  # type: ignore[arg-type]
+
+def _spec(model: str = LLAVA, **more: Any) -> Spec:
+    base = {"model": model, "weights_dtype": "bf16", "micro_batch_size": 2, "gradient_checkpointing": False}
+    return spec_from_mapping({**base, **more})
 
 
-def test_llava_s_tower_has_a_patch_for_every_14_pixels() -> None:
-    trained = _spec("llava-hf/llava-1.5-7b-hf")
-    # CLIP ViT-L/14 at 336 pixels: 24 x 24 patches, 24 layers of 1024; 34 bytes each (Korthikanti et al., equation 1).
-    assert tower_bytes(trained) == 2 * 24 * 24 * 1024 * 34 * 24
-    checkpointed = replace(trained, gradient_checkpointing=True)
-    assert tower_bytes(checkpointed) == 2 * 24 * 24 * 1024 * (34 + 2 * 24)
-    frozen = replace(trained, method="lora", lora_targets=("no_such_layer",))
-    assert tower_bytes(frozen) == 2 * 24 * 24 * 1024 * 34
-    assert tower_bytes(replace(trained, weights_dtype="fp32")) == 2 * tower_bytes(trained)
+def _at(guess: Estimate, name: str) -> Moment:
+    return next(moment for moment in guess.moments if moment.name == name)
+
+
+def _added(**more: Any) -> int:
+    """Bytes of activations that images add at the loss's backward."""
+    text, seen = (estimate(_spec(images=images, **more)) for images in (0, 1))
+    parts = [_at(guess, "loss, backward").components["activations"] for guess in (text, seen)]
+    return parts[1] - parts[0]
+
+
+def test_a_clip_layer_saves_28_bytes_a_position_and_width() -> None:
+    """Per position in bf16: four inputs of h, q, k, v and the result, twice 4h of the MLP, quick_gelu's gate."""
+    layer = 2 * PATCHES * WIDTH * (2 * 8 + 3 * 2 * 4)
+    statistics = 2 * PATCHES * (4 * 4 + 4 * 16)
+    counted = (LAYERS - 1) * (layer + statistics)
+    assert counted < _added() < 1.03 * counted
+
+
+def test_checkpointing_keeps_a_layer_s_input() -> None:
+    saved, kept = _added(), _added(gradient_checkpointing=True)
+    assert kept < saved / 4
+    assert kept >= (LAYERS - 1) * 2 * PATCHES * WIDTH * 2
+
+
+def test_a_frozen_encoder_leaves_no_graph() -> None:
+    lora = {"method": "lora", "lora_targets": ["up_proj"]}
+    assert _added(**lora) == 2 * 24 * 24 * 3 * 14 * 14 * 4, "the pixels"
+    hooked = _added(**lora, gradient_checkpointing=True)
+    assert hooked >= (LAYERS - 1) * 2 * PATCHES * WIDTH * 2
+    older = _added(**lora, gradient_checkpointing=True, versions={"transformers": "4.49.0"})
+    assert older == _added(**lora)
+
+
+def test_a_projector_alone_saves_its_inputs() -> None:
+    frozen = {"method": "lora", "lora_targets": ["up_proj"]}
+    trained = _added(**frozen, lora_modules_to_save=["multi_modal_projector"])
+    assert trained - _added(**frozen) >= 2 * 24 * 24 * WIDTH * 2
+
+
+def test_adapters_reach_into_the_encoder() -> None:
+    """``q_proj`` is a module of CLIP, too; what lies above the first adapter needs gradients."""
+    assert _added(method="lora", lora_targets=["q_proj"]) > _added(method="lora", lora_targets=["up_proj"]) * 10
+
+
+def test_patches_of_an_image_where_sizes_vary() -> None:
+    one, four = (_added(model=QWEN, seq_len=2048, image_patches=patches) for patches in (1024, 4096))
+    assert four == pytest.approx(4 * one, rel=0.01)
+
+
+def test_eager_windows_hold_scores_of_their_own_patches_only() -> None:
+    eager = _added(model=QWEN, seq_len=2048, image_patches=4096, attention="eager")
+    sdpa = _added(model=QWEN, seq_len=2048, image_patches=4096)
+    scores = 2 * 16 * 4096 * (4 * 4096 + 28 * 64)
+    assert eager - sdpa == pytest.approx(6 * scores, rel=0.05)
+
+
+def test_unknown_images_count_in_the_high_end_only() -> None:
+    unsaid, none = estimate(_spec()), estimate(_spec(images=0))
+    assert unsaid.allocated_bytes == none.allocated_bytes
+    assert unsaid.peak.high > none.peak.high
+    assert any("vision tower" in note for note in unsaid.not_modelled)
+    assert not none.not_modelled
 
 
 def test_images_of_any_size_are_bounded_by_the_sequence() -> None:
@@ -33,3 +96,5 @@ def test_images_of_any_size_are_bounded_by_the_sequence() -> None:
 
 def test_a_model_without_a_tower_adds_nothing() -> None:
     assert tower_bytes(_spec("Qwen/Qwen2.5-7B")) == 0
+    with pytest.raises(SpecError, match=r"^images: 1 needs a vision-language model; Qwen/Qwen2.5-7B is none"):
+        _spec("Qwen/Qwen2.5-7B", images=1)

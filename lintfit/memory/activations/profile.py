@@ -74,6 +74,13 @@ def profile(
     window, _ = kinds(facts)[index]
     slides = window is not None and seq >= window
     form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides))
+    return counted(form, batch, seq, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
+
+
+def counted(
+    form: Form, batch: int, seq: int, *, checkpointed: bool = False, reentrant: bool = False, kept: float = 1.0
+) -> Profile:
+    """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
     sizes = form.table.sizes(batch, seq)
     output = _size(form.output, batch, seq)
     recompute = 0
@@ -100,6 +107,11 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
     slides = window is not None and seq >= window
     frozen = replace(recipe, frozen=True, lora=None, trained_modules=())
     form = _form(facts, frozen, index, _How(stream, False, True, False, batch > 1, slides))
+    return passing(form, batch, seq)
+
+
+def passing(form: Form, batch: int, seq: int) -> int:
+    """Bytes at the worst point of a watched forward pass that saves nothing, with its input."""
     sizes = form.table.sizes(batch, seq)
     return _size(form.input, batch, seq) + max([total(point, sizes) for point in form.rerun], default=0)
 
@@ -143,9 +155,14 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
+    return recorded(t, x, out), t.asked_batched
+
+
+def recorded(t: Layer, x: Var, out: Var) -> Form:
+    """The form of what was written on a tape from ``x`` to ``out``."""
     table = Table()
-    rerun, early = forward(t, table) if how.checkpointed else ([], [])
-    form = Form(
+    rerun, early = forward(t, table) if t.watched else ([], [])
+    return Form(
         table=table,
         input=x,
         output=out,
@@ -158,4 +175,3 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
         weights=t.weights(),
         keeps_input=any(storage is x.storage for storage in t.saved()),
     )
-    return form, t.asked_batched

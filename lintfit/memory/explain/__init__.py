@@ -32,6 +32,7 @@ _STATES = {
     "checkpoint saved": "save",
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),
     "statistics": "forward",
+    "images encoded": "forward",
 }
 """Which of the states' moments stands behind each moment of a step; inside a layer's backward it is
 ``first_gradient``, at the end of one ``layer_end``."""

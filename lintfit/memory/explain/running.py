@@ -9,7 +9,7 @@ from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
-from lintfit.memory.activations.tape import ACTIVATION
+from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.moments import _working, _worst_layer
 from lintfit.memory.parameters import model_dtype
@@ -76,6 +76,11 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             ]
         case "reference, forward":
             return _beside(run)
+        case "images encoded":
+            from lintfit.memory.vision import features
+
+            what = "pixels, and one layer of the image encoder"
+            return [term("activations", what, features(run.spec).activations, source=TAPE)]
         case "loss, backward":
             return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
         case "head, backward":
@@ -124,6 +129,9 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
 def ingredients(run: Pass, index: int) -> str:
     """What one layer saves, as multiples of the model's widths in bytes a token: ``8 × 8,192 (hidden, 2 bytes)``."""
     facts, recipe = run.facts, run.step.recipe
+    if index < run.step.before:
+        return "a part of the image encoder"
+    index -= run.step.before
     if run.spec.trainer == "ppo":
         facts, recipe, index = layer_of(run.spec, index)
         if index < 0:
@@ -171,8 +179,12 @@ def _widths(run: Pass) -> dict[int, str]:
 
 
 def _inputs(run: Pass) -> list[Term]:
+    if run.spec.trainer == "ppo":
+        return [term("activations", "the batch, for policy and value model", run.step.inputs)]
     factors = ((INDEX, "bytes"), (run.tokens, "token ids"))
-    return [term("activations", "the batch", run.step.inputs, *factors)]
+    ids = rounded(INDEX * run.tokens)
+    pixels = term("activations", "pixels of the images", run.step.inputs - ids)
+    return [term("activations", "the batch", ids, *factors), pixels]
 
 
 def _fixed(run: Pass, *, masks: bool) -> list[Term]:

@@ -1,0 +1,110 @@
+"""Images for vision-language models under fake tensors, for ``bench.fake_tensors``.
+
+Where in the sequence the images stand is looked up in the data, which fake tensors have none of: ``masked_scatter``
+here makes what it would make, and the features' gradient has their shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_map
+
+
+class _Scatter(torch.autograd.Function):
+    """``masked_scatter``: a new tensor; on the way back a gradient for either."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, mask: Any, source: Any) -> Any:
+        ctx.save_for_backward(mask)
+        ctx.shape = source.shape, source.dtype
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        shape, dtype = ctx.shape
+        return torch.empty_like(grad), None, torch.empty(shape, dtype=dtype, device=grad.device)
+
+
+MERGED = 4
+SIDE = 64
+"""Patches along either side of an image whose size is not the config's."""
+
+
+class _Values(TorchFunctionMode):
+    """Answers what fake tensors cannot."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.masked_scatter:
+            return _Scatter.apply(*args)
+        if func is torch.Tensor.__bool__ or func is torch.Tensor.item:
+            return True
+        if func is torch.Tensor.__getitem__ and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool:
+            return args[0].flatten(0, args[1].dim() - 1)
+        return func(*args, **(kwargs or {}))
+
+
+def images(config: Any, ids: Any, count: int) -> dict[str, Any]:
+    """Pixels of ``count`` images a sequence, of the config's size or of 64 by 64 patches."""
+    vision, batch = config.vision_config, len(ids)
+    if config.model_type == "llava":
+        size = vision.image_size
+        return {"pixel_values": torch.empty(batch * count, 3, size, size, device="cuda:0")}
+    width = 3 * vision.temporal_patch_size * vision.patch_size**2
+    with torch._C._DisableTorchDispatch():
+        grid = torch.tensor([[1, SIDE, SIDE]] * (batch * count))
+    return {
+        "pixel_values": torch.empty(batch * count * SIDE * SIDE, width, device="cuda:0"),
+        "image_grid_thw": grid,
+        "position_ids": torch.empty(3, *ids.shape, dtype=torch.long, device="cuda:0"),
+    }
+
+
+def _on_values(function: Any) -> Any:
+    """A function of the images' sizes, run on their values; its tensors as fake ones."""
+
+    def found(*args: Any, **kwargs: Any) -> Any:
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
+            real = function(*args, **kwargs)
+        return tree_map(
+            lambda x: torch.empty(x.shape, dtype=x.dtype, device="cuda:0") if torch.is_tensor(x) else x, real
+        )
+
+    return found
+
+
+def _lengths(count: int) -> Any:
+    """Patches of images or windows, which are all alike; on the CPU of merged ones."""
+
+    def lengths(tensor: Any) -> list[int]:
+        total = SIDE * SIDE * count // (MERGED if tensor.device.type == "cpu" else 1)
+        return [total // tensor.numel()] * tensor.numel()
+
+    return lengths
+
+
+NAMES = (
+    "get_vision_position_ids", "get_vision_attention_seqlens", "get_vision_window_index", "get_max_seqlen",
+    "get_vision_interpolation_indices_and_weights",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def features(model: Any, count: int) -> Iterator[None]:
+    """A forward pass in which ``count`` images are put into the sequences."""
+    module = sys.modules[type(model).__module__]
+    with contextlib.ExitStack() as stack:
+        for name in NAMES:
+            if hasattr(module, name):
+                stack.enter_context(mock.patch.object(module, name, _on_values(getattr(module, name))))
+        stack.enter_context(mock.patch.object(FakeTensor, "tolist", _lengths(count)))
+        stack.enter_context(_Values())
+        yield
