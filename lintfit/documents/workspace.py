@@ -18,6 +18,9 @@ class Workspace:
         self._documents: dict[tuple[Path, Kind], Document] = {}
         self._files: dict[Path, FileText] = {}
         self._originals: dict[Path, FileText] = {}
+        self._absent: dict[Path, str] = {}
+        """Why there is no file at a resolved path: a run looks for the modules that it imports in many places."""
+        self._resolved: dict[Path, Path] = {}
         self._overlay = {self._resolve(path): text for path, text in (overlay or {}).items()}
 
     @property
@@ -40,7 +43,11 @@ class Workspace:
         resolved = self._resolve(path)
         file = self._files.get(resolved)
         if file is None:
-            file = self._overlaid(path, resolved, kind) if resolved in self._overlay else self._stored(path, kind)
+            file = (
+                self._overlaid(path, resolved, kind)
+                if resolved in self._overlay
+                else self._stored(path, resolved, kind)
+            )
             self._files[resolved] = file
         return file
 
@@ -69,15 +76,20 @@ class Workspace:
         other._overlay = {**self._overlay, **{self._resolve(path): text for path, text in texts.items()}}
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
         other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
+        other._absent, other._resolved = dict(self._absent), self._resolved
         other._files = {path: file for path, file in self._files.items() if path not in changed}
         # The original bytes' encoding, mode and digest still belong to the file that the new text will replace.
         other._originals = {**self._originals, **{path: self._files[path] for path in changed if path in self._files}}
         return other
 
-    def _stored(self, path: Path, kind: Kind | None) -> FileText:
+    def _stored(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
+        if resolved in self._absent:
+            raise ReadError(path, self._absent[resolved])
         try:
             return replace(read_text(self.root / path, kind), path=path)
         except ReadError as error:
+            if not resolved.is_file():
+                self._absent[resolved] = error.reason
             raise ReadError(path, error.reason) from None
 
     def _overlaid(self, path: Path, resolved: Path, kind: Kind | None) -> FileText:
@@ -91,10 +103,14 @@ class Workspace:
         return replace(original, path=path, text=text)
 
     def _resolve(self, path: Path) -> Path:
-        try:
-            return (self.root / path).resolve()
-        except (OSError, RuntimeError):
-            return (self.root / path).absolute()
+        found = self._resolved.get(path)
+        if found is None:
+            try:
+                found = (self.root / path).resolve()
+            except (OSError, RuntimeError):
+                found = (self.root / path).absolute()
+            self._resolved[path] = found
+        return found
 
 
 def reader(kind: Kind) -> Callable[[FileText], Document]:

@@ -121,9 +121,9 @@ def _key(path: Path) -> Path:
 def _launch_origins(document: Document) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL:
         return
-    from lintfit.sources.launcher import read_launches
+    from lintfit.sources.launcher import count_launches
 
-    for index, _ in enumerate(read_launches(document)):
+    for index in range(count_launches(document)):
         yield Origin("launch", document.path, index)
 
 
@@ -217,11 +217,10 @@ class _Builder:
         return document
 
     def _launch(self) -> Launch | None:
-        from lintfit.sources.launcher import read_launches
+        from lintfit.sources.launcher import read_launch
 
         document = self._read(self.origin.path)
-        launches = read_launches(document, self._text) if document is not None else ()
-        return launches[self.origin.index] if self.origin.index < len(launches) else None
+        return read_launch(document, self.origin.index, self._text) if document is not None else None
 
     def _text(self, name: str) -> str | None:
         """The text of a file that is none of the kinds that lintfit reads."""

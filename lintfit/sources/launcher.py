@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from lintfit.documents.model import Document, Edit, Span
@@ -152,17 +153,31 @@ def read_launches(document: Document, read_text: ReadText | None = None) -> tupl
     """
     if not isinstance(document, ShellDocument):
         return ()
-    batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
-    found = (_launch(document, command, batch, read_text) for command in document.commands)
-    return tuple(launch for launch in found if launch is not None)
+    return tuple(_launch(document, *found, read_text) for found in _trainings(document))
 
 
-def _launch(
-    document: ShellDocument, command: Command, batch: Mapping[str, tuple[str, Span]], read_text: ReadText | None
-) -> Launch | None:
-    invocation = take_apart(command.words)
-    if invocation is None or not _trains(invocation):
+def read_launch(document: Document, index: int, read_text: ReadText | None = None) -> Launch | None:
+    """One of :func:`read_launches`; None where there are not so many."""
+    if not isinstance(document, ShellDocument):
         return None
+    found = next(islice(_trainings(document), index, None), None)
+    return _launch(document, *found, read_text) if found is not None else None
+
+
+def count_launches(document: Document) -> int:
+    """How many :func:`read_launches` are."""
+    return sum(1 for _ in _trainings(document)) if isinstance(document, ShellDocument) else 0
+
+
+def _trainings(document: ShellDocument) -> Iterator[tuple[Command, Invocation]]:
+    for command in document.commands:
+        invocation = take_apart(command.words)
+        if invocation is not None and _trains(invocation):
+            yield command, invocation
+
+
+def _launch(document: ShellDocument, command: Command, invocation: Invocation, read_text: ReadText | None) -> Launch:
+    batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
     around = _surroundings(document, command, invocation, batch)
     hostfile = invocation.options.get("hostfile")
     if hostfile is not None and hostfile.value is not None and read_text is not None:

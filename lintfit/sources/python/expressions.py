@@ -87,6 +87,13 @@ def _compiled(literal: str) -> object:
         return ast.literal_eval(literal)
 
 
+@lru_cache(maxsize=2048)
+def _guards(test: cst.BaseExpression) -> tuple[bool, bool]:
+    """Whether the body and the ``else`` of a branch under this test run only without CUDA."""
+    text = cst.Module([]).code_for_node(test)
+    return guards_device(text, True), guards_device(text, False)
+
+
 def _is_classmethod(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.FunctionDef) and any(
         isinstance(d.decorator, cst.Name) and d.decorator.value == "classmethod" for d in node.decorators
@@ -99,7 +106,6 @@ class Expressions:
     def __init__(self, module: cst.Module, walk: Walk) -> None:
         self.module = module
         self.walk = walk
-        self._texts: dict[int, str] = {}
         self._dispatch: dict[type[cst.CSTNode], Callable[[Any, Scope], Value]] = {
             cst.Name: self._name,
             cst.Attribute: self._attribute,
@@ -340,10 +346,7 @@ class Expressions:
 
     def guards(self, test: cst.BaseExpression, body: bool) -> bool:
         """Whether a branch under this test runs only without CUDA."""
-        text = self._texts.get(id(test))
-        if text is None:
-            text = self._texts[id(test)] = self.module.code_for_node(test)
-        return guards_device(text, body)
+        return _guards(test)[not body]
 
     def under(self, test: cst.BaseExpression, holds: bool | None, guarded: bool, run: Callable[[], Value]) -> Value:
         """Run something one test further in."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 import libcst as cst
@@ -52,6 +53,8 @@ class Modules:
         self._packages: set[str] = set()
         self.unread: dict[str, str] = {}
         """Texts of modules that are at hand but not worth parsing, by the module's name."""
+        self._classes: dict[str, dict[str, str]] = {}
+        """The classes of such modules, with their bases as written."""
 
     def find(self, name: str) -> cst.Module | None:
         """The tree of a module by its name as imported (leading dots are relative); None where it is not at hand."""
@@ -63,9 +66,11 @@ class Modules:
 
     def bases(self, name: str, cls: str) -> tuple[str, ...] | None:
         """The bases of a class of a module that is not parsed, as written; None where it has no such class."""
-        text = self.unread.get(name, "")
-        found = next((match for match in _CLASS.finditer(text) if match[1] == cls), None)
-        return tuple(base.strip() for base in found[2].split(",") if base.strip()) if found is not None else None
+        if name not in self._classes:
+            matches = reversed(list(_CLASS.finditer(self.unread.get(name, ""))))
+            self._classes[name] = {match[1]: match[2] for match in matches}
+        bases = self._classes[name].get(cls)
+        return tuple(base.strip() for base in bases.split(",") if base.strip()) if bases is not None else None
 
     def is_package(self, name: str) -> bool:
         """Whether a module that was found is a package's ``__init__.py``."""
@@ -74,7 +79,7 @@ class Modules:
     def _load(self, name: str) -> cst.Module | None:
         if name.partition(".")[0] in _LIBRARIES or self._open is None:
             return None
-        for path in self._candidates(name):
+        for path in _candidates(self._script.path.parent, name):
             document = next((known for known in self.documents if known.path == path), None) or self._open(path)
             if not isinstance(document, PythonDocument):
                 continue
@@ -89,16 +94,20 @@ class Modules:
             return document.module
         return None
 
-    def _candidates(self, name: str) -> Iterator[Path]:
-        dots = len(name) - len(name.lstrip("."))
-        parts = [part for part in name.lstrip(".").split(".") if part]
-        if not parts:
-            return
-        folder = self._script.path.parent
-        if dots:
-            folders = [folder.joinpath(*[".."] * (dots - 1))] if dots > 1 else [folder]
-        else:
-            folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
-        for base in (*folders, *(folder / "src" for folder in folders if not dots)):
-            yield Path(os.path.normpath(base.joinpath(*parts[:-1], parts[-1] + ".py")))
-            yield Path(os.path.normpath(base.joinpath(*parts, "__init__.py")))
+
+@lru_cache(maxsize=4096)
+def _candidates(folder: Path, name: str) -> tuple[Path, ...]:
+    """Where a module may be that a script in this folder imports."""
+    dots = len(name) - len(name.lstrip("."))
+    parts = [part for part in name.lstrip(".").split(".") if part]
+    if not parts:
+        return ()
+    if dots:
+        folders = [folder.joinpath(*[".."] * (dots - 1))] if dots > 1 else [folder]
+    else:
+        folders = [folder.joinpath(*[".."] * up) if up else folder for up in range(_ABOVE + 1)]
+    paths: list[Path] = []
+    for base in (*folders, *(folder / "src" for folder in folders if not dots)):
+        paths.append(Path(os.path.normpath(base.joinpath(*parts[:-1], parts[-1] + ".py"))))
+        paths.append(Path(os.path.normpath(base.joinpath(*parts, "__init__.py"))))
+    return tuple(paths)
