@@ -140,6 +140,11 @@ LAUNCHES = (
     ("launches_2", "further repositories and files"),
     ("launches_3", "other repositories once more, after what the second table had shown was mended"),
     ("launches_4", "eight further repositories; three of the four wrong at first were wrong in the table"),
+    (
+        "launches_5",
+        "launchers and trainers without a row so far; blind, a loop in plain PyTorch counted as not read, and one "
+        "launch ended in a MemoryError that was mended first",
+    ),
 )
 
 

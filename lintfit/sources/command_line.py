@@ -190,6 +190,10 @@ def _program(words: Sequence[Word]) -> tuple[Launcher, int, int] | None:
             return ("accelerate", index, index + 2) if following == "launch" else None
         if name == "fabric":
             return ("fabric", index, index + 2) if following in ("run", "run model") else None
+        if name == "lightning":
+            # lightning/fabric/cli.py up to 2.2
+            model = words[index + 2].value if index + 2 < len(words) else None
+            return ("fabric", index, index + 3) if (following, model) == ("run", "model") else None
         front_end = front_ends.of_command(name)
         if front_end is not None:
             return front_end, index, index + 1

@@ -134,7 +134,7 @@ _DEEPSPEED_TEXT = (
     "wall_clock_breakdown",
 )
 _LAUNCH_TEXT = re.compile(
-    r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b"
+    r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b|lightning run\b"
     r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b|\btune run\b"
 )
 

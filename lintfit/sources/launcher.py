@@ -258,6 +258,9 @@ def _trains(invocation: Invocation) -> bool:
     for part in parts:
         if part in _TRAINS or part in _DOES_NOT:
             return part in _TRAINS
+    folders = (invocation.script.text if invocation.script is not None else "").split("/")[:-1]
+    if folders and folders[-1] in _TRAINS and flags:
+        return True
     return invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts)
 
 

@@ -55,6 +55,8 @@ def values(found: Launch) -> dict[str, Any]:
         ("srun --nodes 2 torchrun train.py", "torchrun", "train.py"),
         ('bash -c "deepspeed train.py"', "deepspeed", "train.py"),
         ("srun bash -c ' cd /x; pip install . ; torchrun train.py --lr 1 ; echo done' &>> log", "torchrun", "train.py"),
+        ("lightning run model --devices 8 pretrain.py --lr 1", "fabric", "pretrain.py"),
+        ("python pretrain/tiny_llama.py --devices 8", "python", "pretrain/tiny_llama.py"),
         ("bash -c 'module load cuda && deepspeed train.py --lr 1 && ls'", "deepspeed", "train.py"),
         ("WANDB_MODE=offline uv run python train.py", "python", "train.py"),
         ("python submit.py --gpus 8 -- accelerate launch train.py", "accelerate", "train.py"),

@@ -139,6 +139,29 @@ engine.backward(engine(batch))
     assert (said["micro_batch_size"], said["gradient_accumulation_steps"], said["zero_stage"]) == (2, 4, 2)
 
 
+def test_a_loader_that_asks_the_engine_for_its_batch() -> None:
+    text = """
+import deepspeed
+from torch.utils.data import DataLoader
+engine, _, _, _ = deepspeed.initialize(model=net, config={"train_micro_batch_size_per_gpu": 3})
+loader = DataLoader(data, batch_size=engine.train_micro_batch_size_per_gpu())
+engine.backward(engine(batch))
+"""
+    assert values(script(text, ""))["micro_batch_size"] == 3
+
+
+def test_a_length_under_a_name_with_dots() -> None:
+    text = """
+import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--data.max_len", type=int, default=512)
+args = parser.parse_args()
+loss.backward()
+"""
+    assert values(script(text, "--data.max_len 2048"))["seq_len"] == 2048
+
+
 PLUGIN = """
 import torch
 from accelerate import Accelerator

@@ -100,7 +100,7 @@ def _inline(reading: Reading, table: Table, record: Record | None, trainer: bool
 def _factor(reading: Reading, table: Table, record: Record | None) -> None:
     """``train_batch_size`` as micro-batch × ranks × accumulation: the last, where the ranks are not known."""
     total, name = table.items.get("train_batch_size"), "gradient_accumulation_steps"
-    if name in reading.settings or total is None or plain(total) is not UNKNOWN:
+    if name in reading.settings or total is None:
         return
     place = reading.place_of(total.origin)
     text = place.document.text[place.span.start : place.span.end] if place is not None else ""

@@ -173,6 +173,11 @@ def batch(loader: Record) -> Value | None:
     return Const(loader.node, UNKNOWN)
 
 
+def asks_engine(value: Value) -> bool:
+    """``engine.train_micro_batch_size_per_gpu()``: the engine's own config says it."""
+    return any(each.call is not None and each.call.name == "train_micro_batch_size_per_gpu" for each in objects(value))
+
+
 def of_data_set(loader: Record) -> Value | None:
     """``DataLoader(data, batch_size=None)``: the batch of a data set that makes its batches itself."""
     made = (each.attributes for each in objects(loader.value(0, "dataset")))

@@ -295,7 +295,7 @@ def _loader(reading: Reading) -> None:
     loaders = [r for r in loaders if not re.search(r"(eval|valid|test|dev)", r.assigned_to or "", re.IGNORECASE)]
     for loader in loaders[:1]:
         value = plain_loop.batch(loader)
-        if value is not None:
+        if value is not None and not plain_loop.asks_engine(value):
             # None: the data set makes batches of its own.
             own = plain_loop.of_data_set(loader) if sure_none(value) else value
             reading.put("micro_batch_size", own or value, loader, to=UNKNOWN if own is None else None)
@@ -486,4 +486,10 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
 
 def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
     """Fields of the script's own command line that are named like a sequence length."""
-    return [(made.attributes[name], None) for made in reading.parsed for name in LENGTHS if name in made.attributes]
+    return [
+        (value, None)
+        for made in reading.parsed
+        for name in LENGTHS
+        for key, value in made.attributes.items()
+        if key.rpartition(".")[2] == name
+    ]
