@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
-from lintfit.memory.logits import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
+from lintfit.memory.losses import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
 from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec

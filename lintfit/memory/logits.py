@@ -1,8 +1,7 @@
 """The head and the loss: what [tokens, vocabulary] costs, by the way the loss is computed and by transformers version.
 
-Sources: transformers ``loss/loss_utils.py:ForCausalLMLoss`` (5.x pads the labels; up to 4.48 the fp32 logits are
-sliced and copied), ``modeling_llama.py`` of 4.45 (``logits = logits.float()`` in the model), accelerate's
-``convert_outputs_to_fp32``, TRL ``kernels/chunked_logprob.py``, Liger ``ops/fused_linear_cross_entropy.py``.
+The losses from whole logits are in :mod:`.losses`. Sources: accelerate's ``convert_outputs_to_fp32``, TRL
+``kernels/chunked_logprob.py``, Liger ``ops/fused_linear_cross_entropy.py``.
 """
 
 from __future__ import annotations
@@ -18,20 +17,17 @@ from lintfit.memory.activations.form import Amounts, Backward, Live, Table, tota
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
-from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Storage, Tape, Var, once
+from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once
 from lintfit.memory.litgpt import CHUNK, switches
-
-PADDED_LABELS = (4, 49)
-"""The first transformers version whose loss pads the labels instead of copying the shifted logits."""
-
-UPCAST_IN_MODEL = (4, 46)
-"""Below this version the models themselves upcast their logits, and the half-precision ones are dropped."""
-
-MODEL_DTYPE_LOSS = frozenset({"gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm"})
-"""Models whose own loss, up to 4.48, takes the logits in the dtype that they have (autocast makes it fp32)."""
-
-REMOTE_LOSS = frozenset({"qwen", "baichuan"})
-"""Models whose own code does so whatever the version (``modeling_qwen.py``, ``modeling_baichuan.py``)."""
+from lintfit.memory.losses import (
+    UPCAST_IN_MODEL,
+    Scored,
+    causal_loss,
+    own_dtype_loss,
+    own_loss,
+    response_loss,
+    selective_loss,
+)
 
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
 """TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
@@ -134,7 +130,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     else:
         y = t.rmsnorm(x)
     if scored is not None and not loss_path.startswith("ppo"):
-        y = t.op(t.new(h, y.item, y.grad, per=_Scored(scored)), (y,))
+        y = t.op(t.new(h, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path == "chunked":
         return _fused(t, y, _trl(t, y, vocab))
     if loss_path == "liger":
@@ -144,13 +140,13 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
     if loss_path in ("ppo", "ppo-whole"):
-        out, alive = _response(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole")
+        out, alive = response_loss(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole")
     elif loss_path == "selective":
-        out, alive = _selective(after, logits, recipe.autocast)
+        out, alive = selective_loss(after, logits, recipe.autocast)
     elif own_loss(facts, recipe):
-        out, alive = _plain_loss(after, logits, fused, recipe.autocast)
+        out, alive = own_dtype_loss(after, logits, fused, recipe.autocast)
     else:
-        out, alive = _loss(after, logits, recipe.transformers, _softcapped(t), fused)
+        out, alive = causal_loss(after, logits, recipe.transformers, _softcapped(t), fused)
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
     points = [[table.storage(var.storage) for var in alive]]
@@ -234,108 +230,8 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
     )
 
 
-def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
-    """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
-    if facts.model_type in REMOTE_LOSS:
-        return True
-    return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
-
-
 def _softcapped(t: Layer) -> bool:
     return t.facts.model_type == "gemma2" and t.facts.config.get("final_logit_softcapping", 30.0) is not None
-
-
-def _loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, list[Var]]:
-    """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point."""
-    if softcap:
-        scaled = t.map(logits)
-        bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
-        logits = t.map(t.op(bounded, (scaled,), (bounded,)))
-    full = t.cast(logits, 4)
-    alive = [logits] if full is logits else [logits, full]
-    if version < UPCAST_IN_MODEL:
-        alive = [full]
-    if version < PADDED_LABELS:
-        full = t.map(full)
-        alive.append(full)
-    if fused:
-        return _overwriting(t, full), alive[:-1]
-    log = t.like(logits, logits.width, 4, True, LOGITS)
-    t.op(log, (full,), (log,))
-    return t.op(t.constant(1, 4, True), (log,)), alive
-
-
-def _overwriting(t: Tape, logits: Var) -> Var:
-    """The kernel that saves the logits and, in the backward, overwrites them with their gradient.
-
-    Unsloth's ``Fast_CrossEntropyLoss``, also in fms-acceleration's FOAK; Liger's does the same in its forward.
-    """
-    return t.op(t.constant(1, 4, True), (logits,), (logits,), overwritten=(logits,))
-
-
-def _plain_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, list[Var]]:
-    """The older models' loss: a copy of the shifted logits and their log-softmax in the logits' dtype.
-
-    Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given.
-    """
-    shifted = t.map(logits)
-    if fused:
-        return _overwriting(t, shifted), [logits]
-    full = t.cast(shifted, 4) if autocast else shifted
-    log = t.like(logits, logits.width, full.item, True, LOGITS)
-    t.op(log, (full,), (log,))
-    alive = [logits, shifted] if full is shifted else [logits, shifted, full]
-    return t.op(t.constant(1, 4, True), (log,)), alive
-
-
-def _selective(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
-    """TRL's ``selective_log_softmax``: log-probabilities of the labels from whole logits, and DPO's entropy of them.
-
-    Autocast's logits come as fp32 (accelerate). These are kept for ``gather`` and ``logsumexp``, whose gradients are
-    put together sequence by sequence; half-precision ones give a log-softmax of each sequence, which is kept. The
-    shifted view is copied for the entropy (``entropy_from_logits`` reshapes it).
-    """
-    full = t.cast(logits, 4) if autocast else logits
-    shifted = t.map(full)
-    copy = t.like(full, full.width, full.item, False, LOGITS)
-    if full.item == 4:
-        picked = t.op(t.constant(1, 4, True), (shifted,), (full,))
-        sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
-        return t.add(picked, sums), [full, copy]
-    log = t.like(full, full.width, full.item, True, LOGITS)
-    t.op(log, (shifted,), (log,))
-    return t.op(t.constant(1, 4, True), (log,)), [full, copy]
-
-
-def _response(
-    t: Tape, logits: Var, autocast: bool, scored: int | None, *, whole: bool = False
-) -> tuple[Var, list[Var]]:
-    """PPO's loss: the logits of the response divided in place, and ``selective_log_softmax`` of these row by row.
-
-    ``whole``: a log-softmax of all at once instead, which a variable of the loop holds as well.
-
-    The loop's variables hold the logits to the end of the step. Dividing a view in place makes its gradient whole
-    (``CopySlices``: a copy of it, and two of the view's).
-    """
-    full = t.cast(logits, 4) if autocast else logits
-    if full is not logits:
-        full.storage.kind = LOGITS
-    per = full.per if scored is None else _Scored(scored)
-    divided = Var(full.width, full.item, full.per, full.storage, full.grad)
-    part = full.width * full.item, per
-    t.op(divided, (full,), temp=(part, part))
-    response = Var(full.width, full.item, per, full.storage, full.grad)
-    t.op(response, (divided,))
-    rows = Var(full.width, full.item, per, full.storage, full.grad)
-    t.op(rows, (response,))
-    t.pinned.append(full.storage)
-    alive = [] if full is logits else [logits]
-    if full.item == 4 and not whole:
-        return t.op(t.constant(1, 4, True), (rows,), (full,)), alive
-    log = Var(full.width, full.item, per, Storage(full.width * full.item, per, LOGITS), True)
-    if whole:
-        t.pinned.append(log.storage)
-    return t.op(t.constant(1, 4, True), (rows,), (log,)), alive
 
 
 class _Fused(NamedTuple):
@@ -362,16 +258,6 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
         head=own,
         weights=t.weights(),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """The tokens of all sequences that get logits."""
-
-    most: int
-
-    def __call__(self, batch: int, seq: int) -> int:
-        return batch * min(seq, self.most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""Losses on a tape of their own: from whole logits to one number, the way transformers and TRL compute it.
+
+Each gives its result, and the unsaved logits alive at its worst forward point. Sources: transformers
+``loss/loss_utils.py:ForCausalLMLoss`` (5.x pads the labels; up to 4.48 the fp32 logits are sliced and copied),
+``modeling_llama.py`` of 4.45 (``logits = logits.float()`` in the model), TRL ``trainer/utils.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import LOGITS, Storage, Tape, Var
+
+PADDED_LABELS = (4, 49)
+"""The first transformers version whose loss pads the labels instead of copying the shifted logits."""
+
+UPCAST_IN_MODEL = (4, 46)
+"""Below this version the models themselves upcast their logits, and the half-precision ones are dropped."""
+
+MODEL_DTYPE_LOSS = frozenset({"gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm"})
+"""Models whose own loss, up to 4.48, takes the logits in the dtype that they have (autocast makes it fp32)."""
+
+REMOTE_LOSS = frozenset({"qwen", "baichuan"})
+"""Models whose own code does so whatever the version (``modeling_qwen.py``, ``modeling_baichuan.py``)."""
+
+
+def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
+    """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
+    if facts.model_type in REMOTE_LOSS:
+        return True
+    return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
+
+
+def causal_loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, list[Var]]:
+    """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point."""
+    if softcap:
+        scaled = t.map(logits)
+        bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
+        logits = t.map(t.op(bounded, (scaled,), (bounded,)))
+    full = t.cast(logits, 4)
+    alive = [logits] if full is logits else [logits, full]
+    if version < UPCAST_IN_MODEL:
+        alive = [full]
+    if version < PADDED_LABELS:
+        full = t.map(full)
+        alive.append(full)
+    if fused:
+        return _overwriting(t, full), alive[:-1]
+    log = t.like(logits, logits.width, 4, True, LOGITS)
+    t.op(log, (full,), (log,))
+    return t.op(t.constant(1, 4, True), (log,)), alive
+
+
+def _overwriting(t: Tape, logits: Var) -> Var:
+    """The kernel that saves the logits and, in the backward, overwrites them with their gradient.
+
+    Unsloth's ``Fast_CrossEntropyLoss``, also in fms-acceleration's FOAK; Liger's does the same in its forward.
+    """
+    return t.op(t.constant(1, 4, True), (logits,), (logits,), overwritten=(logits,))
+
+
+def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, list[Var]]:
+    """The older models' loss: a copy of the shifted logits and their log-softmax in the logits' dtype.
+
+    Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given.
+    """
+    shifted = t.map(logits)
+    if fused:
+        return _overwriting(t, shifted), [logits]
+    full = t.cast(shifted, 4) if autocast else shifted
+    log = t.like(logits, logits.width, full.item, True, LOGITS)
+    t.op(log, (full,), (log,))
+    alive = [logits, shifted] if full is shifted else [logits, shifted, full]
+    return t.op(t.constant(1, 4, True), (log,)), alive
+
+
+def selective_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
+    """TRL's ``selective_log_softmax``: log-probabilities of the labels from whole logits, and DPO's entropy of them.
+
+    Autocast's logits come as fp32 (accelerate). These are kept for ``gather`` and ``logsumexp``, whose gradients are
+    put together sequence by sequence; half-precision ones give a log-softmax of each sequence, which is kept. The
+    shifted view is copied for the entropy (``entropy_from_logits`` reshapes it).
+    """
+    full = t.cast(logits, 4) if autocast else logits
+    shifted = t.map(full)
+    copy = t.like(full, full.width, full.item, False, LOGITS)
+    if full.item == 4:
+        picked = t.op(t.constant(1, 4, True), (shifted,), (full,))
+        sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
+        return t.add(picked, sums), [full, copy]
+    log = t.like(full, full.width, full.item, True, LOGITS)
+    t.op(log, (shifted,), (log,))
+    return t.op(t.constant(1, 4, True), (log,)), [full, copy]
+
+
+def response_loss(
+    t: Tape, logits: Var, autocast: bool, scored: int | None, *, whole: bool = False
+) -> tuple[Var, list[Var]]:
+    """PPO's loss: the logits of the response divided in place, and ``selective_log_softmax`` of these row by row.
+
+    ``whole``: a log-softmax of all at once instead, which a variable of the loop holds as well.
+
+    The loop's variables hold the logits to the end of the step. Dividing a view in place makes its gradient whole
+    (``CopySlices``: a copy of it, and two of the view's).
+    """
+    full = t.cast(logits, 4) if autocast else logits
+    if full is not logits:
+        full.storage.kind = LOGITS
+    per = full.per if scored is None else Scored(scored)
+    divided = Var(full.width, full.item, full.per, full.storage, full.grad)
+    part = full.width * full.item, per
+    t.op(divided, (full,), temp=(part, part))
+    response = Var(full.width, full.item, per, full.storage, full.grad)
+    t.op(response, (divided,))
+    rows = Var(full.width, full.item, per, full.storage, full.grad)
+    t.op(rows, (response,))
+    t.pinned.append(full.storage)
+    alive = [] if full is logits else [logits]
+    if full.item == 4 and not whole:
+        return t.op(t.constant(1, 4, True), (rows,), (full,)), alive
+    log = Var(full.width, full.item, per, Storage(full.width * full.item, per, LOGITS), True)
+    if whole:
+        t.pinned.append(log.storage)
+    return t.op(t.constant(1, 4, True), (rows,), (log,)), alive
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The tokens of all sequences that get logits."""
+
+    most: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * min(seq, self.most)
