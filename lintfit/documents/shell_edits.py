@@ -65,7 +65,7 @@ def set_flag(
         edits = [Edit(_after_equals(document, at, flag), _quoted(value, word)) for at in _places(word)]
     else:
         texts[found[0] + 1] = value
-        edits = [Edit(at, _quoted(value, current)) for at in _places(current)]
+        edits = [Edit(at, _requoted(document.slice(at), value, current)) for at in _places(current)]
     return _narrowest(document, command, texts, edits)
 
 
@@ -138,6 +138,13 @@ def _quoted(value: str, word: Word | None) -> str:
     if word is not None and word.moved:
         raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
     return "'" + value.replace("'", "'\\''") + "'"
+
+
+def _requoted(written: str, value: str, word: Word) -> str:
+    """A value in the double quotes that the one before it has."""
+    if written[:1] == written[-1:] == '"' and len(written) > 1 and not any(mark in value for mark in '"$`\\!'):
+        return f'"{value}"'
+    return _quoted(value, word)
 
 
 def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:

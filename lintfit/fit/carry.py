@@ -45,9 +45,9 @@ class Pen:
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`carry_out` finds out."""
         names = list(_ordered(self.run, changes))
-        if ("engine", "deepspeed") in names:
-            # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed.
-            names = [(name, value) for name, value in names if name not in _ZERO]
+        if any(name == "engine" for name, _ in names):
+            # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
+            names = [(name, value) for name, value in names if name not in _AFTER_ENGINE]
         return all(self._one(name, value) for name, value in names)
 
     def _one(self, name: str, value: Any) -> bool:
@@ -76,7 +76,7 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
     return Carried(texts, now, places, tuple(difference(texts, workspace)))
 
 
-STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3}
+STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3, "fsdp": 4}
 """Changes that are written bit by bit, and after how many bits the last has to be there."""
 
 WRITTEN_AS: Mapping[str, str] = {
@@ -88,6 +88,7 @@ WRITTEN_AS: Mapping[str, str] = {
 """Settings that are written together, by the name under which :func:`lintfit.run.write.write_one` knows them."""
 
 _ZERO = ("zero_stage", "offload_optimizer", "offload_param")
+_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation"})
 
 
 def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -97,18 +98,43 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if wanted.get("forced_float32") is False:
         wanted.pop("weights_dtype", None)
         yield "forced_float32", wanted.pop("forced_float32")
-    if wanted.pop("engine", None) == "deepspeed" and (spec is None or spec.engine != "deepspeed"):
-        if run.accelerate is not None and not has_trainer(run):
-            yield "engine", "deepspeed"
-        else:
-            yield "mixed_precision", wanted.pop("mixed_precision", None)
-            yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
+    yield from _engine(run, wanted)
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_AS)
     for name, value in wanted.items():
         if not (together and name in WRITTEN_AS) and (spec is None or getattr(spec, name, None) != value):
             yield name, value
     if together:
         yield from _adapted(run, wanted)
+
+
+def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Another engine, where the launcher's file or the trainer's arguments say which; takes what goes with it."""
+    engine, spec = wanted.pop("engine", None), run.spec
+    if engine is None or (spec is not None and spec.engine == engine):
+        return
+    sharding = wanted.pop("fsdp", None)
+    if engine == "ddp":
+        yield "engine", engine
+    elif run.accelerate is not None and (not has_trainer(run) or _launched(run, engine)):
+        yield "engine", engine
+        if sharding is not None:
+            yield "fsdp", sharding
+        elif has_trainer(run) and spec is not None:
+            # accelerate launch hands on 1 where its file is silent, which the Trainer compares with its own.
+            yield "launched_accumulation", wanted.get("gradient_accumulation_steps", spec.gradient_accumulation_steps)
+    elif engine == "fsdp":
+        yield "fsdp", sharding
+    else:
+        yield "mixed_precision", wanted.pop("mixed_precision", None)
+        if spec is not None and spec.engine == "fsdp":
+            yield "fsdp", None
+        yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
+
+
+def _launched(run: Run, engine: str) -> bool:
+    """Whether Accelerate's file, not the trainer's arguments, says that FSDP runs or could as well."""
+    stated = run.accelerate.settings.get("engine") if run.accelerate is not None else None
+    return stated is not None and (stated.value == "fsdp" or (engine == "fsdp" and stated.value == "ddp"))
 
 
 def _takes_adapters(run: Run) -> bool:

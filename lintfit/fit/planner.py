@@ -105,8 +105,10 @@ def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli:
 
 
 def _trains_the_same(claimed: Spec, read: Spec) -> bool:
-    """Whether the written run trains what the plan says: all of the model or adapters, and of how many bits."""
-    return claimed.method == read.method and (claimed.quantization is None) is (read.quantization is None)
+    """Whether the written run trains what the plan says, on as many cards and by the same engine."""
+    four_bits = (claimed.quantization is None) is (read.quantization is None)
+    alike = all(getattr(claimed, name) == getattr(read, name) for name in ("method", "engine", "fsdp", "gpus", "nodes"))
+    return four_bits and alike
 
 
 def displayed(run: Run, found: Fitting, search: Search) -> Plan:

@@ -10,9 +10,10 @@ from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.run.change import ZERO_KEYS
 from lintfit.run.model import Run
-from lintfit.settings import AUTO
+from lintfit.settings import AUTO, Place
 
 if TYPE_CHECKING:
+    from lintfit.memory.spec import Fsdp
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
@@ -45,13 +46,15 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "deepspeed":
             return _write_new_config(run, value)
         case "engine":
-            return run.accelerate.write("engine", value) if run.accelerate is not None else None
+            return _write_engine(run, value)
+        case "launched_accumulation":
+            return run.accelerate.write("gradient_accumulation_steps", value) if run.accelerate is not None else None
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
         case _ if name in ZERO_KEYS:
             return run.deepspeed.write(name, value) if run.deepspeed is not None else None
         case "fsdp":
-            return run.accelerate.write("fsdp", value) if run.accelerate is not None else None
+            return _write_fsdp(run, value)
         case "gpus" | "nodes":
             return _write_processes(run, name, value)
         case "micro_batch_size" | "gradient_accumulation_steps":
@@ -74,14 +77,55 @@ def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
 
 
 def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
-    """The number of processes: on the launch line where one states it, else in the Accelerate YAML or the recipe."""
+    """The number of processes: on the launch line where one states it, else in the Accelerate YAML or the recipe.
+
+    A batch job asks for as many cards. Nobody but the user knows the addresses of more machines, nor which other
+    cards a command may see.
+    """
     setting = run.settings.get(name)
     place = setting.provenance.place if setting is not None else None
     if run.recipe is not None:
         return run.recipe.write(name, value)
-    if run.accelerate is not None and place is not None and place.document is run.accelerate.document:
-        return run.accelerate.write(name, value)
-    return run.launch.write(name, value) if run.launch is not None else None
+    sources = (run.launch, run.accelerate)
+    if name == "nodes" or run.spec is None or any(s is not None and "visible_devices" in s.settings for s in sources):
+        return None
+    job = run.launch.asks_for(run.spec.gpus // run.spec.nodes, value // run.spec.nodes) if run.launch else ()
+    if place is not None and any(edit.document is place.document and _inside(edit, place) for edit in job):
+        return job
+    if run.accelerate is not None and (place is None or place.document is run.accelerate.document):
+        written = run.accelerate.write(name, value)
+    else:
+        written = run.launch.write(name, value) if run.launch is not None else None
+    return None if written is None else (*written, *job)
+
+
+def _inside(edit: FileEdit, place: Place) -> bool:
+    return place.span.start <= edit.edit.span.start and edit.edit.span.end <= place.span.end
+
+
+def _write_engine(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    """Accelerate's ``distributed_type``; several processes of another launcher are DDP without a word."""
+    if run.accelerate is not None and "engine" in run.accelerate.settings:
+        return run.accelerate.write("engine", value)
+    launcher = run.launch.launcher if run.launch is not None else None
+    return () if value == "ddp" and launcher in ("torchrun", "torch.distributed.launch", "accelerate") else None
+
+
+def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
+    """How FSDP shards, or None for no FSDP: Accelerate's file where that states it, else the trainer's arguments."""
+    if run.accelerate is not None and run.accelerate.engine == "fsdp":
+        return run.accelerate.write("fsdp", value)
+    if not has_trainer(run) or run.script is None:
+        return None
+    if value is None and run.launch is not None:
+        for name in FSDP_ARGUMENTS:
+            if run.launch.flag(name) is not None:
+                return run.launch.drop_flag(name)
+    return run.script.write("fsdp", value)
+
+
+FSDP_ARGUMENTS = ("fsdp_config", "fsdp_min_num_params", "fsdp_transformer_layer_cls_to_wrap", "fsdp")
+"""Fields of ``TrainingArguments`` about FSDP, the one that switches it on last."""
 
 
 def _author(run: Run) -> ScriptSource | Recipe | None:

@@ -142,8 +142,10 @@ class AccelerateSource(DataSource):
         else:
             strategy = {(FSDP, "fsdp_sharding_strategy"): value.strategy}
         version: dict[KeyPath, Any] = {}
+        if self.node(FSDP) is None:
+            version = {(FSDP, "fsdp_auto_wrap_policy"): "TRANSFORMER_BASED_WRAP"}
         if _fsdp_version(self.node(FSDP)) != value.version:
-            version = {(FSDP, "fsdp_version"): value.version}
+            version[FSDP, "fsdp_version"] = value.version
         return {**version, **strategy, (FSDP, "fsdp_offload_params"): value.cpu_offload}
 
 

@@ -116,6 +116,20 @@ class Launch:
         """
         return _set_flag(self.document, self.command, self.invocation, flag, value)
 
+    def drop_flag(self, flag: str) -> tuple[FileEdit, ...] | None:
+        """The edits that take a flag of the script out; None where it comes from a variable of other words, too."""
+        from lintfit.documents.shell_edits import remove_flag
+
+        present = next((option for option in reversed(self.invocation.arguments) if option.name == flag), None)
+        if present is None:
+            return ()
+        written = present.flag.text.partition("=")[0]
+        try:
+            edits = remove_flag(self.document, self.command, written, 0 if present.glued else len(present.words))
+        except ValueError:
+            return None
+        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+
     def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
         """The edits that give the launcher itself an option, in front of the script."""
         found = self.invocation.options.get(option)
@@ -129,6 +143,15 @@ class Launch:
         else:
             return None
         return (FileEdit(self.document.path, edit, self.document),)
+
+    def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
+        """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and
+        for as many tasks where each of them is a process of the training."""
+        from lintfit.sources.slurm import asked_cards
+
+        counts = {"--gres", "--gpus-per-node", *(("--ntasks-per-node",) if self.launcher == "python" else ())}
+        options = [(each.key, each.value_span) for each in self.document.directives if each.key in counts]
+        return tuple(asked_cards(self.document, options, before, after))
 
     def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:
         option = launcher_settings.GPUS.get(self.invocation.launcher)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, Edit, Span
+from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special
@@ -106,6 +107,21 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
         return None, None
     count = int(parts[-1]) if parts[-1].isdigit() else 1
     return (None if parts[0].isdigit() else parts[0]), count
+
+
+_GRES_COUNT = re.compile(r"(?:^|[,/\"'])gpu(?::[\w.-]*[A-Za-z_][\w.-]*)?:(?P<count>\d+)")
+_PLAIN_COUNT = re.compile(r"^[\"']?(?:[\w.-]*[A-Za-z_][\w.-]*:)?(?P<count>\d+)[\"']?$")
+
+
+def asked_cards(document: Document, options: Iterable[tuple[str, Span]], before: int, after: int) -> list[FileEdit]:
+    """The edits that make a job ask for ``after`` cards a node in the place of ``before``, wherever it says so."""
+    edits: list[FileEdit] = []
+    for name, span in options:
+        found = (_GRES_COUNT if name == "--gres" else _PLAIN_COUNT).search(document.slice(span))
+        if found is not None and int(found["count"]) == before:
+            place = Span(span.start + found.start("count"), span.start + found.end("count"))
+            edits.append(FileEdit(document.path, Edit(place, str(after)), document))
+    return edits
 
 
 def _constrained(document: Document, text: str, span: Span) -> Setting | None:

@@ -171,7 +171,11 @@ def test_what_is_written_is_read_back(yaml_document: Read, text: str, changes: d
     edits = source.write_all(changes)
     assert edits is not None
     new = apply(text, [edit.edit for edit in edits])
-    assert values(read_accelerate(yaml_document(new))) == {**values(source), **changes}
+    # FSDP without a word on wrapping would gather the whole model at once.
+    wraps = (
+        {} if "fsdp_config" in text or "fsdp" not in changes else {"fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP"}
+    )
+    assert values(read_accelerate(yaml_document(new))) == {**values(source), **changes, **wraps}
 
 
 def test_writing_keeps_the_rest_of_the_text(yaml_document: Read) -> None:

@@ -21,7 +21,6 @@ NAMES = (
     "loss",
     "attention",
     "sharding",
-    "fsdp",
     "buckets",
     "optimizer",
     "quantization",

@@ -1,17 +1,24 @@
-"""FSDP: shard all it can, and offload to the host."""
+"""FSDP in the place of DDP, and of what FSDP can: shard all, and offload to the host."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
-from lintfit.fit.options import Option, Subject
+from lintfit.fit.options import Effect, Option, Subject
+from lintfit.memory.spec import Fsdp
+from lintfit.run.versions import before
 
 
 def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     here = spec.fsdp
-    if spec.engine != "fsdp" or here is None or spec.data_parallel < 2:
+    if spec.data_parallel < 2:
+        return
+    if spec.engine == "ddp":
+        yield from _new(subject)
+    if spec.engine != "fsdp" or here is None:
         return
     whole = replace(here, strategy="FULL_SHARD")
     name = f"FSDP{here.version} FULL_SHARD"
@@ -22,3 +29,24 @@ def options(subject: Subject) -> Iterator[Option]:
         yield Option(name, {"fsdp": replace(whole, cpu_offload=True)}, kind=name)
     if subject.both_ways and here.cpu_offload:
         yield Option(f"FSDP{here.version} without offload", {"fsdp": replace(here, cpu_offload=False)})
+
+
+def _new(subject: Subject) -> Iterator[Option]:
+    """Not beside bitsandbytes, whose weights and states of whole tensors the flat shards are not."""
+    run, spec = subject.run, subject.spec
+    if spec.quantization is not None or any(word in spec.optimizer for word in ("8bit", "paged")):
+        return
+    if run.recipe is not None or (run.launch is not None and run.launch.launcher == "deepspeed"):
+        return
+    version = _version(subject)
+    for name, offloads in ((f"FSDP{version}", False), (f"FSDP{version} offloaded to the host", True)):
+        changes = {"engine": "fsdp", "fsdp": Fsdp(version, "FULL_SHARD", offloads)}
+        note = "FSDP shards parameters, gradients and states, and reduces gradients in the precision of the training"
+        yield Option(name, changes, Effect.NUMERICS, note, kind=name)
+
+
+def _version(subject: Subject) -> Literal[1, 2]:
+    """FSDP 2 where the Trainer (transformers 5) or an Accelerate YAML (1.6) asks for it."""
+    versions = subject.run.versions
+    old = before(versions.get("transformers"), "5") is True or before(versions.get("accelerate"), "1.6") is True
+    return 1 if old else 2

@@ -1,10 +1,11 @@
-"""DeepSpeed's ZeRO stages and offload."""
+"""How the model is sharded: DeepSpeed's ZeRO stages and offload, or FSDP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from lintfit.fit.axes import fsdp
 from lintfit.fit.options import Effect, Option, Subject, half
 
 Rung = tuple[int, str, str]
@@ -26,9 +27,14 @@ FIELDS = ("zero_stage", "offload_optimizer", "offload_param")
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """Every rung that takes nothing back. A run without DeepSpeed gets one, which is never safe."""
+    """FSDP's alternatives, and every rung of ZeRO that takes nothing back: a run has one engine.
+
+    A run without DeepSpeed gets one, which is never safe.
+    """
     spec = subject.spec
-    if spec.engine == "fsdp" or not _can_shard(subject):
+    if spec.engine in ("fsdp", "deepspeed") or _can_shard(subject):
+        yield from fsdp.options(subject)
+    if not _can_shard(subject):
         return
     here = standing(subject)
     for name, rung in RUNGS:
@@ -52,6 +58,8 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     spec = subject.spec
     precision = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
     changes: dict[str, Any] = {"engine": "deepspeed", **dict(zip(FIELDS, rung, strict=True))}
+    if spec.engine == "fsdp":
+        changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
     return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
 
@@ -67,6 +75,8 @@ def _can_shard(subject: Subject) -> bool:
     run, spec = subject.run, subject.spec
     if spec.engine == "deepspeed":
         return True
+    if spec.engine == "fsdp" and run.recipe is not None:
+        return False
     if spec.quantization is not None:
         return False
     launcher = run.launch.launcher if run.launch is not None else None

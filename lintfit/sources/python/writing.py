@@ -13,6 +13,7 @@ from lintfit.documents.model import Edit
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources import data_writer
+from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import adapters
 from lintfit.sources.python.calls import whole
@@ -24,6 +25,7 @@ from lintfit.sources.python.values import Datum, Object, Record, Table, Value, p
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
+    from lintfit.memory.spec import Fsdp
     from lintfit.sources.script import ScriptSource
 
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -53,6 +55,8 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.zero(name, value)
         case "seq_len":
             return writer.length(value)
+        case "fsdp":
+            return writer.fsdp(value)
         case "adapters":
             return adapters.adapt(writer, value["lora_rank"], value["engine"])
         case "four_bits":
@@ -173,6 +177,30 @@ class Writer:
             passed = next((p for p in made.call.passed if p.name == name and p.value is current), None)
             node = passed.node.value if passed is not None and passed.node.star == "" else None
         return self.replace_value(current, node, value, _code(value))
+
+    def fsdp(self, value: Fsdp | None) -> Edits | None:
+        """The trainer's ``fsdp``: sharding and offload in its words beside those that are there; None takes it away."""
+        made = self.found.arguments
+        current = made.attributes.get("fsdp") if made is not None else None
+        if made is None or value is None:
+            return self._without_fsdp(made) if made is not None else None
+        known = plain(current) if current is not None else None
+        words = known.split() if isinstance(known, str) else known if isinstance(known, list) else []
+        kept = [word for word in words if word != "offload" and word.upper() not in SHARDING_STRATEGIES]
+        wanted = [value.strategy.lower(), *(["offload"] if value.cpu_offload else []), *(kept or ["auto_wrap"])]
+        return self.argument(("fsdp",), " ".join(wanted))
+
+    def _without_fsdp(self, made: Object) -> Edits | None:
+        """Take the next of the arguments about FSDP away; None where it is no keyword."""
+        call = made.call
+        for name, current in made.attributes.items():
+            if not name.startswith("fsdp") or not plain(current):
+                continue
+            if call is None or made.parsed or call.keyword(name) is None or call.node.args[-1].star == "**":
+                return None
+            document = self.calls.document_of(call.node)
+            return edits_in(document, python_edits.remove_keyword(document, call.node, name))
+        return ()
 
     def replace_value(self, current: Value, node: cst.BaseExpression | None, value: Any, code: str) -> Edits | None:
         """Change a value at its origin; ``node`` is the expression that stands for it in a call, where there is one.

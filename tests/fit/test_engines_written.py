@@ -1,0 +1,197 @@
+"""Another engine and another number of cards are written where they are stated, and read as what was asked."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from lintfit.documents.workspace import Workspace
+from lintfit.engine import load_runs
+from lintfit.fit.axes import cards, sharding
+from lintfit.fit.carry import Pen, carry_out
+from lintfit.fit.options import Effect, Option, Subject, effective_batch
+from lintfit.memory.spec import Fsdp
+from lintfit.options import Options
+from lintfit.run.change import changed_spec
+from lintfit.run.model import Run
+
+FLAGS = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+KEYWORDS = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,  # kept
+    per_device_train_batch_size=2,
+    gradient_accumulation_steps=8,{fsdp}
+    save_steps=100,
+)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+SHARDS = """
+    fsdp="shard_grad_op auto_wrap",
+    fsdp_config={"backward_prefetch": "backward_pre"},"""
+LOOP = """\
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator(gradient_accumulation_steps=8)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype=torch.bfloat16)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+loader = torch.utils.data.DataLoader(dataset, batch_size=2)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for batch in loader:
+    accelerator.backward(model(**batch).loss)
+    optimizer.step()
+"""
+YAML = """\
+compute_environment: LOCAL_MACHINE
+distributed_type: {kind}  # one box
+mixed_precision: bf16
+num_machines: 1
+num_processes: {gpus}
+"""
+YAML_FSDP = """\
+fsdp_config:
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_sharding_strategy: SHARD_GRAD_OP
+"""
+
+projects = st.fixed_dictionaries(
+    {
+        "home": st.sampled_from(["flags", "keywords", "yaml and trainer", "yaml and loop"]),
+        "engine": st.sampled_from(["ddp", "fsdp"]),
+        "gpus": st.sampled_from([2, 4]),
+        "slurm": st.sampled_from(["", "#SBATCH --gres=gpu:{gpus}\n", "#SBATCH --gres=gpu:a100:{gpus},nvme:1\n"]),
+        "variable": st.booleans(),
+        "transformers": st.sampled_from([None, "4.48.1"]),
+        "newline": st.sampled_from(["\n", "\r\n"]),
+    }
+)
+
+
+def _project(folder: Path, project: Mapping[str, Any]) -> None:
+    fsdp, home, gpus = project["engine"] == "fsdp", project["home"], project["gpus"]
+    stated = (
+        '\n    fsdp="shard_grad_op auto_wrap",\n    fsdp_config={"backward_prefetch": "backward_pre"},' if fsdp else ""
+    )
+    script = {"flags": FLAGS, "keywords": KEYWORDS.format(fsdp=stated), "yaml and loop": LOOP}.get(home, FLAGS)
+    (folder / "train.py").write_bytes(script.replace("\n", project["newline"]).encode())
+    yaml = YAML.format(kind="FSDP" if fsdp else "MULTI_GPU", gpus=gpus) + (YAML_FSDP if fsdp else "")
+    command = "accelerate launch --config_file acc.yaml train.py"
+    if home.startswith("yaml"):
+        (folder / "acc.yaml").write_bytes(yaml.replace("\n", project["newline"]).encode())
+    else:
+        by_job = project["variable"] and project["slurm"]
+        count = "$SLURM_GPUS_ON_NODE" if by_job else gpus
+        command = f"torchrun --nproc_per_node {count} train.py"
+    if home in ("flags", "yaml and trainer"):
+        command += " --output_dir out --bf16 --per_device_train_batch_size 2 --gradient_accumulation_steps 8"
+        if fsdp and home == "flags":
+            command += ' --fsdp "shard_grad_op auto_wrap" --save_steps 100'
+    (folder / "run.sh").write_text("#!/bin/bash\n" + project["slurm"].format(gpus=gpus) + command + "  # kept\n")
+    if project["transformers"] is not None:
+        (folder / "requirements.txt").write_text(f"transformers=={project['transformers']}\n")
+
+
+def _run(folder: Path) -> tuple[Run, Options]:
+    options = Options(gpu="A100-SXM4-40GB", isolated=True, origins={"gpu": "--gpu"})
+    (judged,) = load_runs([folder], options)[1]
+    return judged.run, options
+
+
+def _expected(run: Run, option: Option) -> dict[str, Any]:
+    assert run.spec is not None
+    changes = dict(option.changes)
+    if "gpus" in changes:
+        samples = effective_batch(run.spec) // changes["gpus"]
+        changes["gradient_accumulation_steps"] = samples // run.spec.micro_batch_size
+    return changes
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(projects)
+def test_engines_and_cards_are_written_where_they_are_stated(project: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _project(folder, project)
+        run, options = _run(folder)
+        assert run.spec is not None and run.spec.engine == project["engine"]
+        subject = Subject(run, run.spec)
+        offered = [*sharding.options(subject), *cards.options(subject)]
+        offered = [option for option in offered if "nodes" not in option.changes]
+        assert {"fsdp", "zero_stage", "gpus"} <= {name for option in offered for name in option.changes}
+        for option in offered:
+            changes = _expected(run, option)
+            assert Pen(run).can(changes), option.name
+            carried = carry_out(run, changes, Workspace(), options)
+            assert carried is not None and carried.run.spec is not None, option.name
+            wanted, read = changed_spec(run.spec, changes), carried.run.spec
+            for key in (
+                "engine",
+                "fsdp",
+                "gpus",
+                "zero_stage",
+                "offload_optimizer",
+                "offload_param",
+                "mixed_precision",
+            ):
+                assert getattr(read, key) == getattr(wanted, key), (option.name, key)
+            assert effective_batch(read) == effective_batch(run.spec), option.name
+            assert not carried.run.doubtful
+            _keeps_the_rest(folder, carried.texts)
+
+
+def _keeps_the_rest(folder: Path, texts: Mapping[Path, str]) -> None:
+    for path, text in texts.items():
+        if not path.exists():
+            continue
+        before = path.read_bytes().decode()
+        if "\r\n" in before:
+            assert text.count("\n") == text.count("\r\n")
+        assert ("# kept" in before) is ("# kept" in text)
+        changed = [line for line in before.splitlines() if line not in text.splitlines()]
+        assert len(changed) <= 3, "at most the command, the job's cards and what states the engine"
+
+
+@pytest.mark.parametrize("line", ["export CUDA_VISIBLE_DEVICES=0,1\n", ""])
+def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    (tmp_path / "run.sh").write_text(line + "torchrun --nproc_per_node 2 train.py --output_dir out --bf16\n")
+    run, options = _run(tmp_path)
+    assert Pen(run).can({"gpus": 4}) is (line == "")
+    assert (carry_out(run, {"gpus": 4, "nodes": 2}, Workspace(), options)) is None, "nobody knows the other machine"
+
+
+def test_more_cards_are_never_a_safe_change() -> None:
+    assert Option("4 cards", {"gpus": 4}, Effect.HARDWARE).effect.applicability == "unsafe"
+
+
+def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    flags = '--output_dir out --bf16 --fsdp "hybrid_shard auto_wrap"'
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 2 train.py {flags}\n")
+    (tmp_path / "requirements.txt").write_text("transformers==4.48.1\n")
+    run, options = _run(tmp_path)
+    carried = carry_out(run, {"fsdp": Fsdp(1, "FULL_SHARD", True)}, Workspace(), options)
+    assert carried is not None
+    assert "full_shard offload auto_wrap" in carried.texts[tmp_path / "run.sh"]
