@@ -197,7 +197,8 @@ def _time(figure: Figure) -> float:
 def _shortest(search: Search, effect: Effect, question: str) -> Extreme:
     beyond: Figure | None = None
     ranked = sorted(search.reachable(effect), key=lambda one: (one.rank[3], one.rank[4], one.rank[5]))
-    for rank, candidate, spec in ranked:
+    for found in ranked:
+        rank, candidate, spec = found.rank, found.candidate, found.spec
         result = search.result(candidate, spec)
         time = rounded(search.step_time(spec))
         if result is not None:

@@ -7,15 +7,16 @@ those that one sample of the fewest tokens would not make fit are passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 from lintfit.fit.bounds import Bounds
-from lintfit.fit.options import Candidate, Effect
-from lintfit.fit.space import Space
-from lintfit.fit.speed import rounded, step_seconds
+from lintfit.fit.options import Candidate, Effect, Option
+from lintfit.fit.space import OF_A_STEP, Space, merged
+from lintfit.fit.speed import Rest, arithmetic, arithmetic_of, in_all, rest, rounded, step_seconds
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -26,11 +27,21 @@ Rank = tuple[int, bool, int, float, int, float]
 
 
 class Ranked(NamedTuple):
-    """A candidate with its rank, before it is estimated."""
+    """A candidate with its rank, before it is estimated. ``base`` is a spec that has its lasting changes at least."""
 
     rank: Rank
     candidate: Candidate
-    spec: Spec
+    base: Spec
+
+    @property
+    def spec(self) -> Spec:
+        """What the candidate makes of the run; made when it is asked for, for most candidates are not."""
+        return _on_top(self.base, self.candidate)
+
+
+def _on_top(base: Spec, candidate: Candidate) -> Spec:
+    changes = candidate.changes
+    return changed_spec(base, {name: changes[name] for name in changes.keys() & OF_A_STEP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,8 @@ class Search:
         self.tried = Tried()
         self.now = step_seconds(self.spec) / self.spec.seq_len
         self.bounds = Bounds(self._shortest())
+        self.computing: dict[tuple[Any, ...], float] = {}
+        """Seconds of arithmetic by what they depend on: the same for most engines."""
 
     def _shortest(self) -> int:
         lengths: list[int] = [
@@ -97,36 +110,40 @@ class Search:
 
     def first_fitting(self, found: Sequence[Ranked]) -> Iterator[Fitting]:
         """Those of some candidates that fit, best first."""
-        for rank, candidate, spec in sorted(found, key=lambda ranked: ranked.rank):
+        for ranked in sorted(found, key=lambda ranked: ranked.rank):
+            rank, candidate, spec = ranked.rank, ranked.candidate, ranked.spec
             result = self.result(candidate, spec)
             if result is not None:
                 yield Fitting(candidate, spec, result, self.step_time(spec), rank)
 
     def reachable(self, effect: Effect, wanted: Callable[[Candidate], bool] | None = None) -> Iterator[Ranked]:
         """The candidates of a class that their lasting memory does not rule out; only those that are wanted."""
-        for group in self.space.groups():
-            if max((option.effect for option in group), default=Effect.SAME) > effect:
-                continue
-            members = (candidate for candidate in self.space.members(group) if candidate.effect is effect)
+        for group in self.space.groups:
+            members = self.space.members(group, effect)
             if wanted is not None:
-                members = (candidate for candidate in members if wanted(candidate))
-            bound, host = self.bounds.group(self.spec, group)
-            if self.spec.host_memory_bytes is not None and host > self.spec.host_memory_bytes:
-                lacking = sum(1 for _ in members)
-                self.tried.count += lacking
-                self.tried.hosts += lacking
-                continue
-            if bound > self.limit:
-                for candidate in members:
-                    self._rule_out(bound, candidate)
-                continue
+                members = filter(wanted, members)
+            first = next(members, None)
+            if first is not None:
+                yield from self._of_group(group, chain((first,), members))
+
+    def _of_group(self, group: Sequence[Option], members: Iterable[Candidate]) -> Iterator[Ranked]:
+        bound, host = self.bounds.group(self.spec, group)
+        if self.spec.host_memory_bytes is not None and host > self.spec.host_memory_bytes:
+            lacking = sum(1 for _ in members)
+            self.tried.count += lacking
+            self.tried.hosts += lacking
+            return
+        if bound > self.limit:
             for candidate in members:
-                spec = changed_spec(self.spec, candidate.changes)
-                bound = self.bounds.floor(spec, candidate.changes)
-                if bound > self.limit:
-                    self._rule_out(bound, candidate)
-                else:
-                    yield Ranked(self.rank(candidate, spec), candidate, spec)
+                self._rule_out(bound, candidate)
+            return
+        shared = _Shared(self, group)
+        for candidate in members:
+            floor = shared.floor(candidate)
+            if floor > self.limit:
+                self._rule_out(floor, candidate)
+            else:
+                yield Ranked(shared.rank(candidate), candidate, shared.base)
 
     def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
@@ -168,13 +185,54 @@ class Search:
         of changes; the model's own step time breaks what is then left of ties."""
         offloads = spec.offload_optimizer != "none" or (spec.fsdp is not None and spec.fsdp.cpu_offload)
         unknown_host = spec.host_memory_bytes is None and offloads
-        cut = max(0, self.spec.seq_len - spec.seq_len)
-        time = self.step_time(spec)
+        return self._rank(candidate, unknown_host, spec.seq_len, step_seconds(spec))
+
+    def _rank(self, candidate: Candidate, unknown_host: bool, seq_len: int, seconds: float) -> Rank:
+        time = seconds / seq_len / self.now
+        cut = max(0, self.spec.seq_len - seq_len)
         return candidate.effect, unknown_host, cut, rounded(time), len(candidate.options), time
 
     def step_time(self, spec: Spec) -> float:
         """Relative to the run as it is, for the same number of tokens."""
         return step_seconds(spec) / spec.seq_len / self.now
+
+
+class _Shared:
+    """What the candidates of a group have in common: each part of it is worked out once."""
+
+    def __init__(self, search: Search, group: Sequence[Option]) -> None:
+        self.search = search
+        self.base = base = changed_spec(search.spec, merged(group))
+        offloads = base.offload_optimizer != "none" or (base.fsdp is not None and base.fsdp.cpu_offload)
+        self.unknown_host = base.host_memory_bytes is None and offloads
+        self._floors: dict[tuple[Any, ...], int] = {}
+        self._rests: dict[int, Rest] = {}
+        self._trains = arithmetic_of(base)
+
+    def floor(self, candidate: Candidate) -> int:
+        """Bytes of what lasts on the card (:meth:`Bounds.floor`), which of all that passes depends on two things."""
+        get = candidate.changes.get
+        recomputes = get("gradient_checkpointing", self.base.gradient_checkpointing)
+        steps = get("gradient_accumulation_steps", self.base.gradient_accumulation_steps)
+        key = (recomputes, steps > 1)
+        if key not in self._floors:
+            spec = _on_top(self.base, candidate)
+            self._floors[key] = self.search.bounds.floor(spec, candidate.changes)
+        return self._floors[key]
+
+    def rank(self, candidate: Candidate) -> Rank:
+        """As :meth:`Search.rank` has it."""
+        base, get = self.base, candidate.changes.get
+        micro, length = get("micro_batch_size", base.micro_batch_size), get("seq_len", base.seq_len)
+        recomputes = get("gradient_checkpointing", base.gradient_checkpointing)
+        attention = get("attention", base.attention)
+        steps = get("gradient_accumulation_steps", base.gradient_accumulation_steps)
+        key = (self._trains, micro, length, recomputes, attention, steps)
+        computing = self.search.computing
+        if key not in computing or steps not in self._rests:
+            spec = _on_top(base, candidate)
+            computing[key], self._rests[steps] = arithmetic(spec), rest(spec)
+        return self.search._rank(candidate, self.unknown_host, length, in_all(computing[key], self._rests[steps]))
 
 
 def suffices(result: Estimate, limit: int | None = None) -> bool:

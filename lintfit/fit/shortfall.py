@@ -35,7 +35,7 @@ def _smallest(space: Space) -> tuple[Spec, Estimate]:
     """The candidate that needs the least memory of each card, exactly: what a bound rules out is not estimated."""
     spec = space.subject.spec
     bounds = Bounds(spec.seq_len)
-    groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups()), key=lambda item: item[0])
+    groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups), key=lambda item: item[0])
     best: tuple[Spec, Estimate] | None = None
     for bound, group in groups:
         if best is not None and bound >= best[1].peak.high:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from lintfit.fit.axes import axes
 from lintfit.fit.axes.buckets import GATHER
@@ -16,69 +17,94 @@ from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_ba
 PASSING = frozenset({"micro_batch_size", "seq_len", "gradient_checkpointing", "loss", "attention"})
 """Settings that change what comes and goes in a step and nothing of what lasts."""
 
+OF_A_STEP = PASSING | {"gradient_accumulation_steps"}
+"""Those, and what follows from the micro-batch."""
+
+
+class Passing(NamedTuple):
+    """One alternative of every axis that only changes what passes, merged."""
+
+    options: tuple[Option, ...]
+    changes: Mapping[str, Any]
+    effect: Effect
+
 
 class Space:
     """All candidates for one run, in groups that share everything but the :data:`PASSING` settings."""
 
     def __init__(self, subject: Subject, most: Effect = Effect.HARDWARE) -> None:
         self.subject = subject
+        spec = subject.spec
         found = [tuple(option for option in axis if option.effect <= most) for axis in axes(subject)]
         self.passing = [axis for axis in found if all(option.changes.keys() <= PASSING for option in axis)]
         self.lasting = [axis for axis in found if axis not in self.passing]
         self._forced = forces_float32(subject.run)
+        self._samples = effective_batch(spec)
+        self._shared = spec.tensor_parallel * spec.pipeline_parallel * spec.sequence_parallel
 
     def __iter__(self) -> Iterator[Candidate]:
         """Every candidate, the one that changes nothing first."""
-        for group in self.groups():
+        for group in self.groups:
             yield from self.members(group)
 
-    def groups(self) -> Iterator[tuple[Option, ...]]:
+    @cached_property
+    def groups(self) -> tuple[tuple[Option, ...], ...]:
         """Every alternative of the lasting axes that can stand together."""
-        for options in product(*self.lasting):
-            chosen = tuple(option for option in options if option.is_change)
-            if self._consistent(chosen):
-                yield chosen
+        chosen = (tuple(option for option in options if option.is_change) for options in product(*self.lasting))
+        return tuple(self._named(options) for options in chosen if self._consistent(options))
 
-    def members(self, group: Sequence[Option]) -> Iterator[Candidate]:
-        """The candidates of a group."""
+    @cached_property
+    def _passing(self) -> tuple[Passing, ...]:
+        found: list[Passing] = []
         for options in product(*self.passing):
-            candidate = self.combined((*group, *(option for option in options if option.is_change)))
-            if candidate is not None:
-                yield candidate
+            chosen = tuple(option for option in options if option.is_change)
+            found.append(Passing(chosen, merged(chosen), max((o.effect for o in chosen), default=Effect.SAME)))
+        return tuple(found)
+
+    def members(self, group: Sequence[Option], effect: Effect | None = None) -> Iterator[Candidate]:
+        """The candidates of a group; of one class, where that is given."""
+        lasting = max((option.effect for option in group), default=Effect.SAME)
+        if effect is not None and lasting > effect:
+            return
+        changes = merged(group)
+        for passing in self._passing:
+            if effect is None or max(lasting, passing.effect) is effect:
+                candidate = self._together((*group, *passing.options), {**changes, **passing.changes})
+                if candidate is not None:
+                    yield candidate
 
     def combined(self, options: Sequence[Option]) -> Candidate | None:
-        """The candidate of these options, None where they cannot stand together or no accumulation keeps the batch.
+        """The candidate of these options, None where they cannot stand together or no accumulation keeps the batch."""
+        return self._together(self._named(options), merged(options))
 
-        A forced float32 copy never stays beside a DeepSpeed that keeps fp32 master weights itself: taking it away is
-        then free, and no change of the numerics.
-        """
-        changes: dict[str, Any] = {}
-        for option in options:
-            changes.update(option.changes)
+    def _together(self, options: tuple[Option, ...], changes: dict[str, Any]) -> Candidate | None:
         if "gpus" in changes and "seq_len" in changes:
             return None  # who has more cards need not cut samples
         spec = self.subject.spec
-        if not changes.keys().isdisjoint({"micro_batch_size", "gpus"}):
-            micro, samples = changes.get("micro_batch_size", spec.micro_batch_size), effective_batch(spec)
-            ranks = replace(spec, gpus=changes.get("gpus", spec.gpus)).data_parallel
-            if samples % (micro * ranks):
+        if "micro_batch_size" in changes or "gpus" in changes:
+            ranks = max(1, changes.get("gpus", spec.gpus) // self._shared)
+            steps, rest = divmod(self._samples, changes.get("micro_batch_size", spec.micro_batch_size) * ranks)
+            if rest:
                 return None
-            changes["gradient_accumulation_steps"] = samples // (micro * ranks)
-        if self._forced and self._value(changes, "engine") == "deepspeed":
-            options = [replace(o, effect=Effect.SAME, note="") if o.name == NO_FLOAT32 else o for o in options]
-        return Candidate(tuple(options), changes)
+            changes["gradient_accumulation_steps"] = steps
+        return Candidate(options, changes)
+
+    def _named(self, options: Sequence[Option]) -> tuple[Option, ...]:
+        """The options by what they mean together: a forced float32 copy never stays beside a DeepSpeed that keeps
+        fp32 master weights itself; taking it away is then free, and no change of the numerics."""
+        if self._forced and self._value(merged(options), "engine") == "deepspeed":
+            return tuple(replace(o, effect=Effect.SAME, note="") if o.name == NO_FLOAT32 else o for o in options)
+        return tuple(options)
 
     def _consistent(self, options: Sequence[Option]) -> bool:
         """Whether these changes can stand together."""
-        changes: dict[str, Any] = {}
-        for option in options:
-            changes.update(option.changes)
+        changes = merged(options)
         engine, stage = self._value(changes, "engine"), self._value(changes, "zero_stage")
         deepspeed = engine == "deepspeed"
         masters = deepspeed and self._value(changes, "mixed_precision") != "no"
         if masters and self._forced and changes.keys().isdisjoint({"forced_float32", "method"}):
             return False  # the engine's master weights are the fp32 copy
-        if deepspeed and "optimizer" in changes:
+        if engine in ("deepspeed", "fsdp") and "optimizer" in changes:
             return False
         if changes.get("quantization") and (stage == 3 or engine == "fsdp"):
             return False
@@ -91,6 +117,11 @@ class Space:
 
     def _value(self, changes: dict[str, Any], name: str) -> Any:
         return changes.get(name, getattr(self.subject.spec, name))
+
+
+def merged(options: Iterable[Option]) -> dict[str, Any]:
+    """What some options change together."""
+    return {name: value for option in options for name, value in option.changes.items()}
 
 
 def _counts(options: Sequence[Option], stage: int) -> bool:

@@ -6,6 +6,8 @@ overlapped, which is the slower end of the truth for the plan that communicates 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from lintfit.fit.hardware import Card, card_of
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.parameters import inventory
@@ -40,8 +42,37 @@ _GIGA, _TERA = 1e9, 1e12
 
 def step_seconds(spec: Spec) -> float:
     """Seconds that one optimizer step of one rank takes, in the model above. Only ratios of it mean anything."""
+    return in_all(arithmetic(spec), rest(spec))
+
+
+class Rest(NamedTuple):
+    """Seconds of a step beside the arithmetic. Of what passes in a step only the accumulation decides about them."""
+
+    update: float
+    communication: float
+    offload: float
+
+
+def in_all(computing: float, beside: Rest) -> float:
+    """Seconds of a step from its two parts."""
+    return computing + beside.update + beside.communication + beside.offload
+
+
+def arithmetic(spec: Spec) -> float:
+    """Seconds of the forward and backward passes of a step."""
+    return _compute(spec, card_of(spec))
+
+
+def rest(spec: Spec) -> Rest:
+    """Seconds of the optimizer, of communication and of offload."""
     card = card_of(spec)
-    return _compute(spec, card) + _update(spec, card) + _communication(spec, card) + _offload(spec, card)
+    return Rest(_update(spec, card), _communication(spec, card), _offload(spec, card))
+
+
+def arithmetic_of(spec: Spec) -> tuple[Any, ...]:
+    """What :func:`arithmetic` depends on beside batch, tokens, recomputation, attention, model and cards."""
+    trained = (spec.method, spec.lora_rank, spec.lora_targets, spec.quantization)
+    return (*trained, spec.weights_dtype, spec.mixed_precision)
 
 
 def relative_step_time(before: Spec, after: Spec) -> float:
