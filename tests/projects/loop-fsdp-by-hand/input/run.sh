@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+torchrun --nproc_per_node 4 train.py
