@@ -201,7 +201,7 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
     ("gpt2 355 M, tied", "fp32", 8, 512, {**PPO, **GA, "generation": CHUNKS}),
     ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
-    ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **GC, **ONE}),
+    ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, **ONE}),
     ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
     ("qwen2 vl 2 B, tied", "fp32 + autocast", 1, 2048, {"images": 1, "image_patches": 4096, **GC}),
 )
@@ -315,7 +315,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     from bench import fake_device
 
     spec = case["spec"]
-    with fake_device.machine() as mode, fake_device.Counter(log := Log()):
+    with fake_device.machine() as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
         model = _model(spec, mode)
         for tensor in (*model.parameters(), *model.buffers()):
             log.see(tensor)
@@ -328,6 +328,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             model, optimizer = fake_ppo.train(model, reference, spec, mode, log)
         else:
             optimizer = make_optimizer(model, spec)
+            if spec.get("images"):
+                from bench import fake_vlm
+
+                stack.enter_context(fake_vlm.features(model, spec["micro_batch_size"] * spec["images"]))
             for step in range(2):
                 _step(model, optimizer, spec, log, reference, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -471,7 +475,7 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
             return fake_trl.dpo(model, reference, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
     images = fake_vlm.images(model.config, ids, spec["images"]) if spec.get("images") else {}
-    with context(), fake_vlm.features(model, len(ids) * spec["images"]) if images else contextlib.nullcontext():
+    with context():
         outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
     loss, logits = outputs.loss, outputs.logits
     if half:

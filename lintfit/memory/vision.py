@@ -10,13 +10,13 @@ from dataclasses import replace
 from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
-from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, of, parse_version
+from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.activations.towers import CHANNELS, form, style, vision_config, window
+from lintfit.memory.activations.towers import CHANNELS, Style, form, style, vision_config, window
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
-from lintfit.memory.step import Step
+from lintfit.memory.step import Step, stream_bytes
 
 MERGED = 4
 """Patches to a token of models that merge two by two (Qwen2-VL ``spatial_merge_size`` 2)."""
@@ -38,7 +38,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
         checkpointed=(*checkpointed, *step.checkpointed),
         before=len(parts),
         inputs=step.inputs + _pixels(spec),
-        front=step.front + _tables(spec),
+        front=step.front + _tables(spec) + image_leaf(spec, step.recipe),
     )
 
 
@@ -58,8 +58,31 @@ def transient(spec: Spec) -> int:
     """Bytes of one layer of the encoder where it leaves no graph."""
     batch, seq = _positions(spec)
     recipe = replace(of(spec), frozen=True, lora=None, trained_modules=())
-    block = form(spec.facts, recipe, "block", stream=recipe.weights, flows=False, watched=True, batched=batch > 1)
+    stream = _stream(recipe, style(spec.facts))
+    block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
     return passing(block, batch, seq)
+
+
+def _hooked(spec: Spec) -> bool:
+    """Whether the images' embeddings are made to need a gradient over a frozen model.
+
+    Reentrant checkpointing needs that (``enable_input_require_grads``, called by PEFT, TRL and the Trainer).
+    """
+    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    reentrant = spec.gradient_checkpointing is not False and spec.use_reentrant
+    return spec.method == "lora" and reentrant and version >= EVERY_EMBEDDING
+
+
+def image_leaf(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
+    if not _hooked(spec):
+        return 0
+    return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
+
+
+def _stream(recipe: Recipe, how: Style) -> int:
+    """Bytes of an element of the encoder's stream: autocast's norm in front of the layers makes it fp32."""
+    return 4 if how.first_norm and recipe.autocast else recipe.weights
 
 
 def _tower(spec: Spec) -> VisionTower:
@@ -99,24 +122,22 @@ def _tables(spec: Spec) -> int:
 def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ...]]:
     """The encoder's parts that leave a graph, in their order, and whether each is checkpointed.
 
-    A frozen encoder leaves none, but where its patches are made to need a gradient: that is what PEFT, TRL and the
-    Trainer do for gradient checkpointing over a frozen model.
+    A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
     facts, recipe, how, tower = spec.facts, of(spec), style(spec.facts), _tower(spec)
     batch, seq = _positions(spec)
     checkpoints = spec.gradient_checkpointing is not False
-    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
-    hooked = recipe.frozen and checkpoints and version >= EVERY_EMBEDDING
     trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
     adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
-    flows = hooked or not recipe.frozen
+    flows = _hooked(spec) or not recipe.frozen
+    stream = _stream(recipe, how)
     parts: list[Profile] = []
     flags: list[bool] = []
 
     def add(name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False) -> None:
-        made = form(facts, recipe, name, stream=recipe.weights, flows=flowing, watched=checkpointed, batched=images > 1)
+        made = form(facts, recipe, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
         reentrant = spec.use_reentrant
         parts.append(counted(made, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept))
         flags.append(checkpointed)

@@ -52,10 +52,11 @@ def test_checkpointing_keeps_a_layer_s_input() -> None:
 def test_a_frozen_encoder_leaves_no_graph() -> None:
     lora = {"method": "lora", "lora_targets": ["up_proj"]}
     assert _added(**lora) == 2 * 24 * 24 * 3 * 14 * 14 * 4, "the pixels"
-    hooked = _added(**lora, gradient_checkpointing=True)
+    assert _added(**lora, gradient_checkpointing=True) == _added(**lora)
+    hooked = _added(**lora, gradient_checkpointing=True, use_reentrant=True)
     assert hooked >= (LAYERS - 1) * 2 * PATCHES * WIDTH * 2
-    older = _added(**lora, gradient_checkpointing=True, versions={"transformers": "4.49.0"})
-    assert older == _added(**lora)
+    older = {"gradient_checkpointing": True, "use_reentrant": True, "versions": {"transformers": "4.49.0"}}
+    assert _added(**lora, **older) == _added(**lora)
 
 
 def test_a_projector_alone_saves_its_inputs() -> None:

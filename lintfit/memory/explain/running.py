@@ -192,15 +192,23 @@ def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     dropout = _embedding_dropout(run.facts, step.recipe, run.tokens)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
     leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, step.recipe.weights)
+    images = _image_leaf(run) if step.before else 0
     found = [
         *_inputs(run),
-        term("activations", "cos and sin of the rotary embedding", step.front - dropout - leaf),
+        term("activations", "cos and sin of the rotary embedding", step.front - dropout - leaf - images),
+        term("activations", "the text embeddings' output beside the copy that images go into", images),
         term("activations", "the embeddings' output, made a leaf (enable_input_require_grads)", leaf),
         term("activations", "mask of the dropout behind the embeddings", dropout, *factors),
     ]
     if masks:
         found.append(term("activations", "attention mask", step.masks, source="transformers masking_utils.py"))
     return found
+
+
+def _image_leaf(run: Pass) -> int:
+    from lintfit.memory.vision import image_leaf
+
+    return image_leaf(run.spec, run.step.recipe)
 
 
 def _below(run: Pass) -> list[Term]:
