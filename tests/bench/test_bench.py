@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bench import report, speed
-from bench.fake_tensors import CASES, Log, cases, rows
+from bench.fake_cases import CASES, cases
+from bench.fake_tensors import Log, rows
 from bench.gpu import compare
 from bench.gpu import run as gpu
 from lintfit.memory.parse import spec_from_mapping

@@ -1,0 +1,204 @@
+"""The cases of ``bench.fake_tensors``: models by their configs, and what is run of each, as lintfit's specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+MODELS: dict[str, dict[str, Any]] = {
+    "llama 1.2 B, tied": {
+        "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": True,
+    },
+    "llama 8 B": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+        "max_position_embeddings": 8192, "tie_word_embeddings": False,
+    },
+    "mistral 7 B": {
+        "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+        "max_position_embeddings": 32768, "sliding_window": None, "tie_word_embeddings": False,
+    },
+    "qwen2 1.5 B, tied": {
+        "model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+        "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
+    "qwen3 4 B, tied": {
+        "model_type": "qwen3", "hidden_size": 2560, "intermediate_size": 9728, "num_hidden_layers": 36,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
+    "gemma2 2.6 B, tied": {
+        "model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 256000,
+        "max_position_embeddings": 8192, "sliding_window": 4096, "tie_word_embeddings": True,
+    },
+    "phi3 3.8 B": {
+        "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+        "max_position_embeddings": 4096, "pad_token_id": 32000, "tie_word_embeddings": False,
+    },
+    "gpt2 355 M, tied": {
+        "model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024, "vocab_size": 50257,
+    },
+    "mixtral 46.7 B": {
+        "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "num_local_experts": 8,
+        "num_experts_per_tok": 2, "max_position_embeddings": 32768, "sliding_window": None,
+        "tie_word_embeddings": False,
+    },
+    "olmoe 6.9 B": {
+        "model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024, "num_hidden_layers": 16,
+        "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 50304, "num_experts": 64,
+        "num_experts_per_tok": 8, "max_position_embeddings": 4096, "tie_word_embeddings": False,
+    },
+    "deepseek v2 lite 15.7 B": {
+        "model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+        "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 102400,
+        "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2, "first_k_dense_replace": 1,
+        "n_group": 1, "topk_group": 1, "topk_method": "greedy", "q_lora_rank": None, "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "max_position_embeddings": 4096,
+        "tie_word_embeddings": False,
+    },
+    "llava 1.5 7 B": {
+        "model_type": "llava",
+        "text_config": {
+            "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+            "max_position_embeddings": 4096, "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096,
+            "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+            "projection_dim": 768,
+        },
+        "tie_word_embeddings": False,
+    },
+    "qwen2 vl 2 B, tied": {
+        "model_type": "qwen2_vl",
+        "text_config": {
+            "model_type": "qwen2_vl_text", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+            "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
+            "max_position_embeddings": 32768, "tie_word_embeddings": True,
+        },
+        "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4},
+        "tie_word_embeddings": True,
+    },
+    "qwen2.5 vl 3 B, tied": {
+        "model_type": "qwen2_5_vl",
+        "text_config": {
+            "model_type": "qwen2_5_vl_text", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
+            "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151936,
+            "max_position_embeddings": 128000, "tie_word_embeddings": True,
+        },
+        "vision_config": {
+            "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048,
+            "hidden_act": "silu",
+        },
+        "tie_word_embeddings": True,
+    },
+}  # fmt: skip
+
+PRECISIONS: dict[str, dict[str, str]] = {
+    "fp32": {"weights_dtype": "fp32", "mixed_precision": "no"},
+    "fp32 + autocast": {"weights_dtype": "fp32", "mixed_precision": "bf16"},
+    "bf16": {"weights_dtype": "bf16", "mixed_precision": "no"},
+    "bf16 + autocast": {"weights_dtype": "bf16", "mixed_precision": "bf16"},
+}
+
+LORA = {
+    "method": "lora",
+    "lora_rank": 16,
+    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"],
+    "lora_dropout": 0.05,
+}
+EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
+DPO = {"trainer": "dpo", "reference_model": True}
+GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
+GA = {"gradient_accumulation_steps": 2}
+CHUNKS = {"completion_len": 32, "rollout_batch_size": 4}
+ONE = {"images": 1}
+PPO = {"trainer": "ppo", "reference_model": True}
+FOREACH = {"optimizer": "adamw_torch"}
+
+CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
+    ("llama 1.2 B, tied", "bf16", 4, 2048, {}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, GC),
+    ("llama 1.2 B, tied", "bf16", 2, 1024, {"gradient_accumulation_steps": 2, **FOREACH}),
+    ("llama 8 B", "bf16", 1, 4096, GC),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**LORA, **GC}),
+    ("llama 8 B", "bf16", 1, 2048, EVERY),
+    ("llama 8 B", "fp32", 1, 512, {"attention": "eager"}),
+    ("mistral 7 B", "bf16", 2, 2048, {**REENTRANT, **FOREACH}),
+    ("mistral 7 B", "fp32 + autocast", 1, 1024, {}),
+    ("mistral 7 B", "bf16 + autocast", 4, 4096, {**EVERY, **REENTRANT}),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 4, 1024, FOREACH),
+    ("qwen2 1.5 B, tied", "bf16 + autocast", 8, 1024, GC),
+    ("qwen2 1.5 B, tied", "bf16", 2, 2048, LORA),
+    ("qwen3 4 B, tied", "bf16", 2, 2048, {}),
+    ("qwen3 4 B, tied", "fp32 + autocast", 1, 2048, GC),
+    ("gemma2 2.6 B, tied", "bf16", 2, 1024, {"attention": "eager"}),
+    ("gemma2 2.6 B, tied", "fp32 + autocast", 1, 1024, {"attention": "eager", **GC}),
+    ("phi3 3.8 B", "bf16", 2, 2048, {}),
+    ("phi3 3.8 B", "bf16 + autocast", 4, 2048, GC),
+    ("gpt2 355 M, tied", "fp32", 8, 1024, {"attention": "eager"}),
+    ("gpt2 355 M, tied", "fp32 + autocast", 8, 1024, {}),
+    ("gpt2 355 M, tied", "bf16", 16, 1024, GC),
+    ("mixtral 46.7 B", "bf16", 1, 2048, GC),
+    ("mixtral 46.7 B", "bf16", 1, 1024, {"optimizer": "sgd"}),
+    ("olmoe 6.9 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
+    ("deepseek v2 lite 15.7 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
+    ("deepseek v2 lite 15.7 B", "bf16", 4, 2048, {"optimizer": "sgd", **GC}),
+    ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
+    ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
+    ("qwen3 4 B, tied", "bf16", 2, 2048, {**GRPO, **GC}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 4, 1024, GRPO),
+    ("llama 1.2 B, tied", "bf16", 4, 256, {**PPO, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "fp32", 2, 256, {**PPO, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 256, {**PPO, **GA, "generation": {"completion_len": 32}}),
+    ("qwen2 1.5 B, tied", "bf16 + autocast", 4, 512, {**PPO, **GA, "generation": CHUNKS}),
+    ("qwen2 1.5 B, tied", "bf16", 4, 512, {**PPO, **GC, "generation": {"completion_len": 32}}),
+    ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
+    ("gpt2 355 M, tied", "fp32", 8, 512, {**PPO, **GA, "generation": CHUNKS}),
+    ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
+    ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, **ONE}),
+    ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
+    ("qwen2 vl 2 B, tied", "fp32 + autocast", 1, 2048, {"images": 1, "image_patches": 4096, **GC}),
+)
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    """Every case: its name and lintfit's spec of it."""
+    for model, precision, batch, seq, more in CASES:
+        spec = {
+            "model_config": MODELS[model],
+            "gpu_memory_gib": 1000,
+            **PRECISIONS[precision],
+            "method": "full",
+            "optimizer": "adamw_torch_fused",
+            "micro_batch_size": batch,
+            "seq_len": seq,
+            "gradient_checkpointing": False,
+            "attention": "sdpa",
+            **more,
+        }
+        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *_words(more)]), "spec": spec}
+
+
+def _words(more: dict[str, Any]) -> list[str]:
+    words = [more["trainer"].upper()] if "trainer" in more else []
+    if more.get("method") == "lora":
+        words.append("LoRA on every linear layer" if more["lora_targets"] == "all-linear" else "LoRA on attention")
+    if more.get("gradient_checkpointing"):
+        words.append("checkpointing, reentrant" if more["use_reentrant"] else "checkpointing")
+    if "gradient_accumulation_steps" in more:
+        words.append(f"accumulation {more['gradient_accumulation_steps']}")
+    if "images" in more:
+        words.append(f"{more['images']} images" if more["images"] > 1 else "an image")
+    return [*words, *(more[key] for key in ("attention", "optimizer") if key in more)]
