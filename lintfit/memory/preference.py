@@ -37,13 +37,8 @@ ROLLOUTS = frozenset({"grpo", "rloo", "ppo"})
 
 
 def trl_version(spec: Spec) -> tuple[int, int]:
-    """TRL's version, the newest known where it is not stated."""
-    return parse_version(spec.versions.get("trl"), NEWEST_TRL)
-
-
-def ppo_version(spec: Spec) -> tuple[int, int]:
-    """TRL's version of a PPO run, the last with a PPOTrainer where it is not stated."""
-    return parse_version(spec.versions.get("trl"), NEWEST_PPO)
+    """TRL's version; where it is not stated the newest known, for PPO the newest with a ``PPOTrainer``."""
+    return parse_version(spec.versions.get("trl"), NEWEST_PPO if spec.trainer == "ppo" else NEWEST_TRL)
 
 
 def loss_path(spec: Spec) -> Path:
@@ -53,7 +48,7 @@ def loss_path(spec: Spec) -> Path:
     if spec.trainer == "reward":
         return "score"
     if spec.trainer == "ppo":
-        return "ppo" if ppo_version(spec) >= SELECTIVE else "ppo-whole"
+        return "ppo" if trl_version(spec) >= SELECTIVE else "ppo-whole"
     if spec.trainer in FUSED and trl_version(spec) >= FUSED_HEAD:
         return "chunked"
     return "liger" if spec.loss == "liger" else "selective"

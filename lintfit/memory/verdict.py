@@ -68,6 +68,9 @@ model states are certain."""
 WHOLE_LOGITS = "1.13"
 """A TRL version whose trainers hold all logits of a micro-batch."""
 
+WHOLE_SOFTMAX = "0.14"
+"""A TRL version whose PPOTrainer holds a log-softmax of the whole response."""
+
 EVALUATED = frozenset({"load", "initialize", "step", "save"})
 
 
@@ -95,6 +98,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if spec.trainer in FUSED and "trl" not in spec.versions:
         worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_LOGITS}), held)[0])
         notes.append("the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)")
+    if spec.trainer == "ppo" and "trl" not in spec.versions:
+        worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_SOFTMAX}), held)[0])
+        notes.append("the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)")
     gathered, upcast = _gathers(spec), _may_upcast(spec)
     chunks = _held_chunks(spec)
     if chunks:

@@ -64,18 +64,22 @@ def transient(spec: Spec) -> int:
 
 
 def _hooked(spec: Spec) -> bool:
-    """Whether the images' embeddings are made to need a gradient over a frozen model.
-
-    Reentrant checkpointing needs that (``enable_input_require_grads``, called by PEFT, TRL and the Trainer).
-    """
+    """Whether the images' embeddings are made to need a gradient over a frozen model."""
     version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
-    reentrant = spec.gradient_checkpointing is not False and spec.use_reentrant
-    return spec.method == "lora" and reentrant and version >= EVERY_EMBEDDING
+    return _has_leaf(spec) and version >= EVERY_EMBEDDING
+
+
+def _has_leaf(spec: Spec) -> bool:
+    """Whether the text's embeddings are: reentrant checkpointing needs an input with a gradient.
+
+    ``enable_input_require_grads``, called by PEFT, TRL and the Trainer.
+    """
+    return spec.method == "lora" and spec.gradient_checkpointing is not False and spec.use_reentrant
 
 
 def image_leaf(spec: Spec, recipe: Recipe) -> int:
     """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
-    if not _hooked(spec):
+    if not _has_leaf(spec):
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
 

@@ -119,3 +119,9 @@ def test_an_older_version_holds_a_log_softmax() -> None:
 
 def test_the_host_reads_four_models() -> None:
     assert estimate(_spec()).host.load_peak == 2 * (2 * POLICY + 2 * VALUE)
+
+
+def test_a_version_that_nobody_states_may_hold_more() -> None:
+    unsaid, newest = (estimate(_spec(micro_batch_size=16, versions=versions)) for versions in ({}, {"trl": "1.12.0"}))
+    assert unsaid.allocated_bytes == newest.allocated_bytes
+    assert unsaid.peak.high > newest.peak.high
