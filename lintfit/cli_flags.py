@@ -13,6 +13,7 @@ HARDWARE: Mapping[str, tuple[str, str]] = {
     "nodes": ("N", "Machines."),
     "gpu-memory": ("SIZE", "Memory of one card, where it is not the card's own: 23.7GiB."),
     "host-memory": ("SIZE", "Memory of one machine: 256GiB."),
+    "nvme-path": ("FOLDER", "Where plans may offload to: a folder on the machines' own NVMe drive."),
     "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
     "model-config": ("FILE", "The model's config.json."),
     "seq-len": ("N", "Tokens of a sequence."),

@@ -141,6 +141,7 @@ KEYS: Mapping[str, Key] = {
     "model": Key("model", _model, per_run=True),
     "model-config": Key("model_config", lambda value, root: root / _text(value), per_run=True),
     "seq-len": Key("seq_len", lambda value, _: _whole(value), per_run=True),
+    "nvme-path": Key("nvme_path", lambda value, _: _text(value), per_run=True),
     "margin": Key("margin", lambda value, _: parse_margin(value), per_run=True),
     "select": Key("select", lambda value, _: _rules(value)),
     "ignore": Key("ignore", lambda value, _: _rules(value)),

@@ -109,6 +109,8 @@ class Options:
     """A Hugging Face id, or a folder with a ``config.json``."""
     model_config: Path | None = None
     seq_len: int | None = None
+    nvme_path: str | None = None
+    """A folder on the machines' own drives that offload may go to; None: only where a file names one."""
     margin: Margin = Margin()
     """What plans are to leave free on every card."""
 

@@ -97,6 +97,14 @@ class Run:
         return setting.value if setting is not None and setting.known else default
 
     @property
+    def nvme_path(self) -> str | None:
+        """A folder that ZeRO may offload to: what the user says, else what the DeepSpeed JSON names already."""
+        zero = self.deepspeed.config.get("zero_optimization") if self.deepspeed is not None else None
+        blocks = zero.values() if isinstance(zero, Mapping) else ()
+        paths = (block.get("nvme_path") for block in blocks if isinstance(block, Mapping))
+        return self.options.nvme_path or next((path for path in paths if isinstance(path, str)), None)
+
+    @property
     def unseen_flags(self) -> tuple[str, ...]:
         """Settings that an unseen command line decides: a script on its own that parses its arguments."""
         if self.launch is not None or self.origin.partners:

@@ -141,6 +141,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
         return run.launch.write(name, value)
     if run.script is not None and run.deepspeed is None and _in_script(run.script, name):
         return run.script.write(name, value)
+    if value == "nvme":
+        return run.deepspeed.write_offload(name, value, run.nvme_path) if run.deepspeed is not None else None
     for source in (run.deepspeed, run.accelerate):
         edits = source.write(name, value) if source is not None else None
         if edits is not None:
@@ -221,6 +223,8 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     stated = dict(zero)
     if run.spec is not None and run.spec.mixed_precision == "fp16":
         stated["fp16"] = AUTO
+    if "nvme" in stated.values():
+        stated["nvme_path"] = run.nvme_path
     path = _free_name(run.base, zero)
     named = author.write("deepspeed", path.name)
     if named is None:
@@ -229,7 +233,7 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
 
 
 def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:
-    offload = "_offload" if zero.get("offload_optimizer") == "cpu" else ""
+    offload = {"cpu": "_offload", "nvme": "_nvme"}.get(zero.get("offload_optimizer", ""), "")
     stem = f"ds_zero{zero['zero_stage']}{offload}"
     path, number = folder / f"{stem}.json", 2
     while path.exists():

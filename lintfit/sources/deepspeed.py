@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, KeyPath, Node
+from lintfit.findings import FileEdit
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, integer, number, one_of, truth, word
@@ -104,7 +105,14 @@ class DeepSpeedSource(DataSource):
             return {}
         return {(ZERO,): {"stage": 1}} if node.value is True else {(ZERO,): {}}
 
-    def _offload(self, name: str, device: Any) -> dict[KeyPath, Any] | None:
+    def write_offload(self, name: str, device: str, nvme_path: str | None) -> tuple[FileEdit, ...] | None:
+        """The edits that offload to a device; ``nvme_path`` is the folder that nvme needs where the file names none."""
+        from lintfit.sources.data_writer import edits
+
+        assignments = self._offload(name, device, nvme_path)
+        return edits(self.document, assignments) if assignments is not None else None
+
+    def _offload(self, name: str, device: Any, nvme_path: str | None = None) -> dict[KeyPath, Any] | None:
         from lintfit.sources.data_writer import REMOVE
 
         old = _DEPRECATED_OFFLOAD[name]
@@ -112,11 +120,15 @@ class DeepSpeedSource(DataSource):
         block = self.node(ZERO, name)
         if device == "none":
             return {**drop, **({(ZERO, name): REMOVE} if block else {})}
+        path: dict[str, str] = {}
         if device == "nvme" and self.node(ZERO, name, "nvme_path") is None:
-            return None
+            if nvme_path is None:
+                return None
+            path = {"nvme_path": nvme_path}
         if block is not None and block.shape == "mapping":
-            return {**drop, (ZERO, name, "device"): device}
-        return {**self._zero_object(), **drop, (ZERO, name): {"device": device}}
+            added: dict[KeyPath, Any] = {(ZERO, name, key): value for key, value in path.items()}
+            return {**drop, (ZERO, name, "device"): device, **added}
+        return {**self._zero_object(), **drop, (ZERO, name): {"device": device, **path}}
 
     def _bf16_section(self) -> str:
         """``bfloat16`` is read only where there is no ``bf16``."""
@@ -238,6 +250,7 @@ def new_config(changes: Mapping[str, Any], template: Literal["transformers", "de
     ``"auto"``. ``deepspeed``: for ``deepspeed.initialize``, which fills nothing, so only ``changes`` is written.
     Raises ValueError for a setting that a DeepSpeed JSON has no key for.
     """
+    changes, folder = {name: value for name, value in changes.items() if name != "nvme_path"}, changes.get("nvme_path")
     stage = changes.get("zero_stage", 0)
     config: dict[str, Any] = _transformers_template(stage, changes) if template == "transformers" else {}
     for name, value in changes.items():
@@ -248,6 +261,8 @@ def new_config(changes: Mapping[str, Any], template: Literal["transformers", "de
         for step in path[:-1]:
             section = section.setdefault(str(step), {})
         section[str(path[-1])] = plain
+        if plain == "nvme" and folder is not None:
+            section["nvme_path"] = folder
     return json.dumps(config, indent=2) + "\n"
 
 

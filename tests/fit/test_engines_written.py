@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -184,6 +185,41 @@ def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Pat
 
 def test_more_cards_are_never_a_safe_change() -> None:
     assert Option("4 cards", {"gpus": 4}, Effect.HARDWARE).effect.applicability == "unsafe"
+
+
+DEEPSPEED: dict[str, dict[str, Any]] = {
+    "named in the file": {"offload_optimizer": {"device": "cpu", "nvme_path": "/mnt/nvme0"}},
+    "named by the user": {},
+    "by nobody": {},
+    "in a new file": {},
+}
+
+
+@pytest.mark.parametrize("case", DEEPSPEED)
+def test_nvme_is_offered_with_a_path_and_written_with_it(case: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FLAGS)
+    zero = {"stage": 3, **DEEPSPEED[case]}
+    config = {"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": "auto", "zero_optimization": zero}
+    (tmp_path / "ds.json").write_text(json.dumps(config, indent=4) + "\n")
+    flag = "" if case == "in a new file" else " --deepspeed ds.json"
+    (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 4 train.py --output_dir out --bf16{flag}\n")
+    stated = {"gpu": "A100-SXM4-40GB"}
+    if case in ("named by the user", "in a new file"):
+        stated["nvme_path"] = "/scratch/swap"
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))  # type: ignore[arg-type]
+    run = next(judged.run for judged in load_runs([tmp_path / "run.sh"], options)[1])
+    assert run.spec is not None
+    offered = [option for option in sharding.options(Subject(run, run.spec)) if "nvme" in option.changes.values()]
+    assert len(offered) == (0 if case == "by nobody" else 2)
+    for option in offered:
+        carried = carry_out(run, option.changes, Workspace(), options)
+        assert carried is not None and carried.run.spec is not None
+        assert carried.run.spec.offload_optimizer == "nvme"
+        assert carried.run.spec.offload_param == option.changes["offload_param"]
+        written = next(text for path, text in carried.texts.items() if path.suffix == ".json")
+        blocks = [block for block in json.loads(written)["zero_optimization"].values() if isinstance(block, dict)]
+        folder = "/mnt/nvme0" if case == "named in the file" else "/scratch/swap"
+        assert blocks and all(block == {"device": "nvme", "nvme_path": folder} for block in blocks)
 
 
 def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> None:

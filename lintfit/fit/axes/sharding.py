@@ -23,6 +23,12 @@ LADDER: tuple[tuple[str, Rung], ...] = (
 RUNGS: tuple[tuple[str, Rung], ...] = (("ZeRO-1", (1, "none", "none")), *LADDER)
 """All that is tried. ZeRO-1 keeps whole gradients, which is worth it only where steps accumulate."""
 
+ON_NVME: tuple[tuple[str, Rung], ...] = (
+    ("ZeRO-3 with the optimizer on NVMe", (3, "nvme", "none")),
+    ("ZeRO-3 with optimizer and parameters on NVMe", (3, "nvme", "nvme")),
+)
+"""Tried where somebody names a folder on such a drive; only stage 3 can (DeepSpeed ``runtime/zero/config.py``)."""
+
 FIELDS = ("zero_stage", "offload_optimizer", "offload_param")
 
 
@@ -37,7 +43,7 @@ def options(subject: Subject) -> Iterator[Option]:
     if not _can_shard(subject):
         return
     here = standing(subject)
-    for name, rung in RUNGS:
+    for name, rung in (*RUNGS, *_on_nvme(subject)):
         if rung == here or (spec.data_parallel == 1 and rung[1] == "none"):
             continue
         if here is not None and not subject.both_ways and not _keeps(rung, here):
@@ -46,6 +52,19 @@ def options(subject: Subject) -> Iterator[Option]:
             yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
         else:
             yield _new(subject, name, rung)
+
+
+SWAP_BUFFER = 100_000_000
+"""Elements of one of ``offload_param``'s buffers (``buffer_size``), which a rank's part of every parameter must fit."""
+
+
+def _on_nvme(subject: Subject) -> Iterator[tuple[str, Rung]]:
+    if subject.run.nvme_path is None:
+        return
+    largest = max((tensor.numel for tensor in subject.spec.facts.tensors), default=0)
+    for name, rung in ON_NVME:
+        if rung[2] != "nvme" or largest <= SWAP_BUFFER * subject.spec.data_parallel:
+            yield name, rung
 
 
 def standing(subject: Subject) -> Rung | None:
