@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
+from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.load import build
 from lintfit.run.model import Run
@@ -69,8 +69,7 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
                 return None
             if not edits:
                 break
-            for path, text in _applied(edits, workspace.with_overlay(texts)).items():
-                texts[path] = text
+            texts.update(texts_after(edits, workspace.with_overlay(texts)))
             places.setdefault(name, edits[0].path)
             now = build(run.origin, workspace.with_overlay(texts), cli)
     return Carried(texts, now, places, tuple(difference(texts, workspace)))
@@ -152,18 +151,6 @@ def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "adapters", {"lora_rank": wanted["lora_rank"], "engine": wanted.get("engine", engine)}
     if four_bits is not None:
         yield "quantized_base", True
-
-
-def _applied(edits: Sequence[FileEdit], workspace: Workspace) -> dict[Path, str]:
-    """The texts of the edited files with the edits spliced in."""
-    by_path: dict[Path, list[FileEdit]] = {}
-    for edit in edits:
-        by_path.setdefault(edit.path, []).append(edit)
-    texts: dict[Path, str] = {}
-    for path, group in by_path.items():
-        before = group[0].document.text if group[0].document is not None else ""
-        texts[path] = apply(before, [edit.edit for edit in group])
-    return texts
 
 
 def difference(texts: Mapping[Path, str], workspace: Workspace) -> Iterator[FileEdit]:

@@ -13,6 +13,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.fit.options import effective_batch
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
@@ -83,12 +84,16 @@ class Confirmation:
 
 def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:
     """Whether a run fits as well as it did; after a safe fix also with the same effective batch."""
-    if fix.applicability is Applicability.SAFE and effective_batch(before.run) != effective_batch(after):
+    if fix.applicability is Applicability.SAFE and _batch(before.run) != _batch(after):
         return False
     judged = judge(after)
     if before.verdict is Verdict.UNKNOWN:
         return judged.verdict is not Verdict.DOES_NOT_FIT or not _more(before, judged)
     return _RANKS.index(judged.verdict) <= _RANKS.index(before.verdict)
+
+
+def _batch(run: Run) -> int | None:
+    return effective_batch(run.spec) if run.spec is not None else None
 
 
 def _more(before: RunResult, after: RunResult) -> bool:
@@ -125,12 +130,6 @@ def texts_after(edits: Iterable[FileEdit], workspace: Workspace) -> dict[Path, s
 def text_of(path: Path, workspace: Workspace) -> str:
     """The text of a file as it is; empty where there is none yet."""
     return workspace.file(path).text if workspace.exists(path) else ""
-
-
-def effective_batch(run: Run) -> int | None:
-    """Sequences of one optimizer step over all ranks; None where the run is not known well enough."""
-    spec = run.spec
-    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel if spec is not None else None
 
 
 def _syntax_errors(document: Document) -> int:
