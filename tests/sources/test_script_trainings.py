@@ -186,6 +186,29 @@ def test_a_plugin_that_the_sizes_of_a_mesh_decide() -> None:
     assert "engine" not in values(script(PLUGIN.format(shards=1), ""))
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("plugin.set_mixed_precision('bf16')", "bf16"),
+        ("plugin.set_mixed_precision('fp8')", UNKNOWN),
+        ("plugin = FullyShardedDataParallelPlugin(mixed_precision_policy='fp16')", "fp16"),
+    ],
+)
+def test_the_precision_of_an_fsdp_plugin(more: str, expected: object) -> None:
+    text = f"""
+import torch
+from accelerate import Accelerator
+from accelerate.utils import FullyShardedDataParallelPlugin
+from transformers import AutoModelForCausalLM
+plugin = FullyShardedDataParallelPlugin(fsdp_version=2)
+{more}
+accelerator = Accelerator(fsdp_plugin=plugin)
+model = accelerator.prepare(AutoModelForCausalLM.from_pretrained("some/model"))
+accelerator.backward(model(batch))
+"""
+    assert values(script(text, ""))["mixed_precision"] == expected
+
+
 def test_the_prompts_of_a_diffusion_model_are_no_sequence() -> None:
     text = """
 import torch

@@ -16,7 +16,7 @@ from lintfit.sources import fabric as words
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.python import operators
 from lintfit.sources.python.config_files import of_node
-from lintfit.sources.python.reading import Reading, sure_none
+from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Ref, Table, Value, alternatives, objects, plain
 
 BY_PLUGIN: Mapping[str, str] = {
@@ -205,9 +205,30 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     asked = {passed.name: passed.value for passed in plugin.passed if passed.name is not None}
     if {"fsdp_version", "sharding_strategy", "reshard_after_forward", "cpu_offload"} & asked.keys():
         shards(reading, plugin, asked, version=1)
+    policy = asked.get("mixed_precision_policy")
+    if policy is not None and not sure_none(policy):
+        reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
+    for record in reading.records:
+        of_plugin = any(each.call is plugin for each in objects(record.receiver))
+        if record.name == "set_mixed_precision" and of_plugin and record.taken is not False:
+            asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
+            reading.put("mixed_precision", asked_for, record, to=_by_name(plain(asked_for)))
     checkpointing = asked.get("activation_checkpointing")
     if checkpointing is not None and not sure_none(checkpointing):
         reading.put("gradient_checkpointing", checkpointing, plugin)
+
+
+def policy_precision(policy: Value) -> Any:
+    """The precision that a ``MixedPrecision(param_dtype=…)`` computes in, or that its name says."""
+    if isinstance(known := plain(policy), str):
+        return _by_name(known)
+    made = [each.call for each in objects(policy) if each.call is not None]
+    dtype = made[0].value(0, "param_dtype") if len(made) == 1 else None
+    return UNKNOWN if dtype is None else _by_name(dtype_name(dtype))
+
+
+def _by_name(name: Any) -> Any:
+    return {"bf16": "bf16", "fp16": "fp16", "fp32": "no", "no": "no", None: "no"}.get(name, UNKNOWN)
 
 
 def shards(reading: Reading, record: Record, asked: Mapping[str, Value], version: int) -> None:

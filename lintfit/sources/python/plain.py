@@ -67,9 +67,7 @@ def _sharded(reading: Reading, record: Record, version: int) -> None:
     policy = asked.get("mixed_precision", asked.get("mp_policy"))
     if policy is None or sure_none(policy):
         return
-    made = [each.call for each in objects(policy) if each.call is not None]
-    dtype = made[0].value(0, "param_dtype") if len(made) == 1 else None
-    reading.put("mixed_precision", policy, record, to=UNKNOWN if dtype is None else _named(dtype_name(dtype)))
+    reading.put("mixed_precision", policy, record, to=engines.policy_precision(policy))
 
 
 def _named(dtype: Any) -> Any:
