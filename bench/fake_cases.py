@@ -16,6 +16,21 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
         "max_position_embeddings": 8192, "tie_word_embeddings": False,
     },
+    "llama 8 B, few words": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 8192,
+        "max_position_embeddings": 8192, "tie_word_embeddings": False,
+    },
+    "pythia 6.9 B, few words": {
+        "model_type": "gpt_neox", "hidden_size": 4096, "intermediate_size": 16384, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "vocab_size": 8192, "max_position_embeddings": 2048, "rotary_pct": 0.25,
+        "tie_word_embeddings": False,
+    },
+    "command r7b, few words": {
+        "model_type": "cohere2", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 8192, "sliding_window": 4096,
+        "max_position_embeddings": 8192, "tie_word_embeddings": True,
+    },
     "mistral 7 B": {
         "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
@@ -134,6 +149,11 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 8 B", "bf16 + autocast", 2, 2048, {**LORA, **GC}),
     ("llama 8 B", "bf16", 1, 2048, EVERY),
     ("llama 8 B", "fp32", 1, 512, {"attention": "eager"}),
+    ("llama 8 B, few words", "bf16 + autocast", 2, 1024, EVERY),
+    ("llama 8 B, few words", "bf16 + autocast", 2, 1024, {**EVERY, **REENTRANT}),
+    ("pythia 6.9 B, few words", "bf16 + autocast", 2, 1024, EVERY),
+    ("pythia 6.9 B, few words", "bf16 + autocast", 2, 1024, {**EVERY, **GC}),
+    ("command r7b, few words", "bf16 + autocast", 2, 1024, {**EVERY, **GC}),
     ("mistral 7 B", "bf16", 2, 2048, {**REENTRANT, **FOREACH}),
     ("mistral 7 B", "fp32 + autocast", 1, 1024, {}),
     ("mistral 7 B", "bf16 + autocast", 4, 4096, {**EVERY, **REENTRANT}),

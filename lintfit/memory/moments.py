@@ -79,7 +79,35 @@ def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
         0,
     )
     alive = _sum((alive, step.outputs, step.earlier))
-    return [Moment("loss, forward", "forward", _plus(states.forward, alive))]
+    loss = Moment("loss, forward", "forward", _plus(states.forward, alive))
+    last = _last_layer(states, step, saved)
+    return [loss] if last is None or last.allocated <= loss.allocated else [last, loss]
+
+
+def _last_layer(states: States, step: Step, saved: Live) -> Moment | None:
+    """The forward of the last layer, whose own tensors may take more than the loss: many adapters, or a fused loss.
+
+    A checkpointed layer takes more when it is run again, in the backward.
+    """
+    top = len(step.layers) - 1
+    if top < 0 or step.checkpointed[top]:
+        return None
+    layer = step.layers[top]
+    alive = Live(
+        saved.activations + embedded(step) + step.inputs + step.front + step.cached + step.masks + step.last_graph,
+        saved.logits,
+        # The head's copy is not made yet.
+        max(step.copies - step.head.saved.casts, saved.casts),
+        max(0, layer.forward - layer.saved.total),
+    )
+    alive = _sum((alive, step.outputs, step.earlier))
+    return Moment(f"layer {top}, forward", "forward", _plus(states.forward, alive))
+
+
+def embedded(step: Step) -> int:
+    """Bytes of the embeddings' output, which the model's loop over its layers holds, where nobody saves it."""
+    first = step.layers[0]
+    return first.input if len(step.layers) > 1 and not first.keeps_input else 0
 
 
 def _reference(spec: Spec, states: States, step: Step, kept: list[Live]) -> list[Moment]:

@@ -262,3 +262,33 @@ def test_a_desktop_card_holds_back_room_for_the_screen(small: ModelFacts) -> Non
     server = replace(card, name="NVIDIA A10")
     highs = [run(small, gpu=gpu, micro_batch_size=256).peak.high for gpu in (card, server)]
     assert highs[0] - highs[1] == GIB // 2
+
+
+def test_adapters_peak_in_the_last_layers_forward_where_the_loss_is_small(small: ModelFacts) -> None:
+    """PEFT casts the input of every adapted product to fp32; a fused loss holds next to nothing."""
+    settings = {
+        "method": "lora", "lora_targets": "all-linear", "weights_dtype": "bf16", "mixed_precision": "bf16",
+        "loss": "liger", "micro_batch_size": 64,
+    }  # fmt: skip
+    guess = run(small, **settings)
+    last = at(guess, f"layer {small.layers - 1}, forward")
+    assert last.phase == "forward" and last.allocated > at(guess, "loss, forward").allocated
+    # down_proj: its input once more in fp32 beside the product that is its input.
+    tokens = 64 * 512
+    assert last.components["temporaries"] >= tokens * small.intermediate * (4 + 2)
+    checkpointed = run(small, **settings, gradient_checkpointing=True)
+    assert not any(moment.name.startswith("layer") and moment.phase == "forward" for moment in checkpointed.moments)
+
+
+def test_reentrant_checkpointing_recomputes_before_any_node_of_the_backward(small: ModelFacts) -> None:
+    """Beside the layer that runs again only the gradient of its output is there, not yet that of the scaled adapter."""
+    settings = {
+        "method": "lora", "lora_targets": "all-linear", "weights_dtype": "bf16", "mixed_precision": "bf16",
+        "gradient_checkpointing": True, "micro_batch_size": 64,
+    }  # fmt: skip
+    one, other = (at(run(small, use_reentrant=reentrant, **settings), "layer") for reentrant in (True, False))
+    hidden = 64 * 512 * small.hidden * 2
+    assert one.components["temporaries"] == hidden
+    assert other.components["temporaries"] == 2 * hidden
+    # The whole forward runs again, past the last saved tensor: the adapter's result and its scaled copy.
+    assert one.components["activations"] - other.components["activations"] == 2 * hidden

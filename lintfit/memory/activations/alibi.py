@@ -29,6 +29,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
         new = bool(facts.config.get("new_decoder_architecture"))
         if new or facts.config.get("parallel_attn", True):
             two = new and facts.config.get("num_ln_in_parallel_attn") in (None, 2)
+            t.held = (x, y, branch)
             out = t.add(_mlp(t, t.layernorm(x) if two else y), branch)
             return t.add(x, t.residual_dropout(out, rate))
     x = t.add(x, t.residual_dropout(branch, rate))

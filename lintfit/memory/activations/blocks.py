@@ -95,8 +95,10 @@ class Layer(Tape):
         y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True)
         y = self.matmul(y, lora.rank, columns, item=lora.item, trains=True)
         y = self._dora(out, dropped, y, rows, columns) if lora.dora else self.map(y)
+        # The function that adds the two still has its input, cast as it is, in a local variable.
+        sum_ = self.cast(self.add(out, y), out.item)
         self.held = held
-        return self.cast(self.add(out, y), out.item)
+        return sum_
 
     def _dora(self, out: Var, x: Var, y: Var, rows: int, columns: int) -> Var:
         """``(m - 1) * base + m * lora`` with m the magnitude over the norm of ``W + BA`` (peft ``DoraLinearLayer``).

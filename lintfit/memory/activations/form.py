@@ -155,22 +155,25 @@ class Backward(NamedTuple):
     after: Sequence[Point]
     waiting: Amounts
 
-    def peak(self, sizes: Sizes, *, kept: float = 1.0, extra: int = 0, recompute: int = 0) -> Live:
+    def peak(
+        self, sizes: Sizes, *, kept: float = 1.0, extra: int = 0, recompute: int = 0, incoming: int | None = None
+    ) -> Live:
         """What is alive at the point with the most bytes, the first of equals.
 
         ``kept`` is the share of each parameter gradient that stays on this rank as a gradient of its own: 1 for a
         plain step, 0 where it is added to an earlier micro-batch's, 1/ranks where it is reduced and sharded.
         ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the worst point of the
-        forward pass that is run again.
+        forward pass that is run again, when the gradients ``incoming`` are there: those of ``waiting`` where None.
         """
         points = (*self.before, *self.after)
         totals = [sum(map(mul, together, sizes)) + made + int(kept * done) for together, made, done, _ in points]
         most = max(totals)
         index = totals.index(most)
         if recompute:
-            waiting = total(self.waiting, sizes)
-            if recompute + waiting > most or (recompute + waiting == most and index >= len(self.before)):
-                return Live(recompute, 0, 0, waiting + extra, 0)
+            waiting = total(self.waiting, sizes) if incoming is None else incoming
+            again = recompute + waiting
+            if again > most + extra or (again == most + extra and index >= len(self.before)):
+                return Live(recompute, temporaries=waiting)
         _, made, done, alive = points[index]
         parts = self.table.live(alive, sizes)
         stays = int(kept * made)

@@ -13,12 +13,18 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     h, i = facts.hidden, facts.intermediate
     rate = _rate(t, "resid_pdrop")
     wide, narrow = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
-    qkv = t.linear("c_attn", t.layernorm(x), h, wide + 2 * narrow)
+    normed = t.layernorm(x)
+    t.held = (x, normed)
+    qkv = t.linear("c_attn", normed, h, wide + 2 * narrow)
     q, k, v = t.split(qkv, (wide, narrow, narrow))
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
     out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=facts.model_type == "gpt2")
-    x = t.add(t.residual_dropout(t.linear("c_proj", out, wide, h), rate), x)
-    y = t.linear("c_fc", t.layernorm(x), h, i)
+    branch = t.residual_dropout(t.linear("c_proj", out, wide, h), rate)
+    x = t.add(branch, x)
+    t.held = (x, branch)
+    normed = t.layernorm(x)
+    t.held = (x, branch, normed)
+    y = t.linear("c_fc", normed, h, i)
     y = t.activation(y, facts.activation)
     return t.add(x, t.residual_dropout(t.linear("c_proj", y, i, h), rate))
 

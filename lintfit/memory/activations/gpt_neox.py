@@ -12,11 +12,16 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     h, i = facts.hidden, facts.intermediate
     rate = float(facts.config.get("hidden_dropout") or 0.0)
-    branch = t.residual_dropout(_attention(t, t.layernorm(x)), rate)
+    normed = t.layernorm(x)
+    t.held = (x, normed)
+    branch = t.residual_dropout(_attention(t, normed), rate)
     parallel = facts.config.get("use_parallel_residual", True)
     if not parallel:
         x = t.add(branch, x)
-    y = t.linear("dense_h_to_4h", t.layernorm(x), h, i)
+    t.held = (x, branch) if parallel else (x,)
+    normed = t.layernorm(x)
+    t.held = (*t.held, normed)
+    y = t.linear("dense_h_to_4h", normed, h, i)
     y = t.activation(y, facts.activation)
     y = t.residual_dropout(t.linear("dense_4h_to_h", y, i, h), rate)
     return t.add(t.add(y, branch), x) if parallel else t.add(y, x)

@@ -31,6 +31,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     branch = t.residual_dropout(_attention(t, y, index), rate)
     if facts.model_type in PARALLEL or facts.parallel_residual:
+        t.held = (x, y, branch)
         return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
     x = t.add(x, branch)
     t.held = (x,)

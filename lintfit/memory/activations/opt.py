@@ -15,6 +15,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     rate = 0.1 if rate is None else float(rate)
     before = bool(facts.config.get("do_layer_norm_before", True))
     y = t.layernorm(x) if before else x
+    t.held = (x, y)
     q = t.map(t.linear("q_proj", y, h, h))
     k = t.linear("k_proj", y, h, h)
     v = t.linear("v_proj", y, h, h)
@@ -23,6 +24,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     x = t.add(x, t.residual_dropout(t.linear("out_proj", out, h, h), rate))
     if not before:
         x = t.layernorm(x)
+    t.held = (x,)
     y = t.linear("fc1", t.layernorm(x) if before else x, h, i)
     y = t.activation(y, facts.activation)
     x = t.add(x, t.residual_dropout(t.linear("fc2", y, i, h), rate))

@@ -23,7 +23,8 @@ class Profile(NamedTuple):
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
     ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
-    among ``saved``.
+    among ``saved``. ``forward``: the worst point of the forward pass that saves all this, the input with it; 0 where it
+    is checkpointed.
     """
 
     input: int
@@ -34,10 +35,12 @@ class Profile(NamedTuple):
     marked: int = 0
     pinned: int = 0
     keeps_input: bool = False
+    forward: int = 0
 
 
 class Form(NamedTuple):
-    """The same for any micro-batch; ``rerun`` and ``early``: points of the forward pass that checkpointing repeats."""
+    """The same for any micro-batch. ``forward``: points of the forward pass; ``early``: of its part up to the last
+    tensor saved, which is what non-reentrant checkpointing repeats."""
 
     table: Table
     input: Var
@@ -46,7 +49,7 @@ class Form(NamedTuple):
     marked: Amounts
     pinned: Amounts
     passed: Backward
-    rerun: list[Amounts]
+    forward: list[Amounts]
     early: list[Amounts]
     weights: int
     keeps_input: bool
@@ -83,21 +86,25 @@ def counted(
     """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
     sizes = form.table.sizes(batch, seq)
     output = _size(form.output, batch, seq)
-    recompute = 0
+    recompute = worst = 0
     if checkpointed:
-        recompute = max([total(point, sizes) for point in (form.rerun if reentrant else form.early)], default=0)
-    extra = output if checkpointed and reentrant else 0
+        recompute = max([total(point, sizes) for point in (form.forward if reentrant else form.early)], default=0)
+    else:
+        worst = max([total(point, sizes) for point in form.forward], default=0)
+    # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
+    extra, incoming = (output, output) if checkpointed and reentrant else (0, None)
     # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
     pinned = 0 if checkpointed and reentrant else total(form.pinned, sizes)
     return Profile(
         input=_size(form.input, batch, seq),
         saved=form.table.live(form.saved, sizes),
-        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=recompute),
+        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=recompute, incoming=incoming),
         weights=form.weights,
         output=output,
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
         pinned=pinned,
         keeps_input=form.keeps_input,
+        forward=worst,
     )
 
 
@@ -113,7 +120,7 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
 def passing(form: Form, batch: int, seq: int) -> int:
     """Bytes at the worst point of a watched forward pass that saves nothing, with its input."""
     sizes = form.table.sizes(batch, seq)
-    return _size(form.input, batch, seq) + max([total(point, sizes) for point in form.rerun], default=0)
+    return _size(form.input, batch, seq) + max([total(point, sizes) for point in form.forward], default=0)
 
 
 def _size(var: Var, batch: int, seq: int) -> int:
@@ -151,7 +158,7 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
 
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
     """The form, and whether it depends on ``how.batched``."""
-    t = Layer(facts, recipe, watched=how.checkpointed, selective=how.selective, batched=how.batched, slides=how.slides)
+    t = Layer(facts, recipe, watched=True, selective=how.selective, batched=how.batched, slides=how.slides)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
@@ -161,7 +168,7 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
 def recorded(t: Layer, x: Var, out: Var) -> Form:
     """The form of what was written on a tape from ``x`` to ``out``."""
     table = Table()
-    rerun, early = forward(t, table) if t.watched else ([], [])
+    every, early = forward(t, x, table) if t.watched else ([], [])
     return Form(
         table=table,
         input=x,
@@ -170,7 +177,7 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         marked=table.together(table.amounts(map(table.storage, t.marked))),
         pinned=table.together(table.amounts(map(table.storage, t.pinned))),
         passed=backward(t, out, table),
-        rerun=rerun,
+        forward=every,
         early=early,
         weights=t.weights(),
         keeps_input=any(storage is x.storage for storage in t.saved()),

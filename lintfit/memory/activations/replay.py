@@ -121,14 +121,15 @@ def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, sam
     return True
 
 
-def forward(tape: Tape, table: Table) -> tuple[list[Amounts], list[Amounts]]:
+def forward(tape: Tape, x: Var, table: Table) -> tuple[list[Amounts], list[Amounts]]:
     """What may be alive at the worst point of a watched forward pass, and of its part up to the last tensor saved.
 
-    After an operation these are what is saved so far, what is held, and its own inputs and result. Non-reentrant
+    After an operation these are what is saved so far, what is held (``x``, the layer's input, by the model's loop), and
+    its own inputs and result. Non-reentrant
     checkpointing stops to recompute at the last tensor saved (``torch/utils/checkpoint.py``,
     ``_StopRecomputationError``).
     """
-    storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)}
+    storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)} | {x.storage}
     storages.update(tape.saved())
     columns = {storage: table.storage(storage) for storage in storages}
     kept = list(table.amounts(()))
@@ -141,7 +142,7 @@ def forward(tape: Tape, table: Table) -> tuple[list[Amounts], list[Amounts]]:
                 seen.add(storage)
                 column, amount = columns[storage]
                 kept[column] += amount
-        loose = {var.storage for var in (*step.inputs, *step.held)} - seen
+        loose = {var.storage for var in (x, *step.inputs, *step.held)} - seen
         counted = [columns[storage] for storage in loose if not storage.external]
         if step.saved:
             early = [*after, table.together(_with(kept, counted))]

@@ -21,8 +21,6 @@ __all__ = ["OTHER", "ROUNDING", "Explained", "Term", "at", "elsewhere", "explain
 _STATES = {
     "model loaded": "load",
     "engine initialized": "initialize",
-    "loss, forward": "forward",
-    "reference, forward": "forward",
     "loss, backward": "backward_start",
     "head, backward": "first_gradient",
     "end of backward": "backward_end",
@@ -34,8 +32,8 @@ _STATES = {
     "statistics": "forward",
     "images encoded": "forward",
 }
-"""Which of the states' moments stands behind each moment of a step; inside a layer's backward it is
-``first_gradient``, at the end of one ``layer_end``."""
+"""Which of the states' moments stands behind each moment of a step; in a forward it is ``forward``, inside a layer's
+backward ``first_gradient``, at the end of one ``layer_end``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +90,8 @@ def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
     state = _STATES.get(moment.name, "first_gradient")
     if moment.name.endswith(", end of its backward"):
         state = "layer_end"
+    elif moment.name.endswith(", forward"):
+        state = "forward"
     sizes: Components = getattr(held, state) or {}
     return nearest(_ways(spec, state), dict(sizes))
 

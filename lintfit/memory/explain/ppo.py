@@ -28,7 +28,7 @@ _COPIES = "copies of the response's logits for the entropy"
 def held(spec: Spec, step: Step, moment: str) -> list[Term]:
     """What the loop's variables hold at a moment of the passes."""
     match moment:
-        case "loss, forward":
+        case _ if moment.endswith(", forward"):
             what = "outputs of the last micro-batch, and of this one in two dtypes"
             return [
                 *_outputs(spec, step),

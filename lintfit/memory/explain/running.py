@@ -11,7 +11,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.moments import _working, _worst_layer
+from lintfit.memory.moments import _working, _worst_layer, embedded
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import loss_path, scored, sequences
@@ -67,12 +67,9 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
         case "loss, forward":
             tail = step.head
             return [
-                *_kept(run, len(step.layers)),
-                *_fixed(run, masks=True),
-                term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
-                term("activations", "keys and values that the model returns (use_cache)", step.cached),
+                *_forward(run),
                 *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
-                *_casts(run),
+                *_casts(run, head=True),
             ]
         case "reference, forward":
             return _beside(run)
@@ -93,6 +90,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             return _generation(run) if run.spec.trainer != "ppo" else []
     if moment.name.endswith(", end of its backward"):
         return _layer_end(run)
+    if moment.name.endswith(", forward"):
+        return _last_layer(run)
     return _layer(run) if moment.name.startswith("layer ") else []
 
 
@@ -239,12 +238,36 @@ def _head(run: Pass, live: Live, where: str, forward: bool = False) -> list[Term
     return found
 
 
-def _casts(run: Pass) -> list[Term]:
+def _forward(run: Pass) -> list[Term]:
+    """What is there at the end of the layers' forward."""
+    step = run.step
+    return [
+        *_kept(run, len(step.layers)),
+        *_fixed(run, masks=True),
+        term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
+        term("activations", "keys and values that the model returns (use_cache)", step.cached),
+    ]
+
+
+def _last_layer(run: Pass) -> list[Term]:
+    """The last layer's forward: what all layers keep, and what the last one's operations have beside it."""
+    layers = run.step.layers
+    passing = layers[-1].forward - layers[-1].saved.total
+    what = f"tensors of layer {len(layers) - 1} on their way"
+    return [
+        *_forward(run),
+        term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step)),
+        term("temporaries", what, passing, *_per_token(run, passing), source=TAPE),
+        *_casts(run, head=False),
+    ]
+
+
+def _casts(run: Pass, *, head: bool) -> list[Term]:
     """Autocast's cache, as far as the graph does not keep the same copies."""
     step = run.step
     kept = sum(step.kept(index).casts for index in range(len(step.layers)))
     saved = step.head.saved.casts
-    found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved else []
+    found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved and head else []
     cache = step.copies - kept - saved
     if cache > 0:
         what = "half-precision copies of trained fp32 weights until autocast ends"

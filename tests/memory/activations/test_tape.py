@@ -90,7 +90,7 @@ def test_recomputation_stops_at_the_last_saved_tensor() -> None:
     y = t.map(x, (x,))
     z = t.op(t.new(16 * K, 2), (y,), (y,))
     table = Table()
-    worst, early = (max(total(point, table.sizes(1, 1)) for point in points) for points in replay.forward(t, table))
+    worst, early = (max(total(point, table.sizes(1, 1)) for point in points) for points in replay.forward(t, x, table))
     assert early == 2 * K
     assert worst == 2 * K + 32 * K
     assert z.grad
