@@ -136,7 +136,6 @@ REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
 DPO = {"trainer": "dpo", "reference_model": True}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}
-CHUNKS = {"completion_len": 32, "rollout_batch_size": 4}
 ONE = {"images": 1}
 PPO = {"trainer": "ppo", "reference_model": True}
 FOREACH = {"optimizer": "adamw_torch"}
@@ -182,10 +181,7 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "bf16", 4, 256, {**PPO, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "fp32", 2, 256, {**PPO, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 256, {**PPO, **GA, "generation": {"completion_len": 32}}),
-    ("qwen2 1.5 B, tied", "bf16 + autocast", 4, 512, {**PPO, **GA, "generation": CHUNKS}),
-    ("qwen2 1.5 B, tied", "bf16", 4, 512, {**PPO, **GC, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
-    ("gpt2 355 M, tied", "fp32", 8, 512, {**PPO, **GA, "generation": CHUNKS}),
     ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
     ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, **ONE}),
     ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
