@@ -75,6 +75,19 @@ def test_no_candidate_is_smaller_than_its_bounds(spec: Spec, data: st.DataObject
 
 @few
 @given(specs)
+def test_what_a_group_shares_gives_the_rank_and_spec_of_each_candidate(spec: Spec) -> None:
+    search = _search(spec, most=Effect.HARDWARE)
+    for effect in Effect:
+        for number, found in enumerate(search.reachable(effect)):
+            if number % 7 == 0:
+                changed = changed_spec(spec, found.candidate.changes)
+                assert found.candidate.effect is effect
+                assert found.rank == search.rank(found.candidate, changed)
+                assert found.spec == changed
+
+
+@few
+@given(specs)
 def test_every_candidate_keeps_the_samples_of_a_step(spec: Spec) -> None:
     for candidate in Space(Subject(run_of(spec), spec)):
         assert effective_batch(changed_spec(spec, candidate.changes)) == effective_batch(spec), candidate.name
