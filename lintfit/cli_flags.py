@@ -52,8 +52,16 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "loss": ("NAME", "full, chunked or liger."),
     "use-cache": ("BOOL", "true or false."),
     "max-grad-norm": ("NORM", "Clipping's norm; 0 for none."),
-    "trainer": ("NAME", "causal-lm, dpo, kto, orpo, cpo, reward, grpo or rloo."),
+    "trainer": ("NAME", "causal-lm, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo."),
     "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
+    "generation": ("JSON", 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.'),
+    "reward-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
+    "value-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
+    "images": ("N", "Images of a sample, for models that see."),
+    "image-patches": ("N", "Patches of an image before they are merged."),
+    "front-end": ("NAME", "transformers or litgpt: whose model and loop."),
+    "kbit-upcast": ("PARTS", "none, norms or all: what is cast to fp32 beside a four- or eight-bit base."),
+    "fused-kernels": ("NAMES", "rms_norm,rope,cross_entropy,lora: kernels in place of the model's own code."),
     "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
 }
 

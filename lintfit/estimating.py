@@ -105,7 +105,7 @@ def _content(result: Estimated, explain: bool) -> dict[str, Any]:
     return content
 
 
-_LISTS = frozenset({"lora_targets", "lora_modules_to_save"})
+_LISTS = frozenset({"lora_targets", "lora_modules_to_save", "fused_kernels"})
 
 
 def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lintfit import cli_flags
+from lintfit.memory.parse import READERS, SPECIAL
 from tests.support import lintfit
 
 CONFIG = {
@@ -172,6 +174,26 @@ def test_flags_that_are_more_than_a_word(folder: Path) -> None:
         "deepspeed_config": {"zero_optimization": {"stage": 2, "reduce_bucket_size": 1000}},
     }
     by_spec = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode())
+    assert by_flags.json == by_spec.json
+
+
+def test_every_key_of_a_spec_is_a_flag() -> None:
+    """The card's and the host's memory are flags with units: --gpu-memory 23.7GiB."""
+    flags = {name.replace("-", "_") for name in (*cli_flags.SPEC, *cli_flags.HARDWARE)}
+    assert {*READERS, *SPECIAL} - flags == {"gpu_memory_gib", "host_memory_gib"}
+
+
+def test_a_rollout_and_kernels_by_flags(folder: Path) -> None:
+    flags = ("--trainer", "grpo", "--generation", '{"completion_len": 64}', "--fused-kernels", "rms_norm,rope")
+    by_flags = lintfit("estimate", "--model", "model", *flags, "--output-format", "json", cwd=folder)
+    spec = {
+        "model_config": CONFIG,
+        "trainer": "grpo",
+        "generation": {"completion_len": 64},
+        "fused_kernels": ["rms_norm", "rope"],
+    }
+    by_spec = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode())
+    assert by_flags.status == 0
     assert by_flags.json == by_spec.json
 
 
