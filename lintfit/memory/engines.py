@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.memory.zero_config import not_modelled, zero_config
 
+_MAPPINGS = ("deepspeed_config", "versions")
+_MODELS = ("facts", "gpu", "reward_model", "value_model")
+_WITHOUT = frozenset({"micro_batch_size", "seq_len", "images", "image_patches", "stated", *_MAPPINGS, *_MODELS})
+_settings = attrgetter(*(field.name for field in fields(Spec) if field.name not in _WITHOUT))
+_FOUND: dict[tuple[object, ...], tuple[tuple[ModelFacts | None, ...], States]] = {}
+_LARGEST = 1024
+
 
 def states(spec: Spec) -> States:
-    """What one rank of a run holds at each moment, without activations, logits and framework (bytes)."""
+    """What one rank of a run holds at each moment, without activations, logits and framework (bytes).
+
+    Counted once for runs that differ in their batch and its lengths only.
+    """
+    models = spec.facts, spec.reward_model, spec.value_model
+    key = (
+        *map(id, models),
+        *_settings(spec),
+        repr(spec.deepspeed_config) if spec.deepspeed_config else "",
+        tuple(spec.versions.items()),
+    )
+    hit = _FOUND.get(key)
+    if hit is None or any(one is not other for one, other in zip(hit[0], models, strict=True)):
+        if len(_FOUND) >= _LARGEST:
+            _FOUND.clear()
+        hit = _FOUND[key] = models, _counted(spec)
+    return hit[1]
+
+
+def _counted(spec: Spec) -> States:
     held = _of_engine(spec)
     assumed, missing = _assumptions(spec), _not_modelled(spec)
     if not assumed and not missing:

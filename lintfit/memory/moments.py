@@ -80,25 +80,25 @@ def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
     )
     alive = _sum((alive, step.outputs, step.earlier))
     loss = Moment("loss, forward", "forward", _plus(states.forward, alive))
-    last = _last_layer(states, step, saved)
-    return [loss] if last is None or last.allocated <= loss.allocated else [last, loss]
+    if not step.layers or _last_layer(states, step, saved, step.layers[-1].ceiling).allocated <= loss.allocated:
+        return [loss]
+    last = _last_layer(states, step, saved, step.layers[-1].forward)
+    return [last, loss] if last.allocated > loss.allocated else [loss]
 
 
-def _last_layer(states: States, step: Step, saved: Live) -> Moment | None:
+def _last_layer(states: States, step: Step, saved: Live, worst: int) -> Moment:
     """The forward of the last layer, whose own tensors may take more than the loss: many adapters, or a fused loss.
 
-    A checkpointed layer takes more when it is run again, in the backward.
+    ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
     """
     top = len(step.layers) - 1
-    if top < 0 or step.checkpointed[top]:
-        return None
     layer = step.layers[top]
     alive = Live(
         saved.activations + embedded(step) + step.inputs + step.front + step.cached + step.masks + step.last_graph,
         saved.logits,
         # The head's copy is not made yet.
         max(step.copies - step.head.saved.casts, saved.casts),
-        max(0, layer.forward - layer.saved.total),
+        max(0, worst - layer.saved.total),
     )
     alive = _sum((alive, step.outputs, step.earlier))
     return Moment(f"layer {top}, forward", "forward", _plus(states.forward, alive))

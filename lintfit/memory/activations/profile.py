@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Amounts, Backward, Live, Table, total
+from lintfit.memory.activations.form import Amounts, Backward, Live, Sizes, Table, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.replay import backward, forward
+from lintfit.memory.activations.replay import Forward, backward
 from lintfit.memory.activations.tape import Var, rounded
 
 
@@ -23,8 +24,8 @@ class Profile(NamedTuple):
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
     ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
-    among ``saved``. ``forward``: the worst point of the forward pass that saves all this, the input with it; 0 where it
-    is checkpointed.
+    among ``saved``. ``passes``: the forward pass that saves all this, with the ``sizes`` of this micro-batch; None
+    where it is checkpointed.
     """
 
     input: int
@@ -35,12 +36,22 @@ class Profile(NamedTuple):
     marked: int = 0
     pinned: int = 0
     keeps_input: bool = False
-    forward: int = 0
+    passes: Forward | None = None
+    sizes: Sizes | None = None
+
+    @property
+    def ceiling(self) -> int:
+        """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed."""
+        return total(self.passes.everything, self.sizes) if self.passes is not None and self.sizes else 0
+
+    @property
+    def forward(self) -> int:
+        """Bytes at the worst point of its forward pass, the input with it; 0 where it is checkpointed."""
+        return _most(self.passes.points(), self.sizes) if self.passes is not None and self.sizes else 0
 
 
 class Form(NamedTuple):
-    """The same for any micro-batch. ``forward``: points of the forward pass; ``early``: of its part up to the last
-    tensor saved, which is what non-reentrant checkpointing repeats."""
+    """The same for any micro-batch. ``again``: the forward pass, where somebody may want it."""
 
     table: Table
     input: Var
@@ -49,8 +60,7 @@ class Form(NamedTuple):
     marked: Amounts
     pinned: Amounts
     passed: Backward
-    forward: list[Amounts]
-    early: list[Amounts]
+    again: Forward | None
     weights: int
     keeps_input: bool
 
@@ -86,11 +96,9 @@ def counted(
     """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
     sizes = form.table.sizes(batch, seq)
     output = _size(form.output, batch, seq)
-    recompute = worst = 0
-    if checkpointed:
-        recompute = max([total(point, sizes) for point in (form.forward if reentrant else form.early)], default=0)
-    else:
-        worst = max([total(point, sizes) for point in form.forward], default=0)
+    recompute = 0
+    if checkpointed and form.again is not None:
+        recompute = _most(form.again.points() if reentrant else form.again.early(), sizes)
     # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
     extra, incoming = (output, output) if checkpointed and reentrant else (0, None)
     # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
@@ -104,7 +112,8 @@ def counted(
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
         pinned=pinned,
         keeps_input=form.keeps_input,
-        forward=worst,
+        passes=None if checkpointed else form.again,
+        sizes=sizes,
     )
 
 
@@ -120,7 +129,11 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
 def passing(form: Form, batch: int, seq: int) -> int:
     """Bytes at the worst point of a watched forward pass that saves nothing, with its input."""
     sizes = form.table.sizes(batch, seq)
-    return _size(form.input, batch, seq) + max([total(point, sizes) for point in form.forward], default=0)
+    return _size(form.input, batch, seq) + (_most(form.again.points(), sizes) if form.again is not None else 0)
+
+
+def _most(points: Sequence[Amounts], sizes: Sizes) -> int:
+    return max([total(point, sizes) for point in points], default=0)
 
 
 def _size(var: Var, batch: int, seq: int) -> int:
@@ -168,7 +181,6 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
 def recorded(t: Layer, x: Var, out: Var) -> Form:
     """The form of what was written on a tape from ``x`` to ``out``."""
     table = Table()
-    every, early = forward(t, x, table) if t.watched else ([], [])
     return Form(
         table=table,
         input=x,
@@ -177,8 +189,7 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         marked=table.together(table.amounts(map(table.storage, t.marked))),
         pinned=table.together(table.amounts(map(table.storage, t.pinned))),
         passed=backward(t, out, table),
-        forward=every,
-        early=early,
+        again=Forward(t, x, table) if t.watched else None,
         weights=t.weights(),
         keeps_input=any(storage is x.storage for storage in t.saved()),
     )

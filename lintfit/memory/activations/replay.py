@@ -121,13 +121,40 @@ def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, sam
     return True
 
 
+class Forward:
+    """A watched forward pass, followed when somebody asks for its points: most layers' pass is never the peak.
+
+    ``everything``: all that is made, read or held in it, which no point of it exceeds.
+    """
+
+    __slots__ = ("_found", "_table", "_tape", "_x", "everything")
+
+    def __init__(self, tape: Tape, x: Var, table: Table) -> None:
+        self._tape, self._x, self._table = tape, x, table
+        self._found: tuple[list[Amounts], list[Amounts]] | None = None
+        storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)} | {x.storage}
+        self.everything = table.together(table.amounts(map(table.storage, storages.union(tape.saved()))))
+
+    def points(self) -> list[Amounts]:
+        """What may be alive at the worst point of the pass."""
+        return self._followed()[0]
+
+    def early(self) -> list[Amounts]:
+        """The same of the part up to the last tensor saved, where non-reentrant checkpointing stops to recompute."""
+        return self._followed()[1]
+
+    def _followed(self) -> tuple[list[Amounts], list[Amounts]]:
+        if self._found is None:
+            self._found = forward(self._tape, self._x, self._table)
+        return self._found
+
+
 def forward(tape: Tape, x: Var, table: Table) -> tuple[list[Amounts], list[Amounts]]:
     """What may be alive at the worst point of a watched forward pass, and of its part up to the last tensor saved.
 
     After an operation these are what is saved so far, what is held (``x``, the layer's input, by the model's loop), and
-    its own inputs and result. Non-reentrant
-    checkpointing stops to recompute at the last tensor saved (``torch/utils/checkpoint.py``,
-    ``_StopRecomputationError``).
+    its own inputs and result. Non-reentrant checkpointing stops to recompute at the last tensor saved
+    (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
     """
     storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)} | {x.storage}
     storages.update(tape.saved())
