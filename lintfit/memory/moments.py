@@ -31,12 +31,13 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
     """Every candidate for the peak, in the order of a step, and what they leave out."""
     step = record(spec, states)
     saved = step.all_kept()
+    below = _sum(saved)
     points: tuple[Moment, ...] = (
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
-        *_forward(states, step, saved),
-        *_reference(spec, states, step, saved),
-        *_backward(states, step, saved),
+        *_forward(states, step, below),
+        *_reference(spec, states, step, below),
+        *_backward(states, step, saved, below),
         Moment("optimizer step", "step", _plus(states.step, step.results())),
         _evaluate(states, step),
         *rollout(spec, states),
@@ -62,8 +63,7 @@ def _with_reference(point: Moment, size: int) -> Moment:
     return Moment(point.name, point.phase, parts)
 
 
-def _forward(states: States, step: Step, kept: list[Live]) -> list[Moment]:
-    saved = _sum(kept)
+def _forward(states: States, step: Step, saved: Live) -> list[Moment]:
     tail = step.head
     alive = Live(
         saved.activations
@@ -110,14 +110,14 @@ def embedded(step: Step) -> int:
     return first.input if len(step.layers) > 1 and not first.keeps_input else 0
 
 
-def _reference(spec: Spec, states: States, step: Step, kept: list[Live]) -> list[Moment]:
+def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:
     """The reference's forward beside the policy's graph: one layer's tensors and its own way through the head.
 
     TRL does not freeze the reference, so that autocast copies its weights like the policy's.
     """
     if not scores_reference_beside(spec):
         return []
-    saved, tail = _sum(kept), step.head
+    tail = step.head
     alive = Live(
         saved.activations + tail.saved.activations + step.inputs + step.front + step.masks + _working(step),
         saved.logits + tail.saved.logits + tail.forward.logits,
@@ -132,12 +132,11 @@ def _working(step: Step) -> int:
     return step.layers[0].peak.activations // 2 if step.layers else 0
 
 
-def _backward(states: States, step: Step, saved: list[Live]) -> list[Moment]:
+def _backward(states: States, step: Step, saved: list[Live], below: Live) -> list[Moment]:
     """The loss's backward, the head's, every layer's, the embedding's: the layers one by one, last to first.
 
     Offloaded inputs come back one layer ahead of their use (torchtune's and TRL's ``OffloadActivations`` prefetch).
     """
-    below = _sum(saved)
     base = Live(step.inputs + step.front + (step.masks if any(step.checkpointed) else 0))
     if step.in_flight > 1:
         base = _sum((base, *(below for _ in range(step.in_flight - 1))))
