@@ -178,7 +178,7 @@ def _settings(document: DataDocument, root: Node, engine: str | None) -> Iterato
     if chosen == "fsdp":
         yield from _fsdp(document, root)
     gpu_ids = root.get("gpu_ids")
-    if gpu_ids is not None and gpu_ids.value is not None:
+    if gpu_ids is not None and gpu_ids.value not in (None, "all"):
         yield Setting("visible_devices", gpu_ids.value, Provenance.at(document, gpu_ids.span))
 
 

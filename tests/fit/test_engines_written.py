@@ -174,6 +174,15 @@ def _keeps_the_rest(folder: Path, texts: Mapping[Path, str]) -> None:
         assert len(changed) <= 3, "at most the command, the job's cards and what states the engine"
 
 
+def test_all_gpu_ids_confine_nothing(tmp_path: Path) -> None:
+    """What ``accelerate config`` writes by itself; a list of them is the user's choice of cards."""
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
+    for ids, written in (("all", True), ("0,1", False)):
+        (tmp_path / "acc.yaml").write_text(YAML.format(kind="MULTI_GPU", gpus=2) + f"gpu_ids: {ids}\n")
+        assert Pen(_run(tmp_path)[0]).can({"gpus": 4}) is written
+
+
 @pytest.mark.parametrize("line", ["export CUDA_VISIBLE_DEVICES=0,1\n", ""])
 def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FLAGS)

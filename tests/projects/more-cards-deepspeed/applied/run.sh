@@ -1,0 +1,6 @@
+#!/bin/bash
+export OMP_NUM_THREADS=8
+deepspeed --num_gpus=8 train.py \
+    --output_dir out --bf16 --gradient_checkpointing \
+    --per_device_train_batch_size 1 --gradient_accumulation_steps 2 \
+    --deepspeed ds.json

@@ -1,0 +1,7 @@
+accelerate launch --multi_gpu --num_processes 2 sft.py \
+    --output_dir out \
+    --bf16 \
+    --gradient_checkpointing \
+    --max_length 2048 \
+    --per_device_train_batch_size 2 \
+    --gradient_accumulation_steps 4
