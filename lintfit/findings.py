@@ -109,6 +109,8 @@ class Plan:
     """What people call it: "ZeRO-3 + micro-batch 2"."""
     effects: tuple[str, ...] = ()
     """What it changes in the training, a sentence each; empty where the training stays the same."""
+    by_hand: str = ""
+    """Why lintfit does not write it, in a few words; empty where it does."""
     proof: str = ""
     """Why nothing cheaper does: how many combinations were ruled out, and the nearest of them."""
 

@@ -174,7 +174,7 @@ def _numbered(answers: Sequence[Answer], number: int) -> Plan:
         raise LintfitError(f"no plan {number}: {there}")
     plan = plans[number - 1]
     if not plan.fix.edits:
-        raise LintfitError(f"plan {number} ({plan.name}) is to be carried out by hand: lintfit cannot write it here")
+        raise LintfitError(f"plan {number} ({plan.name}) is to be carried out by hand: {plan.by_hand}")
     return plan
 
 

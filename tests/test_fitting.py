@@ -74,10 +74,11 @@ def test_a_diff_writes_nothing_and_apply_writes_what_it_shows(medical: Path) -> 
 
 def test_what_cannot_be_written_is_refused(medical: Path) -> None:
     listed = lintfit("fit", ".", "--output-format", "json", cwd=medical).json["runs"][0]["plans"]
-    number = next(plan["number"] for plan in listed if plan["name"] == "QLoRA")
+    number, reason = next((plan["number"], plan["by_hand"]) for plan in listed if plan["name"] == "QLoRA")
+    assert reason and all(("by_hand" in plan) is (plan["applicability"] == "display") for plan in listed)
     outcome = lintfit("fit", ".", "--apply", str(number), cwd=medical)
     assert outcome.status == 2
-    assert outcome.err == f"lintfit: plan {number} (QLoRA) is to be carried out by hand: lintfit cannot write it here\n"
+    assert outcome.err == f"lintfit: plan {number} (QLoRA) is to be carried out by hand: {reason}\n"
     assert lintfit("fit", ".", "--apply", "99", cwd=medical).err.startswith("lintfit: no plan 99: there are ")
 
 

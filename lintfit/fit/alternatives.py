@@ -62,7 +62,7 @@ def written(run: Run, fitting: Fitting, search: Search, workspace: Workspace, cl
         confirmed = confirm(run, fitting, search, workspace, cli)
         if confirmed is not None:
             return confirmed
-    return displayed(run, fitting, search)
+    return displayed(run, fitting, search, workspace, cli)
 
 
 class _Kinds:

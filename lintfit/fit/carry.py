@@ -20,7 +20,7 @@ from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.load import build
 from lintfit.run.model import Run
-from lintfit.run.write import has_trainer, write_one
+from lintfit.run.write import has_trainer, why_not, write_one
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -40,25 +40,35 @@ class Pen:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._known: dict[tuple[str, str], bool] = {}
+        self._known: dict[tuple[str, str], str] = {}
 
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`carry_out` finds out."""
+        return not self.why_not(changes)
+
+    def why_not(self, changes: Mapping[str, Any]) -> str:
+        """Why one of the changes cannot be written, the first in their order; empty where all can."""
         names = list(_ordered(self.run, changes))
         if any(name == "engine" for name, _ in names):
             # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
             names = [(name, value) for name, value in names if name not in _AFTER_ENGINE]
-        return all(self._one(name, value) for name, value in names)
+        return next((reason for name, value in names if (reason := self._one(name, value))), "")
 
-    def _one(self, name: str, value: Any) -> bool:
+    def _one(self, name: str, value: Any) -> str:
         key = (name, repr(value))
         if key not in self._known:
-            self._known[key] = write_one(self.run, name, value) is not None
+            self._known[key] = why_not(self.run, name, value)
         return self._known[key]
 
 
 def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | None:
     """Make the changes in every file that states a part of them; None where one of them cannot be written."""
+    carried = attempt(run, changes, workspace, cli)
+    return carried if isinstance(carried, Carried) else None
+
+
+def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:
+    """The same; why, in the place of None."""
     texts: dict[Path, str] = {}
     places: dict[str, Path] = {}
     now = run
@@ -66,7 +76,7 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
         for _ in range(STEPWISE.get(name, 1)):
             edits = write_one(now, name, value)
             if edits is None:
-                return None
+                return why_not(now, name, value)
             if not edits:
                 break
             texts.update(texts_after(edits, workspace.with_overlay(texts)))
@@ -103,7 +113,7 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if not (together and name in WRITTEN_AS) and (spec is None or getattr(spec, name, None) != value):
             yield name, value
     if together:
-        yield from _adapted(run, wanted)
+        yield from _adapted(run, {**wanted, "engine": changes.get("engine", spec.engine if spec else None)})
 
 
 def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -144,11 +154,11 @@ def _takes_adapters(run: Run) -> bool:
 def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Four bits, adapters and what stands between them, after all that they depend on."""
     four_bits = wanted.get("quantization")
-    ranks, engine = (run.spec.data_parallel, run.spec.engine) if run.spec is not None else (1, None)
+    ranks = run.spec.data_parallel if run.spec is not None else 1
     if four_bits is not None:
         yield "four_bits", {"quantization": four_bits, "ranks": ranks}
     if wanted.get("method") == "lora":
-        yield "adapters", {"lora_rank": wanted["lora_rank"], "engine": wanted.get("engine", engine)}
+        yield "adapters", {"lora_rank": wanted["lora_rank"], "engine": wanted["engine"]}
     if four_bits is not None:
         yield "quantized_base", True
 

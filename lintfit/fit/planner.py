@@ -15,14 +15,14 @@ from typing import Any
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, carry_out
+from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, attempt, carry_out
 from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
 from lintfit.memory import estimate
-from lintfit.memory.result import Verdict
+from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
 from lintfit.run.change import changed_spec
@@ -70,10 +70,10 @@ def _of_class(
     run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options
 ) -> tuple[Plan | None, int]:
     """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
-    shown: Plan | None = None
+    first: Fitting | None = None
     attempts = 0
     for found in search.of_class(effect):
-        shown = shown or displayed(run, found, search)
+        first = first or found
         if not pen.can(found.candidate.changes):
             continue
         confirmed = confirm(run, found, search, workspace, cli)
@@ -82,19 +82,15 @@ def _of_class(
         attempts += 1
         if attempts == _ATTEMPTS:
             break
-    return shown, attempts
+    return (displayed(run, first, search, workspace, cli) if first is not None else None), attempts
 
 
 def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | None:
     """The plan carried out in memory, read again and estimated again; None where it does not come out as said."""
     assert run.spec is not None
     carried = carry_out(run, found.candidate.changes, workspace, cli)
-    if carried is None or carried.run.spec is None or carried.run.doubtful:
-        return None
-    result = estimate(carried.run.spec)
-    if not suffices(result, search.limit) or effective_batch(carried.run.spec) != effective_batch(run.spec):
-        return None
-    if not _trains_the_same(found.spec, carried.run.spec):
+    result = _as_claimed(run, found, search, carried) if carried is not None else ""
+    if isinstance(result, str) or carried is None or carried.run.spec is None:
         return None
     return replace(
         _plan(run, found, search, carried),
@@ -104,6 +100,28 @@ def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli:
     )
 
 
+def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried) -> Estimate | str:
+    """The estimate of the run that was written and read again; where that is not what the plan says, what it is."""
+    spec = carried.run.spec
+    assert run.spec is not None
+    if spec is None:
+        return f"once written, it cannot be told any more what the run is ({', '.join(carried.run.unknown)})"
+    if carried.run.doubtful:
+        names = ", ".join(name.replace("_", " ") for name in carried.run.doubtful)
+        return f"once written, it is not certain what is set: {names}"
+    result = estimate(spec)
+    if result.capacity_bytes is not None and result.peak.high > search.limit:
+        need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
+        return f"written into these files it would take {need}: they cannot say all that the plan counts on"
+    if not suffices(result, search.limit):
+        return "written into these files it would lack host memory: they cannot say all that the plan counts on"
+    if effective_batch(spec) != effective_batch(run.spec):
+        return f"written into these files a step would see {effective_batch(spec)} samples"
+    if not _trains_the_same(found.spec, spec):
+        return "these files cannot say which engine, cards and adapters run"
+    return result
+
+
 def _trains_the_same(claimed: Spec, read: Spec) -> bool:
     """Whether the written run trains what the plan says, on as many cards and by the same engine."""
     four_bits = (claimed.quantization is None) is (read.quantization is None)
@@ -111,9 +129,18 @@ def _trains_the_same(claimed: Spec, read: Spec) -> bool:
     return four_bits and alike
 
 
-def displayed(run: Run, found: Fitting, search: Search) -> Plan:
-    """A plan that fits but that lintfit cannot write into these files."""
-    return _plan(run, found, search, None)
+def displayed(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
+    """A plan that fits but that lintfit cannot write into these files, with the reason."""
+    return replace(_plan(run, found, search, None), by_hand=_hindrance(run, found, search, workspace, cli))
+
+
+def _hindrance(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> str:
+    if not run.documents:
+        return "the run is described by a spec, not by files"
+    changes = found.candidate.changes
+    carried = Pen(run).why_not(changes) or attempt(run, changes, workspace, cli)
+    result = _as_claimed(run, found, search, carried) if isinstance(carried, Carried) else carried
+    return result if isinstance(result, str) else ""
 
 
 def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> Plan:

@@ -151,6 +151,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "effects": list(plan.effects),
         "files": [shown_path(path) for path in plan_files(plan)],
         "proof": plan.proof,
+        **({"by_hand": plan.by_hand} if plan.by_hand else {}),
     }
 
 

@@ -255,5 +255,6 @@ def _costs(result: RunResult, view: View) -> list[Line]:
             flags = "`--fix --unsafe-fixes` carries it out, `--diff --unsafe-fixes` shows it"
             apply = f"{flags} (unsafe: it may change how the run trains)"
         case _:
-            apply = "to be carried out by hand"
+            why = f": {plan.by_hand}" if plan.by_hand else ""
+            apply = f"to be carried out by hand{why}"
     return [*lines, *wrapped([("  = ", "gutter"), ("help: ", "help")], apply, view.width, 4)]

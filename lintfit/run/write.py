@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Edit, Span
+from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.run.change import ZERO_KEYS
 from lintfit.run.model import Run
@@ -39,6 +40,28 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     Besides settings, ``name`` may be ``forced_float32`` (False takes the cast away) and ``deepspeed`` (a mapping with
     ``zero_stage``, ``offload_optimizer`` and ``offload_param``: a new DeepSpeed file, handed to the script).
     """
+    try:
+        return _written(run, name, value)
+    except CannotWrite:
+        return None
+
+
+def why_not(run: Run, name: str, value: Any) -> str:
+    """Why :func:`write_one` cannot make a change, in a few words; empty where it can."""
+    try:
+        written = _written(run, name, value)
+    except CannotWrite as refusal:
+        return str(refusal)
+    return "" if written is not None else f"{_nobody(run)} sets {name.replace('_', ' ')} here"
+
+
+def _nobody(run: Run) -> str:
+    if run.recipe is not None:
+        return "no key of the recipe"
+    return "no file that lintfit can read" if run.script is None else "no flag, call or file that lintfit can edit"
+
+
+def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     author = _author(run)
     match name:
         case "mixed_precision":
@@ -62,18 +85,29 @@ def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "loss":
             return _write_loss(run, value)
         case "optimizer":
-            if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
-                return None
-            return author.write("optimizer", value) if author is not None else None
+            return _write_optimizer(run, value)
         case _:
             return author.write(name, value) if author is not None else None
+
+
+def _write_optimizer(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    if "optimizer" in (run.deepspeed.settings if run.deepspeed is not None else {}):
+        raise CannotWrite("the DeepSpeed config names the optimizer")
+    author = _author(run)
+    written = author.write("optimizer", value) if author is not None else None
+    if written is None and run.script is not None and not has_trainer(run):
+        raise CannotWrite("the script makes its optimizer itself")
+    return written
 
 
 def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     author = _author(run)
     if author is None:
         return None
-    return author.write("use_liger_kernel", True) if value == "liger" else author.write("loss", value)
+    written = author.write("use_liger_kernel", True) if value == "liger" else author.write("loss", value)
+    if written is None and run.script is not None and not has_trainer(run):
+        raise CannotWrite("the script computes its loss itself")
+    return written
 
 
 def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
@@ -87,7 +121,13 @@ def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | 
     if run.recipe is not None:
         return run.recipe.write(name, value)
     sources = (run.launch, run.accelerate)
-    if name == "nodes" or run.spec is None or any(s is not None and "visible_devices" in s.settings for s in sources):
+    if name == "nodes":
+        raise CannotWrite("the addresses of more machines are not known")
+    confined = next((s for s in sources if s is not None and "visible_devices" in s.settings), None)
+    if confined is not None:
+        key = "gpu_ids" if confined is run.accelerate else "CUDA_VISIBLE_DEVICES"
+        raise CannotWrite(f"{key} says which cards the run may see")
+    if run.spec is None:
         return None
     job = run.launch.asks_for(run.spec.gpus // run.spec.nodes, value // run.spec.nodes) if run.launch else ()
     if place is not None and any(edit.document is place.document and _inside(edit, place) for edit in job):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.axes import cards, sharding
-from lintfit.fit.carry import Pen, carry_out
+from lintfit.fit.carry import Carried, Pen, attempt, carry_out
 from lintfit.fit.options import Effect, Option, Subject, effective_batch
 from lintfit.memory.spec import Fsdp
 from lintfit.options import Options
@@ -240,3 +240,40 @@ def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> 
     carried = carry_out(run, {"fsdp": Fsdp(1, "FULL_SHARD", True)}, Workspace(), options)
     assert carried is not None
     assert "full_shard offload auto_wrap" in carried.texts[tmp_path / "run.sh"]
+
+
+@pytest.mark.parametrize(("kind", "engine", "written"), [("FSDP", "deepspeed", True), ("MULTI_GPU", "fsdp", False)])
+def test_adapters_stand_under_the_engine_that_the_plan_names(
+    kind: str, engine: str, written: bool, tmp_path: Path
+) -> None:
+    """Not under the one that is there: FSDP flattens a loop's adapters together with the frozen model."""
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "acc.yaml").write_text(YAML.format(kind=kind, gpus=2) + (YAML_FSDP if kind == "FSDP" else ""))
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
+    run, options = _run(tmp_path)
+    assert run.spec is not None
+    sharding_changes = {"fsdp": Fsdp(1, "FULL_SHARD", False)} if engine == "fsdp" else {"fsdp": None, "zero_stage": 2}
+    changes = {"engine": engine, **sharding_changes, "method": "lora", "lora_rank": 16, "lora_targets": "all-linear"}
+    carried = attempt(run, changes, Workspace(), options)
+    assert isinstance(carried, Carried) is written
+    if isinstance(carried, str):
+        assert carried.startswith("FSDP flattens adapters")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"optimizer": "adamw_8bit"}, "the script makes its optimizer itself"),
+        ({"gpus": 16, "nodes": 2}, "the addresses of more machines are not known"),
+        ({"gpus": 4}, "gpu_ids says which cards the run may see"),
+        ({"seq_len": 256}, "no flag, call or file that lintfit can edit sets seq len here"),
+    ],
+)
+def test_why_a_change_is_not_written(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "acc.yaml").write_text(YAML.format(kind="MULTI_GPU", gpus=2) + "gpu_ids: 0,1\n")
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
+    run, options = _run(tmp_path)
+    changes = dict(reversed(changes.items()))
+    assert attempt(run, changes, Workspace(), options) == reason
+    assert not Pen(run).can(changes)

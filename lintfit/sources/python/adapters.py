@@ -5,7 +5,8 @@ wrapped where it is handed over, after everything else that the script does to i
 wrapped model where it loads it, in front of the optimizer.
 
 Each function writes the next thing that is missing and is asked again after the script was read with it, so that no
-two edits meet at one place: None where the next thing cannot be written, nothing where nothing is missing.
+two edits meet at one place: nothing where nothing is missing, None where the next thing cannot be written, CannotWrite
+where there is more to say of why.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
+from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.reading import sure_none
@@ -37,6 +39,7 @@ _OPENS_INPUT = 5
 """The transformers whose ``gradient_checkpointing_enable`` makes the embeddings' output require a gradient itself
 (``modeling_utils.py``, ``needs_embedding_grads``); PEFT does so only where checkpointing is on when it wraps."""
 _PREPARES = "prepare_model_for_kbit_training"
+_NO_LOAD = "no one statement is known to load the model"
 _FOUR_BITS = frozenset({"load_in_4bit", "use_4bit", "q_lora", "qlora", "use_qlora"})
 """Fields by which scripts ask for a base in four bits."""
 _TASKS: Mapping[str, str] = {
@@ -66,10 +69,14 @@ def adapt(writer: Writer, rank: int, engine: str) -> Edits | None:
         tests = [test for record in made if record.taken is False for test in record.tests]
         return _switch_on(writer, {n.attr.value for t in tests for n in walk(t) if isinstance(n, cst.Attribute)})
     trainer = writer.found.trainer
-    if not writer.source.reading.at_least("peft", *_ALL_LINEAR) or (trainer and trainer.taken is not True):
-        return None
+    if not writer.source.reading.at_least("peft", *_ALL_LINEAR):
+        raise CannotWrite("this PEFT does not know all-linear")
+    if trainer and trainer.taken is not True:
+        raise CannotWrite("the script may train with another trainer")
+    if trainer is None and engine == "fsdp":
+        raise CannotWrite("FSDP flattens adapters together with the frozen model in a loop of the script's own")
     if trainer is None:
-        return _wrapped_after_load(writer, rank) if engine != "fsdp" else None
+        return _wrapped_after_load(writer, rank)
     return _handed_to_trl(writer, trainer, rank) if by_trl(writer) else _wrapped_for_trainer(writer, trainer, rank)
 
 
@@ -79,7 +86,7 @@ def quantize(writer: Writer, value: str, ranks: int) -> Edits | None:
     if stated is not None and stated.value in ("nf4", "nf4-double"):
         return ()
     if value not in ("nf4", "nf4-double") or (stated is not None and stated.value is not None):
-        return None
+        raise CannotWrite("the script says already how the base is quantized")
     records = writer.source.reading.records
     holder = _holder(writer, "get_quantization_config")
     if holder is not None:
@@ -155,7 +162,7 @@ def _switch_on(writer: Writer, names: Iterable[str]) -> Edits | None:
         if name in wanted and isinstance(value, Const) and value.value is False
     ]
     if len(found) != 1:
-        return None
+        raise CannotWrite("the script makes its adapters or quantized base itself, and no one flag switches them on")
     (made, name), origin = found[0], found[0][0].attributes[found[0][1]].origin
     # A default is everybody's: the launch line says it of this run alone.
     stated = None if isinstance(origin, Flag) else writer.source.new_flag(name, True)
@@ -167,8 +174,9 @@ def _switch_on(writer: Writer, names: Iterable[str]) -> Edits | None:
 
 def _handed_to_trl(writer: Writer, trainer: Record, rank: int) -> Edits | None:
     """``peft_config=LoraConfig(...)``; with a reference model beside it, TRL raises."""
-    if trainer.spreads or not sure_none(trainer.keyword("ref_model")):
-        return None
+    _sees_all(trainer)
+    if not sure_none(trainer.keyword("ref_model")):
+        raise CannotWrite("TRL takes no reference model beside adapters")
     document = writer.calls.document_of(trainer.node)
     imports = Imports(document, document.span(trainer.node).start)
     config = _lora_config(writer, document, imports, rank)
@@ -176,7 +184,7 @@ def _handed_to_trl(writer: Writer, trainer: Record, rank: int) -> Edits | None:
         return None
     passed = next((p for p in trainer.passed if p.name == "peft_config"), None)
     if passed is not None and not (isinstance(passed.node.value, cst.Name) and passed.node.value.value == "None"):
-        return None
+        raise CannotWrite("the script computes the peft_config itself")
     edits = python_edits.set_keyword(document, trainer.node, "peft_config", config)
     return _edits(document, (*edits, *imports.edits()))
 
@@ -187,22 +195,28 @@ def _wrapped_for_trainer(writer: Writer, trainer: Record, rank: int) -> Edits | 
     passed = next((p for p in trainer.passed if p.name == "model"), None)
     passed = passed or next((p for p in trainer.passed if p.name is None), None)
     if passed is None or not isinstance(passed.node.value, cst.Name) or not _is_line(writer, trainer):
-        return None
-    if trainer.spreads or not sure_none(trainer.keyword("optimizers")):
-        return None
+        raise CannotWrite("the trainer's model is no variable that could be wrapped in front of it")
+    _sees_all(trainer)
+    if not sure_none(trainer.keyword("optimizers")):
+        raise CannotWrite("the optimizer is made before the trainer, of the whole model")
     assert trainer.statement is not None
     return _wrapping(writer, trainer.node, trainer.statement, passed.node.value.value, rank, above=True)
+
+
+def _sees_all(trainer: Record) -> None:
+    if trainer.spreads:
+        raise CannotWrite("the trainer gets **kwargs that cannot be read")
 
 
 def _wrapped_after_load(writer: Writer, rank: int) -> Edits | None:
     """The same behind the load, where the script trains in a loop of its own."""
     load = writer.found.trained_load
     if load is None or load.taken is not True or load.statement is None or not _is_line(writer, load):
-        return None
+        raise CannotWrite(_NO_LOAD)
     first = load.statement.body[0]
     target = first.targets[0].target if isinstance(first, cst.Assign) and len(first.targets) == 1 else None
     if not isinstance(target, cst.Name):
-        return None
+        raise CannotWrite(_NO_LOAD)
     return _wrapping(writer, load.node, load.statement, target.value, rank, above=False)
 
 
@@ -259,12 +273,14 @@ def _checkpoints(writer: Writer) -> bool:
 def _loaded(writer: Writer, load: Record, value: str, ranks: int) -> Edits | None:
     """``quantization_config=`` of the load. A quantized model can be neither cast nor moved afterwards."""
     if load.name != "from_pretrained" or load.taken is not True or load.spreads or not _is_line(writer, load):
-        return None
+        raise CannotWrite(_NO_LOAD)
     if writer.found.moves or any(record.taken is not False for record, _ in writer.found.casts):
-        return None
+        raise CannotWrite("the script moves or casts the model, which four bits do not allow")
     mapped = load.keyword("device_map")
-    if load.keyword("quantization_config", "load_in_4bit", "load_in_8bit") or (ranks > 1 and not sure_none(mapped)):
-        return None
+    if load.keyword("quantization_config", "load_in_4bit", "load_in_8bit"):
+        raise CannotWrite("the script says already how the base is quantized")
+    if ranks > 1 and not sure_none(mapped):
+        raise CannotWrite("the load has a device_map of its own")
     document = writer.calls.document_of(load.node)
     imports = Imports(document, document.span(load.node).start)
     config = _four_bits(writer, document, imports, value)
