@@ -191,8 +191,11 @@ def _started_by_script(sources: Sources) -> Setting | None:
     """Processes that the script starts itself (Fabric's ``devices``), where no launcher starts more than one."""
     stated = sources.script.settings.get("gpus") if sources.script is not None else None
     launch = sources.launch
-    if stated is None or (launch is not None and (launch.launcher != "python" or "nodes" in launch.settings)):
+    if stated is None or (launch is not None and launch.launcher != "python"):
         return None
+    if launch is not None and "nodes" in launch.settings:
+        guessed = launch.settings["gpus"].provenance.kind == "assumed"
+        return Setting("gpus", UNKNOWN, stated.provenance) if guessed else None
     if launch is not None and launch.settings["gpus"].provenance.kind != "default":
         return None
     if stated.value is not AUTO:
@@ -462,7 +465,10 @@ def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting]) ->
     samples, micro, gpus = (_whole(s) for s in (total, settings.get("micro_batch_size"), settings.get("gpus")))
     if samples is None or micro is None or gpus is None:
         return None
-    steps = max(1, samples // (micro * gpus))
+    steps, rest = divmod(samples, micro * gpus)
+    if steps == 0 or rest:
+        why = Provenance("derived", "DeepSpeed stops: train_batch_size is no multiple of micro-batch * ranks")
+        return Setting("gradient_accumulation_steps", UNKNOWN, why, (total,) if total is not None else ())
     return derived("gradient_accumulation_steps", steps, "train_batch_size / micro-batch / ranks", total)
 
 

@@ -20,7 +20,7 @@ from lintfit.memory.spec import Spec
 from lintfit.options import Options
 from lintfit.run.load import build
 from lintfit.run.model import Origin
-from lintfit.run.resolve import Sources, first, resolve
+from lintfit.run.resolve import Sources, first, number_of_gpus, resolve
 from lintfit.run.spec import ASSUMED_LENGTH
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.accelerate import read_accelerate
@@ -125,6 +125,23 @@ def test_deepspeed_works_out_accumulation_from_the_other_two() -> None:
     deepspeed = _deepspeed(train_batch_size=64, train_micro_batch_size_per_gpu=2)
     options = Options(gpus=8, origins={"gpus": "--gpus"})
     assert resolve(Sources(options, deepspeed=deepspeed))["gradient_accumulation_steps"].value == 4
+
+
+@pytest.mark.parametrize(("total", "gpus"), [(1, 2), (12, 8)])
+def test_a_batch_that_deepspeed_cannot_share_out_gives_no_accumulation(total: int, gpus: int) -> None:
+    deepspeed = _deepspeed(train_batch_size=total, train_micro_batch_size_per_gpu=1)
+    options = Options(gpus=gpus, origins={"gpus": "--gpus"})
+    assert resolve(Sources(options, deepspeed=deepspeed))["gradient_accumulation_steps"].value is UNKNOWN
+
+
+@pytest.mark.parametrize(("kind", "gpus"), [("assumed", UNKNOWN), ("file", 5)])
+def test_processes_that_the_script_starts_are_not_one_on_each_node(kind: str, gpus: object) -> None:
+    launch = SimpleNamespace(
+        launcher="python", by_mpi=False, settings=_settings({"gpus": 5}, kind) | _settings({"nodes": 5})
+    )
+    sources = Sources(Options(), script=_loop(gpus=UNKNOWN), launch=launch)  # type: ignore[arg-type]
+    found = number_of_gpus(sources, None)
+    assert found is not None and found.value == gpus
 
 
 def test_an_offloaded_optimizer_is_cpu_adam() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lintfit.settings import UNKNOWN
 from tests.sources.scripts import script, values
 
 USE = """
@@ -73,3 +74,31 @@ fire.Fire(App)
 """
     found = values(script(text, "--name n --micro 2 --bf16", positional=("train",)))
     assert (found["model"], found["micro_batch_size"], found["bf16"]) == ("n", 2, True)
+
+
+ARGPARSE = """
+import argparse
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+"""
+PLACED = "parser.add_argument('model')\nparser.add_argument('micro', type=int{})\n"
+COMMANDS = "parser.add_subparsers(dest='command').add_parser('train')\n"
+
+
+@pytest.mark.parametrize(
+    ("declared", "words", "expected"),
+    [
+        (PLACED.format(""), ("a/b", "2"), ("a/b", 2)),
+        (PLACED.format(", nargs='?', default=4"), ("a/b",), ("a/b", 4)),
+        (PLACED.format(""), ("a/b",), ("a/b", UNKNOWN)),
+        (PLACED.format(""), ("$MODEL", "2"), (UNKNOWN, 2)),
+        (COMMANDS + PLACED.format(""), ("train", "a/b", "2"), (UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_positional_arguments_of_argparse(declared: str, words: tuple[str, ...], expected: object) -> None:
+    text = (
+        f"{ARGPARSE}{declared}args = parser.parse_args()\nmodel = AutoModelForCausalLM.from_pretrained(args.model)\n"
+        "Trainer(model, TrainingArguments('out', per_device_train_batch_size=args.micro)).train()\n"
+    )
+    found = values(script(text, "", positional=words))
+    assert (found["model"], found["micro_batch_size"]) == expected

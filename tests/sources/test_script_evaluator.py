@@ -193,3 +193,10 @@ def test_a_dict_that_a_branch_not_taken_would_change() -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_stray_backslash_warns_nobody() -> None:
     assert script('import torch\nname = "a\\`b"\nloss.backward()\n').facts.trains
+
+
+@pytest.mark.parametrize(("asked", "bf16"), [("", True), ("including_emulation=False", UNKNOWN)])
+def test_every_gpu_supports_bf16_where_emulation_counts(asked: str, bf16: object) -> None:
+    fallback = f"bf16 = True\nif not torch.cuda.is_bf16_supported({asked}):\n    bf16 = False"
+    text = trained(fallback).replace("output_dir='x'", "output_dir='x', bf16=bf16")
+    assert values(script(text, "--x 1"))["bf16"] == bf16

@@ -213,6 +213,11 @@ def _constant(value: Any) -> Handler:
     return lambda interpreter, record: Const(record.node, value)
 
 
+def _bf16(interpreter: Interpreter, record: Record) -> Value:
+    """``is_bf16_supported()``: true where a GPU only emulates it as well (torch/cuda/__init__.py since torch 2.1)."""
+    return Unknown(record.node) if record.passed else Const(record.node, True)
+
+
 def _unknown(interpreter: Interpreter, record: Record) -> Value:
     return Unknown(record.node)
 
@@ -323,6 +328,7 @@ FUNCTIONS: dict[str, Handler] = {
     "argparse.Namespace": _namespace,
     "types.SimpleNamespace": _namespace,
     "torch.cuda.is_available": _constant(True),
+    "torch.cuda.is_bf16_supported": _bf16,
     "torch.backends.mps.is_available": _constant(False),
     "torch.xpu.is_available": _constant(False),
     "torch.npu.is_available": _constant(False),

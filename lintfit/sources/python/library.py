@@ -260,6 +260,7 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
                     walk.spelling[entry.name] = long[0]
             return Unknown(record.node)
         case "add_argument_group" | "add_mutually_exclusive_group" | "add_subparsers" | "add_parser":
+            parser.commands |= name in ("add_subparsers", "add_parser")
             return parser
         case "set_defaults":
             for passed in record.passed:
@@ -270,7 +271,8 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
             return _dataclasses(interpreter, record, parser)[0]
         case "parse_args" | "parse_known_args":
             walk.parses = True
-            made = parsers.namespace(parser, {**_from_files(interpreter, parser), **walk.flags}, walk.assume)
+            flags = {**_from_files(interpreter, parser), **walk.flags}
+            made = parsers.namespace(parser, flags, walk.positional, walk.assume)
             made.call = record
             walk.parsed.append(made)
             return made if name == "parse_args" else Items(record.node, [made, Items(record.node, open=True)])

@@ -7,7 +7,7 @@ prefixes, ``-`` for ``_``, ``--no_x`` for booleans that default to true, the las
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,8 @@ class Parser(Object):
 
     fields: dict[str, Field] = field(default_factory=dict)
     classes: list[Value] = field(default_factory=list)
+    commands: bool = False
+    """Whether it has subcommands, which take words of their own."""
 
 
 def kind_of(annotation: str) -> tuple[str, bool]:
@@ -80,8 +82,14 @@ def argument_field(names: list[str], keywords: Mapping[str, Value], node: cst.CS
     const = keywords.get("const")
     if isinstance(nargs, Const) and nargs.value == "?" and isinstance(const, Const):
         constant = const.value
-    many = isinstance(nargs, Const) and (nargs.value in ("+", "*") or isinstance(nargs.value, int))
-    return Field(name, kind, default or Const(node, None), node, many, constant, tuple(n for n in normal if n != name))
+    count = nargs.value if isinstance(nargs, Const) else None
+    many = count in ("+", "*") or isinstance(count, int)
+    aliases = tuple(n for n in normal if n != name)
+    given = default or Const(node, None)
+    if not names[0].startswith("-"):
+        needed = None if count not in ("?", "*") and not isinstance(default, Const) else given
+        return Field(name, kind, needed, node, many, constant, nargs=count, positional=True)
+    return Field(name, kind, given, node, many, constant, aliases)
 
 
 def _type_kind(value: Value | None) -> str:
@@ -180,11 +188,29 @@ def fill(entry: Field, flag: tuple[Flag, bool] | None, assume: bool) -> Value:
     return entry.default
 
 
-def namespace(parser: Parser, flags: Mapping[str, Flag], assume: bool) -> Object:
-    """What ``parse_args()`` returns."""
-    filled = assign(parser.fields.values(), flags)
+def namespace(parser: Parser, flags: Mapping[str, Flag], words: Sequence[str], assume: bool) -> Object:
+    """What ``parse_args()`` returns. ``words`` are those in front of the first flag."""
+    filled = assign((entry for entry in parser.fields.values() if not entry.positional), flags)
     attributes = {name: fill(entry, filled.get(name), assume) for name, entry in parser.fields.items()}
+    if words:
+        attributes |= _placed(parser, words)
     return Object(parser.origin, "argparse.Namespace", attributes=attributes, parsed=True, open=not assume)
+
+
+def _placed(parser: Parser, words: Sequence[str]) -> dict[str, Value]:
+    """The positional arguments that words fill in order; not known where subcommands or a count share them out."""
+    entries = [entry for entry in parser.fields.values() if entry.positional]
+    last = len(entries) - 1
+    if parser.commands or any(entry.nargs is not None for entry in entries[:last]):
+        return {entry.name: Unknown(entry.node) for entry in entries}
+    found: dict[str, Value] = {}
+    for index, (entry, word) in enumerate(zip(entries, words, strict=False)):
+        rest = words[index:] if entry.many else (word,)
+        known = not any("$" in each for each in rest)
+        values = [Const(entry.node, _scalar(each, entry.kind)) for each in rest]
+        value: Value = Items(entry.node, list(values)) if entry.many else values[0]
+        found[entry.name] = value if known else Unknown(entry.node)
+    return found
 
 
 def dataclass_objects(

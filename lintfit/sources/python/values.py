@@ -135,6 +135,9 @@ class Field:
     aliases: tuple[str, ...] = ()
     cls: Class | None = None
     """The dataclass that it is of, where dataclasses are nested."""
+    nargs: str | int | None = None
+    """How many words a ``positional`` one takes: argparse's ``nargs``, None for exactly one."""
+    positional: bool = False
 
 
 @dataclass(slots=True, eq=False)
