@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from lintfit.memory.activations import known
 from lintfit.memory.framework import context, gathers, nccl
@@ -109,8 +110,12 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"{chunks / GIB:.1f} GiB of logits, which the high end counts)"
         )
     kept = chunks + _held_weights(spec)
-    planned = [_planned(spec, moment, held, gathered, kept, upcast) for moment in worst]
-    high = max(*planned, _overflow_check(spec, held)) + outside
+    high = _overflow_check(spec, held)
+    for moment in sorted(worst, key=_allocated, reverse=True):
+        # Most moments are far below the largest: what they could come to at most says so.
+        if upcast or moment.phase == "initialize" or _ceiling(moment, gathered + kept) > high:
+            high = max(high, _planned(spec, moment, held, gathered, kept, upcast))
+    high += outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
     high = max(high + vllm_bytes(spec) + tower_bytes(spec), allocated + beside.likely)
@@ -141,6 +146,14 @@ def _may_hold_inputs(spec: Spec) -> bool:
 
 def _older_bitsandbytes(spec: Spec) -> Spec:
     return replace(spec, versions={**spec.versions, "bitsandbytes": "0.43.1"})
+
+
+_allocated = attrgetter("allocated")
+
+
+def _ceiling(moment: Moment, more: int) -> float:
+    """What :func:`_planned` does not exceed where nothing is cast up, but for what a flattening tries."""
+    return (moment.allocated + more + moment.components.get("logits", 0) * (OLDER_LOSS - 1)) * (1 + FRAGMENTATION)
 
 
 def _planned(spec: Spec, moment: Moment, held: States, gathers: int, kept: int, may_upcast: bool) -> int:
