@@ -21,11 +21,6 @@ class Applicability(StrEnum):
     UNSAFE = "unsafe"
     DISPLAY = "display"
 
-    @classmethod
-    def weakest(cls, *applicabilities: Applicability) -> Applicability:
-        order = list(cls)
-        return max(applicabilities, key=order.index, default=cls.SAFE)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileEdit:

@@ -32,16 +32,6 @@ class DataSource:
         node = self.node(*path)
         return Place(self.document, node.span) if node else None
 
-    def key_place(self, *path: str) -> Place | None:
-        """The place of the key itself, or None."""
-        entry = self.entry(*path)
-        return Place(self.document, entry.key_span) if entry else None
-
-    def entry_place(self, *path: str) -> Place | None:
-        """The place of key and value together, or None."""
-        entry = self.entry(*path)
-        return Place(self.document, entry.span) if entry else None
-
     @property
     def start(self) -> Place:
         """The place to point at where nothing more exact is to blame: the first character."""

@@ -5,7 +5,6 @@ What the functions do was read in omegaconf 2.3.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,6 @@ from lintfit.sources.python.values import Class, Const, Items, Object, Record, T
 
 if TYPE_CHECKING:
     from lintfit.sources.python.interpreter import Interpreter
-
-OVERRIDE = re.compile(r"[A-Za-z_][\w.]*(?:\[\d+\])?=")
-"""How a word of the command line begins that sets a key of a config."""
 
 
 def config(value: Value, root: Table | None = None) -> Value:
