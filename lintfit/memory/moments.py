@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.preference import scores_reference_beside
+from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, record
+from lintfit.memory.step import Step
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""

@@ -14,8 +14,8 @@ from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.gradients import sums_out_of_place
 from lintfit.memory.logits import Head, head
-from lintfit.memory.parameters import Inventory, inventory
-from lintfit.memory.preference import Path, loss_path, scored, sequences
+from lintfit.memory.parameters import Inventory
+from lintfit.memory.preference import Path, scored, sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 
@@ -97,22 +97,11 @@ class Step:
         return found
 
 
-def record(spec: Spec, states: States) -> Step:
-    """Count the layers, the head and the embedding of one micro-batch on one rank."""
-    if spec.trainer == "ppo":
-        from lintfit.memory.ppo import both
-
-        return both(spec, states)
-    step = record_model(spec, states, inventory(spec), loss_path(spec))
-    if not spec.images or spec.facts.vision is None:
-        return step
-    from lintfit.memory.vision import with_tower
-
-    return with_tower(spec, step)
-
-
 def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Step:
-    """The same for one model with its way through the loss, ``held`` being all that is trained together."""
+    """Count the layers, the head and the embedding of one model of a micro-batch, with its way through the loss.
+
+    ``held``: all that is trained together.
+    """
     recipe = of(spec)
     facts = local(spec.facts, spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)

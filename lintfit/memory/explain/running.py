@@ -15,11 +15,12 @@ from lintfit.memory.moments import _working, _worst_layer, embedded
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import loss_path, scored, sequences
+from lintfit.memory.recording import record
 from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, local, record
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, local
 
 TAPE = "docs/memory.md, Activations"
 

@@ -1,0 +1,23 @@
+"""One micro-batch of a run: one model's step, PPO's of two models, or one with an image encoder in front."""
+
+from __future__ import annotations
+
+from lintfit.memory.parameters import inventory
+from lintfit.memory.preference import loss_path
+from lintfit.memory.spec import Spec
+from lintfit.memory.states import States
+from lintfit.memory.step import Step, record_model
+
+
+def record(spec: Spec, states: States) -> Step:
+    """Count the layers, the head and the embedding of one micro-batch on one rank."""
+    if spec.trainer == "ppo":
+        from lintfit.memory.ppo import both
+
+        return both(spec, states)
+    step = record_model(spec, states, inventory(spec), loss_path(spec))
+    if not spec.images or spec.facts.vision is None:
+        return step
+    from lintfit.memory.vision import with_tower
+
+    return with_tower(spec, step)
