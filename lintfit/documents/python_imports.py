@@ -11,6 +11,7 @@ import libcst as cst
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import names_of
 
 _KIN = frozenset({"accelerate", "bitsandbytes", "datasets", "deepspeed", "peft", "torch", "transformers", "trl"})
 """Packages that a new import stands beside."""
@@ -143,14 +144,8 @@ def _stands_apart(line: _Line) -> bool:
 
 def _module(statement: cst.ImportFrom) -> str:
     """The dotted name of what is imported from, with the dots of a relative import in front."""
-    name = "" if statement.module is None else _dotted(statement.module)
+    name = "" if statement.module is None else ".".join(names_of(statement.module))
     return "." * len(statement.relative) + name
-
-
-def _dotted(node: cst.Attribute | cst.Name) -> str:
-    if isinstance(node, cst.Name):
-        return node.value
-    return f"{_dotted(node.value)}.{node.attr.value}" if isinstance(node.value, cst.Attribute | cst.Name) else ""
 
 
 def _aliases(statement: cst.ImportFrom) -> Sequence[cst.ImportAlias]:

@@ -74,3 +74,12 @@ def _is_blank(name: str) -> bool:
                  "empty_lines", "indent", "newline", "encoding", "default_indent", "default_newline",
                  "has_trailing_newline")
     )  # fmt: skip
+
+
+def names_of(node: cst.CSTNode) -> list[str]:
+    """The names of ``a.b.c``; none for anything else."""
+    if isinstance(node, cst.Name):
+        return [node.value]
+    if isinstance(node, cst.Attribute) and (holder := names_of(node.value)):
+        return [*holder, node.attr.value]
+    return []

@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from lintfit.documents.python_walk import names_of
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import operators
 from lintfit.sources.python.facts import is_trained
@@ -31,12 +32,12 @@ def read(reading: Reading) -> None:
         if record.name != "requires_grad_" or record.taken is False or operators.truth(_first(record)) is not False:
             continue
         function = record.node.func
-        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        chain = names_of(function.value) if isinstance(function, cst.Attribute) else []
         if _of_language_model(reading, chain, names, record.receiver):
             reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
     for gradient in reading.gradients:
         function = gradient.source.node.func
-        chain = _dotted(function.value) if isinstance(function, cst.Attribute) else []
+        chain = names_of(function.value) if isinstance(function, cst.Attribute) else []
         if gradient.taken is not False and _of_language_model(reading, chain, names, gradient.source.receiver):
             if gradient.value is not True:
                 reading.state("method", UNKNOWN, gradient.node, "a part of the model is frozen here")
@@ -53,12 +54,3 @@ def _of_language_model(reading: Reading, chain: list[str], names: set[str | None
 
 def _first(record: Record) -> Value:
     return record.value(0, "requires_grad") or Const(None, True)
-
-
-def _dotted(node: cst.CSTNode) -> list[str]:
-    """The names of ``a.b.c``; none for anything else."""
-    if isinstance(node, cst.Name):
-        return [node.value]
-    if isinstance(node, cst.Attribute) and (holder := _dotted(node.value)):
-        return [*holder, node.attr.value]
-    return []
