@@ -12,6 +12,8 @@ of a few KB, which lintfit counts for GLM and GPT-J only.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +102,28 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     model.config.use_cache = False
     if half:
         model = model.bfloat16()
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
+    with packed(model.parameters()) as kept:
+        model(input_ids=ids, labels=ids, use_cache=False)
+    return sum(storage.nbytes() for storage in kept.values())
+
+
+@contextmanager
+def packed(own: Iterable[Any]) -> Iterator[dict[int, Any]]:
+    """The storages that autograd saves meanwhile, by their address, but for those of ``own`` tensors."""
+    import torch
+
+    known = {tensor.untyped_storage().data_ptr() for tensor in own}
     kept: dict[int, Any] = {}
 
     def pack(tensor: Any) -> Any:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
+        if storage.data_ptr() not in known:
             kept[storage.data_ptr()] = storage
         return tensor
 
-    ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(input_ids=ids, labels=ids, use_cache=False)
-    return sum(storage.nbytes() for storage in kept.values())
+        yield kept
 
 
 def tape_bytes(config: dict[str, Any], half: bool) -> int:

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.saved_layers import packed  # noqa: E402
 from lintfit.catalog import models  # noqa: E402
 from lintfit.memory.activations.recipe import Recipe  # noqa: E402
 from lintfit.memory.activations.towers import form, style  # noqa: E402
@@ -82,17 +83,8 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     model = AutoModelForImageTextToText.from_config(made, attn_implementation="eager").train()
     if half:
         model = model.bfloat16()
-    own = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
-    kept: dict[int, Any] = {}
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage
-        return tensor
-
     patch = made.vision_config.patch_size
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    with packed((*model.parameters(), *model.buffers())) as kept:
         if config["model_type"].startswith("qwen"):
             pixels = torch.randn(IMAGES * SIDE * SIDE, 3 * 2 * patch * patch)
             grid = torch.tensor([[1, SIDE, SIDE]] * IMAGES)
@@ -102,7 +94,7 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
         if config["model_type"].startswith("llava"):
             features.hidden_states = None  # the last layer's result, which nobody takes, goes with it
             features.last_hidden_state = None
-    return sum(storage.nbytes() for storage in kept.values() if storage is not None)
+    return sum(storage.nbytes() for storage in kept.values())
 
 
 def tape_bytes(config: dict[str, Any], half: bool) -> tuple[int, int]:
