@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from lintfit.documents.model import Document, Span
 
@@ -100,3 +100,8 @@ def spoken(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(spoken, value))
     return "none" if value is None else str(value)
+
+
+def is_count(value: object, most: int | None = None) -> TypeGuard[int]:
+    """Whether a value is a whole number of things, at least one of them and at most ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0 and (most is None or value <= most)

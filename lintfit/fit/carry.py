@@ -18,7 +18,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
 from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
-from lintfit.run.load import build
+from lintfit.run.build import build
 from lintfit.run.model import Run
 from lintfit.run.write import has_trainer, why_not, write_one
 

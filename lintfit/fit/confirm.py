@@ -18,7 +18,7 @@ from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
-from lintfit.run.load import build
+from lintfit.run.build import build
 from lintfit.run.model import Run
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.run.resolve import Sources
+from lintfit.run.precedence import Sources
 from lintfit.settings import Setting
 
 

@@ -18,9 +18,11 @@ from lintfit.documents.yaml_reader import read_yaml
 from lintfit.engine import load_runs
 from lintfit.memory.spec import Spec
 from lintfit.options import Options
-from lintfit.run.load import build
+from lintfit.run.build import build
 from lintfit.run.model import Origin
-from lintfit.run.resolve import Sources, first, number_of_gpus, resolve
+from lintfit.run.precedence import Sources, first
+from lintfit.run.processes import number_of_gpus
+from lintfit.run.resolve import resolve
 from lintfit.run.spec import ASSUMED_LENGTH
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.accelerate import read_accelerate

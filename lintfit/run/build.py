@@ -1,0 +1,300 @@
+"""One run from its first file: what it names is read, source by source, and resolved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lintfit.config import config_for
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.workspace import Workspace
+from lintfit.options import Options
+from lintfit.run.discover import SUFFIXES
+from lintfit.run.facts import find_facts, with_checkpoint_dtype
+from lintfit.run.hardware import find_hardware
+from lintfit.run.locate import Locator
+from lintfit.run.model import Origin, Run
+from lintfit.run.precedence import Sources, first
+from lintfit.run.processes import number_of_gpus
+from lintfit.run.resolve import resolve
+from lintfit.run.spec import assemble
+from lintfit.run.versions import versions_near
+from lintfit.settings import Setting
+from lintfit.sources import detect
+
+if TYPE_CHECKING:
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.deepspeed import DeepSpeedSource
+    from lintfit.sources.launcher import Launch
+    from lintfit.sources.recipe import Recipe
+    from lintfit.sources.script import ScriptSource
+
+_LONGEST_NAME = 500
+_LONGEST_CONFIG = 60_000
+"""Characters of a config that a script reads itself; what is longer is data."""
+
+
+def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
+    """Read one run from its origin and resolve it. Files that cannot be read are left out of it."""
+    options = _options(origin, cli)
+    return _Builder(origin, workspace, options).run()
+
+
+def _options(origin: Origin, cli: Options) -> Options:
+    options = config_for(origin.path, cli)
+    group = options.group_of(origin.path)
+    return options.for_run(group, cli) if group is not None else options
+
+
+class _Builder:
+    """Collects the documents of one run, from its origin outwards."""
+
+    def __init__(self, origin: Origin, workspace: Workspace, options: Options) -> None:
+        self.origin, self.workspace, self.options = origin, workspace, options
+        self.locator = Locator(origin.path, workspace)
+        self.versions = versions_near(origin.path, workspace.root)
+        self.missing: list[Setting] = []
+        self.sources = Sources(options)
+        self.documents: list[Document] = []
+        self.written: dict[tuple[int, Kind], DataDocument] = {}
+        """Files that the launch script writes, by their index and what they are read as."""
+
+    def run(self) -> Run:
+        launch = self._launch() if self.origin.kind == "launch" else None
+        self.locator.launch = launch
+        self.sources = replace(self.sources, launch=launch)
+        self.sources = replace(self.sources, accelerate=self._accelerate())
+        if launch is not None and launch.action is not None:
+            self.sources = replace(self.sources, recipe=self._recipe(launch))
+        elif launch is not None or self.origin.kind == "script":
+            self.sources = replace(self.sources, script=self._script(launch))
+        self.sources = replace(self.sources, deepspeed=self._deepspeed())
+        return self._resolved()
+
+    def _resolved(self) -> Run:
+        sources = self.sources
+        settings = resolve(sources)
+        hardware = find_hardware(sources, settings)
+        folders = (self.locator.base, self.origin.path.parent)
+        facts = find_facts(sources, settings, folders)
+        settings = with_checkpoint_dtype(settings, facts)
+        assembled = assemble(sources, settings, facts, hardware, self.versions, folders)
+        return Run(
+            id=self._id(),
+            documents=tuple(self.documents),
+            settings=settings,
+            hardware=hardware,
+            launch=sources.launch,
+            script=sources.script,
+            recipe=sources.recipe,
+            deepspeed=sources.deepspeed,
+            accelerate=sources.accelerate,
+            facts=facts,
+            spec=assembled.spec,
+            unknown=assembled.unknown,
+            doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),
+            missing=tuple(self.missing),
+            versions=self.versions,
+            options=self.options,
+            origin=self.origin,
+            base=self.locator.base,
+        )
+
+    def _id(self) -> str:
+        path = self.origin.path.as_posix()
+        return f"{path}:{self.sources.launch.line}" if self.sources.launch is not None else path
+
+    def _read(self, path: Path, kind: Kind | None = None) -> Document | None:
+        """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``)."""
+        try:
+            document = self.workspace.read(path, kind)
+        except ReadError:
+            return None
+        if document not in self.documents:
+            self.documents.append(document)
+        return document
+
+    def _launch(self) -> Launch | None:
+        from lintfit.sources.launcher import read_launch
+
+        document = self._read(self.origin.path)
+        return read_launch(document, self.origin.index, self._text) if document is not None else None
+
+    def _text(self, name: str) -> str | None:
+        """The text of a file that is none of the kinds that lintfit reads."""
+        path = self.locator.find(name)
+        try:
+            return self.workspace.file(path).text if path is not None else None
+        except ReadError:
+            return None
+
+    def _recipe(self, launch: Launch) -> Recipe | None:
+        from lintfit.sources.recipe import read_recipe
+
+        def open_file(name: str) -> Document | None:
+            path = self.locator.find(name)
+            return self._read(path) if path is not None else None
+
+        world = partial(number_of_gpus, self.sources)
+        recipe = read_recipe(launch, open_file, world, self.versions)
+        if recipe is not None and recipe.missing is not None:
+            self.missing.append(recipe.missing)
+        return recipe
+
+    def _script(self, launch: Launch | None) -> ScriptSource | None:
+        from lintfit.documents.python_reader import PythonDocument
+        from lintfit.sources.script import read_script
+
+        if launch is None:
+            path: Path | None = self.origin.path
+        else:
+            path = self.locator.find(launch.script) if launch.script else None
+            if path is None and launch.script and launch.module:
+                path = self.locator.find(f"{launch.script.removesuffix('.py')}/__main__.py")
+        document = self._read(path) if path is not None else None
+        if not isinstance(document, PythonDocument) or document.module is None:
+            return None
+        if launch is None:
+            return read_script(
+                document,
+                versions=self.versions,
+                open_file=self._read,
+                open_data=self._data,
+                open_arguments=self._arguments,
+            )
+        return read_script(
+            document,
+            flags=launch.flags,
+            env={**launch.environment, **self._ranks(launch)},
+            versions=self.versions,
+            has_launch=True,
+            add_flag=launch.set_flag,
+            positional=launch.positional,
+            overrides=launch.overrides,
+            open_file=self._read,
+            open_data=self._data,
+            open_arguments=self._arguments,
+        )
+
+    def _ranks(self, launch: Launch) -> dict[str, str]:
+        """What the launcher sets for its first process, which needs no less memory than the others."""
+        if launch.launcher == "python":
+            started = launch.settings.get("gpus")
+            alone = started is not None and started.provenance.kind == "default" and not launch.by_mpi
+            return {"WORLD_SIZE": ""} if alone else {}
+        world, nodes = number_of_gpus(self.sources, None), self.sources.said("launch", "nodes")
+        found = dict.fromkeys(("RANK", "LOCAL_RANK", "GROUP_RANK"), "0")
+        if world is None or not isinstance(world.value, int):
+            return found
+        found["WORLD_SIZE"] = str(world.value)
+        if nodes is None or isinstance(nodes.value, int):
+            found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
+        return found
+
+    def _arguments(self, name: str) -> Document | None:
+        """A file of words that add to the command line."""
+        path = self.locator.find(name)
+        return self._read(path, Kind.SHELL) if path is not None else None
+
+    def _data(self, name: str, kind: Kind) -> DataDocument | None:
+        """A JSON or YAML file that the script reads itself."""
+        here = self._here(name, kind)
+        if here is not None:
+            return here
+        path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
+        try:
+            if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+                return None
+        except ReadError:
+            return None
+        document = self._read(path, kind)
+        return document if isinstance(document, DataDocument) else None
+
+    def _here(self, name: str, kind: Kind) -> DataDocument | None:
+        """A file that the launch script itself writes above its launch line."""
+        launch = self.sources.launch
+        if launch is None or not launch.document.files:
+            return None
+        from lintfit.documents.here_documents import find_here, read_here
+
+        index = find_here(launch.document, name, launch.place.span.start)
+        if index is None:
+            return None
+        if (index, kind) not in self.written:
+            self.written[index, kind] = read_here(launch.document, index, kind)
+            self.documents.append(self.written[index, kind])
+        return self.written[index, kind]
+
+    def _accelerate(self) -> AccelerateSource | None:
+        from lintfit.sources.accelerate import read_accelerate
+
+        named = self.sources.said("launch", "accelerate_config")
+        here = self._named_here(named, Kind.YAML)
+        if here is not None:
+            return self._as_launched(read_accelerate(here))
+        for path in self._config_paths("accelerate", named):
+            document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
+            if isinstance(document, DataDocument) and document.root is not None:
+                return self._as_launched(read_accelerate(document))
+        return None
+
+    def _as_launched(self, source: AccelerateSource) -> AccelerateSource:
+        """The file as it counts where the command line chooses the engine (``--use_deepspeed``, ``--multi_gpu``)."""
+        chosen = self.sources.said("launch", "engine")
+        if chosen is None or not isinstance(chosen.value, str) or chosen.value == source.engine:
+            return source
+        return source.under(chosen.value)
+
+    def _deepspeed(self) -> DeepSpeedSource | None:
+        from lintfit.sources.deepspeed import read_deepspeed
+
+        named = first(
+            "deepspeed",
+            self.sources.said("script", "deepspeed"),
+            self.sources.said("launch", "deepspeed"),
+            self.sources.said("launch", "deepspeed_config_file"),
+            self.sources.said("accelerate", "deepspeed_config_file"),
+        )
+        own = self._read_by_script(named) or self._named_here(named, Kind.JSON)
+        if own is not None:
+            return read_deepspeed(own)
+        for path in self._config_paths("deepspeed", named):
+            document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
+            if isinstance(document, DataDocument) and document.root is not None:
+                return read_deepspeed(document)
+        return None
+
+    def _named_here(self, named: Setting | None, kind: Kind) -> DataDocument | None:
+        value = named.value if named is not None else None
+        found = self._here(value, kind) if isinstance(value, str) and value else None
+        return found if found is not None and found.root is not None else None
+
+    @staticmethod
+    def _read_by_script(named: Setting | None) -> DataDocument | None:
+        """The file that a script reads itself and hands on as it is (``config=json.load(open(path))``)."""
+        place = named.provenance.place if named is not None else None
+        document = place.document if place is not None else None
+        if named is None or not isinstance(document, DataDocument) or document.root is None:
+            return None
+        whole = isinstance(named.value, dict) and document.root.plain() == named.value
+        return document if whole and detect.dialect(document) == "deepspeed" else None
+
+    def _config_paths(self, dialect: str, named: Setting | None) -> list[Path]:
+        """Where a config of a dialect may be: the file that is named, else partners, else the origin itself."""
+        if named is not None and isinstance(named.value, str) and named.value:
+            found = self.locator.find(named.value)
+            if found is None:
+                self.missing.append(named)
+            return [found] if found is not None else []
+        own = [self.origin.path] if self.origin.kind == "config" else []
+        return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
+
+    def _dialect(self, path: Path) -> str | None:
+        try:
+            document = self.workspace.read(path)
+        except ReadError:
+            return None
+        return detect.dialect(document) if isinstance(document, DataDocument) else None

@@ -1,0 +1,125 @@
+"""Which engine trains a run (one process, DDP, DeepSpeed, FSDP) and how it shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lintfit.run.precedence import Sources, default, derived, first
+from lintfit.settings import UNKNOWN, Setting
+
+_UNSAID = {"zero_stage": 0, "offload_optimizer": "none", "offload_param": "none"}
+"""What DeepSpeed does where its file does not say."""
+
+
+def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
+    """The engine that the script, the launcher or a config asks for, else what the number of processes leaves."""
+    launched = first("engine", sources.said("launch", "engine"), sources.said("accelerate", "engine"))
+    in_script = sources.said("script", "engine")
+    stated = first("engine", in_script, launched)
+    if stated is not None and (stated.value in ("deepspeed", "fsdp") or in_script is not None):
+        return stated
+    handed = first("deepspeed", sources.said("script", "deepspeed"), sources.said("launch", "deepspeed"))
+    if handed is not None and handed.value not in (None, False, ""):
+        return Setting("engine", "deepspeed", handed.provenance)
+    if sources.deepspeed is not None:
+        return derived("engine", "deepspeed", f"{sources.deepspeed.document.path} configures DeepSpeed")
+    sharded = sources.said("script", "fsdp")
+    if sharded is not None and sharded.value not in (None, False, "", UNKNOWN):
+        return Setting("engine", "fsdp", sharded.provenance)
+    launched_with = sources.said("launch", "accelerate_config")
+    if sources.accelerate is None and launched_with is not None and stated is None:
+        return Setting("engine", UNKNOWN, launched_with.provenance)
+    gpus = settings.get("gpus")
+    if sources.launch is not None and not sources.training_is_read:
+        return derived("engine", UNKNOWN, "the script that is launched decides it")
+    if gpus is not None and isinstance(gpus.value, int) and gpus.value > 1:
+        found = derived("engine", "ddp", f"{gpus.value} processes without DeepSpeed or FSDP", stated)
+    elif gpus is not None and not gpus.known and sources.launch is not None and sources.launch.launcher != "python":
+        found = derived("engine", "ddp", "one process on each GPU without DeepSpeed or FSDP")
+    else:
+        found = derived("engine", "single", "one process")
+    if handed is not None and handed.provenance.kind == "assumed":
+        return Setting("engine", found.value, handed.provenance)
+    return found
+
+
+def zero(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]:
+    """ZeRO's stage and what is offloaded: the JSON, then the script, then the launcher; nothing without DeepSpeed."""
+    chosen = settings["engine"]
+    if chosen.value not in ("deepspeed", UNKNOWN):
+        return
+    inline = sources.said("script", "deepspeed")
+    if sources.deepspeed is None and inline is not None and inline.provenance.kind != "derived" and _is_inline(inline):
+        for name, fallback in _UNSAID.items():
+            yield first(name, sources.said("script", name)) or default(name, fallback, "DeepSpeed's default")
+        return
+    missing = chosen if chosen.value is UNKNOWN else _missing_file(sources)
+    if missing is not None:
+        yield from (Setting(name, UNKNOWN, missing.provenance) for name in _UNSAID)
+        return
+    for name, fallback in _UNSAID.items():
+        candidates = [sources.said(dialect, name) for dialect in ("deepspeed", "script", "launch", "accelerate")]
+        if sources.deepspeed is not None and candidates[0] is None:
+            # A file that is silent means DeepSpeed's own default; the launcher's values fill "auto" only.
+            candidates.insert(0, default(name, fallback, "DeepSpeed's default"))
+        plugin = 2 if name == "zero_stage" else "none"
+        yield first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default")
+
+
+def _is_inline(handed: Setting) -> bool:
+    return isinstance(handed.value, Mapping)
+
+
+def _missing_file(sources: Sources) -> Setting | None:
+    """What names a config that was not found where nothing but that config could tell of ZeRO."""
+    if sources.deepspeed is not None:
+        return None
+    named = (
+        sources.said("script", "deepspeed"),
+        sources.said("launch", "deepspeed"),
+        sources.said("launch", "deepspeed_config_file"),
+        sources.said("accelerate", "deepspeed_config_file"),
+    )
+    said = (setting for setting in named if setting is not None and not _is_inline(setting))
+    return next((setting for setting in said if setting.value not in (None, False, "")), None)
+
+
+def sequence_parallel(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """Ranks that share a sequence: DeepSpeed divides the world by them before it multiplies the batch sizes."""
+    said = sources.said("deepspeed", "sequence_parallel")
+    gpus = settings["gpus"].value if "gpus" in settings else None
+    if settings["engine"].value != "deepspeed" or said is None or type(said.value) is not int or said.value < 2:
+        return None
+    return said if not isinstance(gpus, int) or gpus % said.value == 0 else None
+
+
+def fsdp(sources: Sources) -> Setting | None:
+    """How FSDP shards: a plugin or strategy of the script, else the launcher. A Trainer's own comes last."""
+    in_script, launched = sources.said("script", "fsdp"), _launched_fsdp(sources)
+    if sources.said("script", "engine") is not None:
+        return first("fsdp", in_script, launched)
+    return first("fsdp", launched, in_script)
+
+
+def _launched_fsdp(sources: Sources) -> Setting | None:
+    """Accelerate's file with the flags that were given beside it (``launch.py:_validate_launch_command``)."""
+    file = sources.said("accelerate", "fsdp")
+    if file is None:
+        return sources.said("launch", "fsdp")
+    given = {name: sources.said("launch", f"fsdp_{name}") for name in ("version", "strategy", "cpu_offload")}
+    flags = {name: flag for name, flag in given.items() if flag is not None}
+    if not flags:
+        return file
+    value = replace(file.value, **{name: flag.value for name, flag in flags.items()})
+    return Setting("fsdp", value, next(iter(flags.values())).provenance).over(file)
+
+
+def checkpointed_by_fsdp(sources: Sources) -> Setting | None:
+    """FSDP's own activation checkpointing, asked for by the launcher: on where either side switches it on."""
+    name = "gradient_checkpointing"
+    launched = first(name, sources.said("launch", name), sources.said("accelerate", name))
+    in_script = sources.said("script", name)
+    if launched is None or launched.value is not True or (in_script is not None and in_script.value is True):
+        return None
+    return launched.over(in_script)

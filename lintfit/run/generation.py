@@ -1,0 +1,87 @@
+"""What a trainer adds to the causal language model's step: a reference, generation, a reward and a value model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lintfit.memory.spec import ROLLOUT_BATCH, Generation
+from lintfit.run.facts import facts_of
+from lintfit.settings import Setting, is_count
+
+_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"})
+"""TRL's trainers whose step is known, beside the causal language model's."""
+
+PROMPT, RESPONSE = 512, 53
+"""Tokens of a prompt where nobody says (TRL's cap for GRPO's), and ``PPOConfig.response_length``."""
+
+
+def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
+    """TRL\'s trainer, and what its step generates."""
+
+    def value(name: str, fallback: Any = None) -> Any:
+        setting = settings.get(name)
+        return setting.value if setting is not None and setting.known else fallback
+
+    trainer = value("trainer", "causal-lm")
+    values["trainer"] = trainer if trainer in _TRAINERS else "causal-lm"
+    if trainer == "ppo":
+        _ppo(values, settings, value)
+        return
+    if trainer not in ("grpo", "rloo"):
+        return
+    completion = value("max_completion_length", 512)
+    if "seq_len" not in settings:
+        values["seq_len"] = (value("max_prompt_length") or 512) + completion
+    colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
+    stage_3 = values.get("zero_stage") == 3
+    gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
+    values["generation"] = Generation(
+        completion_len=completion,
+        vllm_gpu_memory_utilization=value("vllm_gpu_memory_utilization", 0.3) if colocated else 0.0,
+        gather_weights=gathers,
+        steps_per_generation=_whole(value("steps_per_generation")),
+        vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
+    )
+
+
+def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
+    """A prompt of the length assumed and a response; every batch is padded, and its mask handed over."""
+    response = _whole(value("response_length")) or RESPONSE
+    if "seq_len" not in settings:
+        values["seq_len"] = PROMPT + response
+    values.setdefault("padded_batches", True)
+    values["generation"] = Generation(
+        completion_len=min(response, values["seq_len"]),
+        gather_weights=bool(value("ds3_gather_for_generation", True)) and values.get("zero_stage") == 3,
+        rollout_batch_size=_whole(value("rollout_batch_size")) or ROLLOUT_BATCH,
+        mini_batches=_whole(value("mini_batches")) or 1,
+    )
+
+
+def models_beside(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """PPO's models beside the policy, and what is missing of them; until then they are taken to be like it."""
+    found: dict[str, Any] = {}
+    missing = []
+    for name in ("reward_model", "value_model"):
+        setting = settings.get(name)
+        if setting is None:
+            continue
+        facts = facts_of(setting.value, folders) if isinstance(setting.value, str) else None
+        if facts is None:
+            shown = f"'{setting.value}', which is" if isinstance(setting.value, str) else "whose name is"
+            missing.append(f"the {name.replace('_', ' ')}, {shown} not known")
+        found[name] = facts
+    return found, tuple(missing)
+
+
+def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> frozenset[str]:
+    """GRPO's sequences are a prompt and a completion: known as soon as a trainer caps both."""
+    caps = (settings.get(name) for name in ("max_prompt_length", "max_completion_length"))
+    capped = all(cap is not None and isinstance(cap.value, int) for cap in caps)
+    return frozenset({"seq_len"}) if values.get("trainer") in ("grpo", "rloo") and capped else frozenset()
+
+
+def _whole(value: Any) -> int | None:
+    return value if is_count(value) else None

@@ -1,0 +1,47 @@
+"""The cards of a run, how many, on how many nodes, and the memory of a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lintfit.catalog.facts import Gpu
+from lintfit.memory.spec import LARGEST_COUNT
+from lintfit.run.model import Hardware
+from lintfit.run.precedence import Sources
+from lintfit.settings import Setting, is_count
+
+_SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware:
+    """GPU, count, nodes and memory, from the settings and lintfit's options."""
+    options = sources.options
+    gpu = _gpu(settings)
+    capacity = options.gpu_memory_bytes or (gpu.usable_bytes if gpu is not None else None)
+    gpus, nodes = settings.get("gpus"), settings.get("nodes")
+    return Hardware(
+        gpu=gpu,
+        gpus=gpus.value if gpus is not None and is_count(gpus.value, LARGEST_COUNT) else None,
+        nodes=nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1,
+        capacity_bytes=capacity,
+        host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
+    )
+
+
+def _slurm_memory(sources: Sources) -> int | None:
+    """Bytes a node that ``#SBATCH --mem`` asks for (MiB without a unit); None where it says nothing, or 0 for all."""
+    if sources.launch is None:
+        return None
+    stated = [d.value for d in sources.launch.document.directives if d.key == "--mem"]
+    found = re.fullmatch(r"(\d+)([KMGT]?)B?", stated[-1], re.IGNORECASE) if stated else None
+    return int(found[1]) * _SLURM_UNITS[found[2].upper()] or None if found else None
+
+
+def _gpu(settings: Mapping[str, Setting]) -> Gpu | None:
+    named = settings.get("gpu")
+    if named is None or not isinstance(named.value, str):
+        return None
+    from lintfit.catalog import gpus
+
+    return gpus.lookup(named.value)

@@ -1,0 +1,78 @@
+"""Where the files that a launch line or a script names are: here, above, or at the same place of another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lintfit.documents.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lintfit.sources.launcher import Launch
+
+
+class Locator:
+    """Finds named files from the folder of a run's first file (``start``) outwards.
+
+    ``base`` is the folder that the run's relative names are meant from, once its script was found.
+    """
+
+    def __init__(self, start: Path, workspace: Workspace) -> None:
+        self.folder, self.workspace = start.parent, workspace
+        self.base = start.parent
+        self.launch: Launch | None = None
+
+    def find(self, name: str) -> Path | None:
+        """A file that a launch line or script names: from the launch file's folder or one above it."""
+        path = Path(name)
+        if path.is_absolute():
+            return path if self.workspace.exists(path) else self._elsewhere(path)
+        folder = self.folder
+        above = [folder, *folder.parents] if not folder.is_absolute() else [folder, *folder.parents][:5]
+        for base in dict.fromkeys([*self._entered(above), folder, self.base, *above, Path()]):
+            candidate = base / path
+            if self.workspace.exists(candidate):
+                if name == (self.launch.script if self.launch is not None else None):
+                    self.base = base
+                return candidate
+        return None
+
+    def _entered(self, above: Sequence[Path]) -> list[Path]:
+        """Where the launch script's own ``cd`` leads, from its folder, one above it or the root."""
+        launch = self.launch
+        entered = launch.command.folder if launch is not None else "."
+        return [base / entered for base in (*above, Path())] if entered != "." else []
+
+    def _elsewhere(self, path: Path) -> Path | None:
+        """A file that is named by its place on another machine (``/workspace/project/train/sft.py``).
+
+        It is the one above the launch file whose path ends alike, the file's own folder included.
+        """
+        parts = path.parts[1:]
+        folder = self.folder
+        above = folder.parents[:4] if folder.is_absolute() else folder.parents
+        bases = dict.fromkeys([folder, *above, Path()])
+        for start in range(len(parts) - 1):
+            tail = Path(*parts[start:])
+            found = next((base / tail for base in bases if self.workspace.exists(base / tail)), None)
+            if found is not None:
+                return found
+        return self._beside_others(path)
+
+    def _beside_others(self, path: Path) -> Path | None:
+        """A script right in a folder of another machine that other words of its launch name files below.
+
+        ``/home/me/project/train.py --deepspeed /home/me/project/configs/zero2.json``: where the second is, so is the
+        first.
+        """
+        launch = self.launch
+        for flag in launch.flags if launch is not None else ():
+            named = Path(flag.value or "")
+            if not named.is_absolute() or path.parent not in named.parents or named.parent == path.parent:
+                continue
+            found = self._elsewhere(named)
+            below = len(named.relative_to(path.parent).parts)
+            if found is not None and self.workspace.exists(found.parents[below - 1] / path.name):
+                return found.parents[below - 1] / path.name
+        return None

@@ -1,0 +1,85 @@
+"""Which mixed precision a run has: a Trainer's arguments, DeepSpeed's blocks, Accelerate's file or the script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lintfit.run.precedence import Sources, default, derived, first
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+
+
+def mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """What the training computes in: ``bf16``, ``fp16``, ``no``, or what none of the files can tell."""
+    argument = _precision_arguments(sources)
+    environment = first(
+        "mixed_precision", sources.said("launch", "mixed_precision"), sources.said("accelerate", "mixed_precision")
+    )
+    in_code = sources.said("script", "mixed_precision")
+    if settings["engine"].value == "deepspeed" and sources.deepspeed is not None:
+        return _deepspeed_precision(sources, argument, in_code, environment)
+    if sources.uses_trainer:
+        if argument is not None and argument.value == "no" and argument.provenance.kind == "default":
+            return first("mixed_precision", environment, argument)
+        if argument is None and environment is not None and _partly_read(sources):
+            return _unless_said(environment)
+        return first("mixed_precision", argument, environment)
+    if in_code is None and environment is not None and sources.launch is not None and not sources.training_is_read:
+        return _unless_said(environment)
+    return first("mixed_precision", in_code, environment) or argument
+
+
+def _unless_said(environment: Setting) -> Setting:
+    """The launcher's precision where a trainer's arguments that are not known may say another."""
+    why = "the training's own arguments are not known; without a precision among them the launcher's holds"
+    provenance = Provenance("assumed", why, environment.provenance.place)
+    return Setting(environment.name, environment.value, provenance, (environment,))
+
+
+def _partly_read(sources: Sources) -> bool:
+    """Whether the trainer's arguments may say more than is known of them: a config file that is not at hand."""
+    made = sources.script.facts.training_arguments if sources.script is not None else None
+    return made is not None and made.spreads
+
+
+def _precision_arguments(sources: Sources) -> Setting | None:
+    """``bf16`` and ``fp16`` of TrainingArguments as one setting; None where there are no such arguments."""
+    bf16, fp16 = sources.said("script", "bf16"), sources.said("script", "fp16")
+    for name, flag in (("bf16", bf16), ("fp16", fp16)):
+        if flag is not None and flag.value is True:
+            return Setting("mixed_precision", name, flag.provenance)
+    for flag in (bf16, fp16):
+        if flag is not None and flag.value is UNKNOWN:
+            return Setting("mixed_precision", UNKNOWN, flag.provenance)
+    stated = next((flag for flag in (bf16, fp16) if flag is not None and flag.provenance.kind == "file"), bf16 or fp16)
+    return Setting("mixed_precision", "no", stated.provenance) if stated is not None else None
+
+
+def _deepspeed_precision(
+    sources: Sources, argument: Setting | None, in_code: Setting | None, environment: Setting | None
+) -> Setting:
+    bf16, fp16 = sources.said("deepspeed", "bf16"), sources.said("deepspeed", "fp16")
+    others = (argument, in_code, environment)
+    for name, block in (("bf16", bf16), ("fp16", fp16)):
+        if block is not None and block.value is True:
+            return Setting("mixed_precision", name, block.provenance).over(*others)
+    for block in (bf16, fp16):
+        if block is not None and block.value is UNKNOWN:
+            return Setting("mixed_precision", UNKNOWN, block.provenance)
+    outside = argument if sources.uses_trainer else first("mixed_precision", in_code, environment)
+    if outside is not None and outside.value in ("bf16", "fp16"):
+        block = bf16 if outside.value == "bf16" else fp16
+        if block is None or block.value is AUTO:
+            return Setting("mixed_precision", outside.value, outside.provenance).over(block)
+    if outside is not None and outside.value is UNKNOWN:
+        return outside
+    block = next((b for b in (bf16, fp16) if b is not None), None)
+    if sources.launch is not None and not sources.training_is_read and AUTO in (b.value for b in (bf16, fp16) if b):
+        return derived("mixed_precision", UNKNOWN, "the training that fills in auto is not read", block)
+    if block is not None:
+        why = "neither bf16 nor fp16 is switched on"
+        return (
+            Setting("mixed_precision", "no", block.provenance).over(*others)
+            if block.value is False
+            else derived("mixed_precision", "no", why, block, *others)
+        )
+    return default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block").over(*others)

@@ -1,0 +1,43 @@
+"""What a run trains from where lintfit has not read it: nothing can be said of its memory then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lintfit.run.precedence import Sources
+from lintfit.settings import Setting
+from lintfit.sources.front_ends import command_of
+
+if TYPE_CHECKING:
+    from lintfit.sources.launcher import Launch
+
+
+def unread_training(sources: Sources) -> str | None:
+    """What a launch trains from where lintfit has not read it: nothing can be said of its memory then."""
+    launch = sources.launch
+    if launch is None or sources.recipe is not None:
+        return None
+    if launch.action is None:
+        return _unread_script(sources, launch)
+    command = f"{command_of(launch.launcher)} {launch.action}"
+    return f"the settings that `{command}` reads itself, which lintfit does not follow yet"
+
+
+def unfollowed_trainer(settings: Mapping[str, Setting]) -> str | None:
+    """The PPO of TRL up to 0.11, which the script steps, and which knows no reward model."""
+    trainer = settings.get("trainer")
+    if trainer is None or trainer.value != "ppo" or "reward_model" in settings:
+        return None
+    return "the PPOTrainer of TRL up to 0.11, whose steps the script makes itself"
+
+
+def _unread_script(sources: Sources, launch: Launch) -> str | None:
+    if sources.script is None:
+        return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
+    if sources.training_is_read:
+        return None
+    trainer, name = sources.script.facts.trainer, sources.script.document.path.name
+    if trainer is not None:
+        return f"how {trainer.name} trains, which {name} takes from a package of its own"
+    return f"the training itself: {name} has no trainer, engine or backward pass"
