@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Amounts, Backward, Live, Table, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Table, total
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
@@ -61,10 +61,10 @@ class _Form(NamedTuple):
     """
 
     table: Table
-    states: Amounts
-    log: Amounts
-    logits: tuple[Amounts, ...]
-    hidden: Amounts
+    states: Changes
+    log: Changes
+    logits: tuple[Changes, ...]
+    hidden: Changes
     loss: Backward | None
     head: Backward
     weights: int
@@ -149,21 +149,21 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         out, alive = causal_loss(after, logits, recipe.transformers, _softcapped(t), fused)
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
-    points = [[table.storage(var.storage) for var in alive]]
+    points = [table.numbers([var.storage for var in alive])]
     if (
         recipe.autocast
         and not loss_path.startswith("ppo")
         and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe))
     ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
-        points.append([table.storage(logits.storage), table.column(LOGITS, logits.width * 4, logits.per)])
-    hidden = [] if any(y.storage in node.saved for node in t.nodes) else [table.storage(y.storage)]
+        points.append((table.storage(logits.storage), table.number(LOGITS, logits.width * 4, logits.per)))
+    hidden = () if y.storage in t.saved() else (table.storage(y.storage),)
     return _Form(
         table=table,
-        states=table.amounts(map(table.storage, t.saved())),
-        log=table.amounts(map(table.storage, after.saved())),
-        logits=tuple([table.together(table.amounts(point)) for point in points]),
-        hidden=table.together(table.amounts(hidden)),
+        states=table.numbers(t.saved()),
+        log=table.numbers(after.saved()),
+        logits=tuple(points),
+        hidden=hidden,
         loss=loss,
         head=own,
         weights=t.weights(),
@@ -180,8 +180,8 @@ class _Chunked(NamedTuple):
     """
 
     table: Table
-    states: Amounts
-    held: Amounts
+    states: Changes
+    held: Changes
     stream: Var
     logits: Var
     dequantized: int
@@ -220,8 +220,8 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
     each = 4 if recipe.copies_dequantized else 2
     table = Table()
     return _Chunked(
-        states=table.amounts(map(table.storage, t.saved())),
-        held=table.together(table.amounts(map(table.storage, t.pinned))),
+        states=table.numbers(t.saved()),
+        held=table.numbers(t.pinned),
         table=table,
         stream=x,
         logits=logits,
@@ -250,9 +250,9 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
     own = backward(t, out, table)
     return _Form(
         table=table,
-        states=table.amounts(map(table.storage, t.saved())),
+        states=table.numbers(t.saved()),
         log=(),
-        logits=(table.together(table.amounts([table.column(LOGITS, size, per, False) for size, per in loss.forward])),),
+        logits=(tuple([table.number(LOGITS, size, per, False) for size, per in loss.forward]),),
         hidden=(),
         loss=None,
         head=own,

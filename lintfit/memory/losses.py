@@ -116,13 +116,13 @@ def response_loss(
     t.op(response, (divided,))
     rows = Var(full.width, full.item, per, full.storage, full.grad)
     t.op(rows, (response,))
-    t.pinned.append(full.storage)
+    t.pin(full)
     alive = [] if full is logits else [logits]
     if full.item == 4 and not whole:
         return t.op(t.constant(1, 4, True), (rows,), (full,)), alive
     log = Var(full.width, full.item, per, Storage(full.width * full.item, per, LOGITS), True)
     if whole:
-        t.pinned.append(log.storage)
+        t.pin(log)
     return t.op(t.constant(1, 4, True), (rows,), (log,)), alive
 
 

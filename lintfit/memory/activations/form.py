@@ -1,4 +1,4 @@
-"""Closed forms of a tape: what is alive at each point of its passes, as multiples of a few distinct sizes.
+"""Closed forms of a tape: what comes and goes in its passes, tensor by tensor, for any micro-batch.
 
 Which tensors are alive at a point does not depend on their sizes. A tape is therefore followed once
 (:mod:`.replay`), and a micro-batch's numbers only have to be filled in. All sizes are bytes of one rank.
@@ -7,7 +7,8 @@ Which tensors are alive at a point does not depend on their sizes. A tape is the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import ge, mul
+from itertools import accumulate
+from operator import neg
 from typing import NamedTuple
 
 from lintfit.memory.activations.tape import BLOCK, Extent, Storage
@@ -15,11 +16,12 @@ from lintfit.memory.activations.tape import BLOCK, Extent, Storage
 TEMPORARY = 3
 """The kind of gradients on their way and of scratch; the other kinds are a storage's."""
 
-Amounts = tuple[int, ...]
-"""How much of each size of a table is alive."""
+Changes = Sequence[int]
+"""Numbers of a table in the order of a pass: one above zero is allocated, its opposite freed."""
 
 Sizes = list[int]
-"""The sizes of a table for one micro-batch."""
+"""Bytes of every number of a table for one micro-batch; the opposite number, as an index from the end, has the opposite
+size."""
 
 
 class Live(NamedTuple):
@@ -37,123 +39,99 @@ class Live(NamedTuple):
 
 
 class Table:
-    """The sizes that make up a tape's, and their columns, one for each kind of memory.
+    """The tensors of a tape, numbered from 1 on: all of one kind and size have one number."""
 
-    Most tensors are whole blocks for every element of their extent, so that their bytes add up: these share the extent
-    itself as their size. Of the others each is rounded up for itself and has a size of its own.
-    """
-
-    __slots__ = ("_columns", "_kinds", "_sizes", "rows")
+    __slots__ = ("_extents", "_kinds", "_numbers", "_tensors")
 
     def __init__(self) -> None:
-        self._columns: dict[tuple[int, int, Extent], int] = {}
+        self._extents: dict[Extent, int] = {}
+        self._numbers: dict[tuple[int, int, Extent, bool], int] = {}
+        self._tensors: list[tuple[int, int, int]] = []
+        """Bytes for each of an extent, the extent's index, and the blocks that they come in."""
         self._kinds: list[int] = []
-        self._sizes: dict[tuple[int, Extent], int] = {}
-        self.rows: list[int] = []
-        """Of each column its size's index."""
 
-    def column(self, kind: int, size: int, per: Extent, rounds: bool = True) -> tuple[int, int]:
-        """The column of ``size`` bytes for each of ``per``, and how much of it these are.
+    def number(self, kind: int, size: int, per: Extent, rounds: bool = True) -> int:
+        """The number of ``size`` bytes for each of ``per``.
 
         ``rounds``: whether they come in whole blocks of the allocator.
         """
-        alone = size if rounds and size % BLOCK else 0
-        key = kind, alone, per
-        found = self._columns.get(key)
+        key = kind, size, per, rounds
+        found = self._numbers.get(key)
         if found is None:
-            found = self._columns[key] = len(self.rows)
             self._kinds.append(kind)
-            self.rows.append(self._sizes.setdefault(key[1:], len(self._sizes)))
-        return found, 1 if alone else size
+            found = self._numbers[key] = len(self._kinds)
+            self._tensors.append((size, self._extents.setdefault(per, len(self._extents)), BLOCK if rounds else 1))
+        return found
 
-    def storage(self, storage: Storage) -> tuple[int, int]:
-        """The column of a storage, and how much of it the storage is."""
-        return self.column(storage.kind, storage.bytes, storage.per)
+    def storage(self, storage: Storage) -> int:
+        """The number of a storage."""
+        return self.number(storage.kind, storage.bytes, storage.per)
 
-    def amounts(self, parts: Iterable[tuple[int, int]]) -> Amounts:
-        """How much there is of each column."""
-        parts = list(parts)
-        found = [0] * len(self.rows)
-        for column, amount in parts:
-            found[column] += amount
-        return tuple(found)
-
-    def together(self, amounts: Sequence[int]) -> Amounts:
-        """How much there is of each size, whatever the kind."""
-        found = [0] * len(self._sizes)
-        for row, amount in zip(self.rows, amounts, strict=False):
-            found[row] += amount
-        return tuple(found)
+    def numbers(self, storages: Iterable[Storage]) -> Changes:
+        """The numbers of several storages."""
+        return tuple(map(self.storage, storages))
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""
-        return [
-            -(-alone * per(batch, seq) // BLOCK) * BLOCK if alone else per(batch, seq) for alone, per in self._sizes
-        ]
+        counts = [per(batch, seq) for per in self._extents]
+        sizes = [-(-size * counts[extent] // block) * block for size, extent, block in self._tensors]
+        return _by_number(sizes, map(neg, sizes))
 
-    def live(self, amounts: Amounts, sizes: Sizes) -> Live:
-        """Bytes of columns by kind."""
+    def live(self, changes: Changes, sizes: Sizes) -> Live:
+        """Bytes by kind once these changes are made."""
+        kinds = _by_number(self._kinds, self._kinds)
         found = [0, 0, 0, 0]
-        for kind, row, amount in zip(self._kinds, self.rows, amounts, strict=False):
-            if amount:
-                found[kind] += amount * sizes[row]
+        for number in changes:
+            found[kinds[number]] += sizes[number]
         return Live(*found)
 
 
-def total(together: Amounts, sizes: Sizes) -> int:
-    """Bytes of all kinds together."""
-    return sum(map(mul, together, sizes))
+def _by_number(above: Sequence[int], below: Iterable[int]) -> list[int]:
+    """A list whose indices are the numbers from 1 on, and from -1 down."""
+    return [0, *above, *reversed([*below])]
 
 
-def uncovered(points: Sequence[Amounts]) -> list[Amounts]:
-    """Those of several points that may have the most bytes: without what the one that looks largest covers."""
-    if not points:
-        return []
-    largest = max(points, key=sum)
-    return [largest, *[point for point in points if not all(map(ge, largest, point))]]
+def total(changes: Changes, sizes: Sizes) -> int:
+    """Bytes once these changes are made."""
+    return sum([sizes[number] for number in changes])
 
 
-class Point(NamedTuple):
-    """One point of a backward pass: what is alive, and bytes of the parameter gradients made at it and done before."""
+class Passed(NamedTuple):
+    """What a watched forward pass allocates and frees.
 
-    together: Amounts
-    made: int
-    done: int
-    alive: Amounts
+    A point is how many of the changes are made by then. ``points``: behind every operation. ``early``: those of them
+    that non-reentrant checkpointing reaches when it runs the pass again.
+    """
 
-    def covers(self, other: Point) -> bool:
-        """Whether there is at no micro-batch more at the other point."""
-        return (
-            self.made >= other.made
-            and self.made + self.done >= other.made + other.done
-            and all(map(ge, self.together, other.together))
-        )
+    changes: Changes
+    points: Sequence[int]
+    early: Sequence[int]
+
+    def peak(self, sizes: Sizes, *, early: bool = False) -> int:
+        """Bytes at the worst point, 0 where there is none."""
+        points = self.early if early else self.points
+        alive = list(accumulate([sizes[number] for number in self.changes], initial=0))
+        return max([alive[point] for point in points], default=0)
 
 
-def highest(points: Sequence[Point]) -> list[Point]:
-    """The points that may be the peak, in order: without most of those that another one near them covers."""
-    found: list[Point] = []
-    for point in points:
-        if any(before.covers(point) for before in found[-2:]):
-            continue
-        # Of two points with as much alive the first is the peak.
-        while found and point.together != found[-1].together and point.covers(found[-1]):
-            found.pop()
-        found.append(point)
-    return found
+Point = tuple[int, int, int]
+"""One point of a backward pass: how many of its changes are made by then, and bytes of the parameter gradients that are
+made at it, and of those made before."""
 
 
 class Backward(NamedTuple):
-    """The points of a backward pass that may be its peak, in order.
+    """What a backward pass allocates and frees, beginning with what is ``saved``.
 
-    A checkpointed layer is run again when the first of its nodes asks for a saved tensor: ``waiting`` is alive then,
-    beside that forward pass, and the points of ``before`` are past.
+    A checkpointed layer is run again when the first of its nodes asks for a saved tensor: the ``past`` first points
+    are over then, and beside that forward pass is alive what the changes up to the ``waiting``-th left.
     """
 
     table: Table
-    before: Sequence[Point]
-    after: Sequence[Point]
-    waiting: Amounts
+    saved: Changes
+    changes: Changes
+    points: Sequence[Point]
+    past: int
+    waiting: int
 
     def peak(
         self, sizes: Sizes, *, kept: float = 1.0, extra: int = 0, recompute: int = 0, incoming: int | None = None
@@ -165,19 +143,20 @@ class Backward(NamedTuple):
         ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the worst point of the
         forward pass that is run again, when the gradients ``incoming`` are there: those of ``waiting`` where None.
         """
-        points = (*self.before, *self.after)
-        totals = [sum(map(mul, together, sizes)) + made + int(kept * done) for together, made, done, _ in points]
+        saved = total(self.saved, sizes)
+        alive = list(accumulate([sizes[number] for number in self.changes], initial=saved))
+        if kept == 1:
+            totals = [alive[changes] + made + done for changes, made, done in self.points]
+        else:
+            totals = [alive[changes] + made + int(kept * done) for changes, made, done in self.points]
         most = max(totals)
         index = totals.index(most)
         if recompute:
-            waiting = total(self.waiting, sizes) if incoming is None else incoming
+            waiting = alive[self.waiting] - saved if incoming is None else incoming
             again = recompute + waiting
-            if again > most + extra or (again == most + extra and index >= len(self.before)):
+            if again > most + extra or (again == most + extra and index >= self.past):
                 return Live(recompute, temporaries=waiting)
-        _, made, done, alive = points[index]
-        parts = self.table.live(alive, sizes)
+        changes, made, done = self.points[index]
+        activations, logits, casts, temporaries, _ = self.table.live((*self.saved, *self.changes[:changes]), sizes)
         stays = int(kept * made)
-        return parts._replace(
-            temporaries=parts.temporaries + extra + made - stays,
-            gradients=int(kept * (done + made)),
-        )
+        return Live(activations, logits, casts, temporaries + extra + made - stays, int(kept * (done + made)))

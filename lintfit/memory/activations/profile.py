@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Amounts, Backward, Live, Sizes, Table, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Table, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import Forward, backward
@@ -24,8 +23,7 @@ class Profile(NamedTuple):
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
     ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
-    among ``saved``. ``passes``: the forward pass that saves all this, with the ``sizes`` of this micro-batch; None
-    where it is checkpointed.
+    among ``saved``. ``form``: where it is not checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
     """
 
     input: int
@@ -36,18 +34,20 @@ class Profile(NamedTuple):
     marked: int = 0
     pinned: int = 0
     keeps_input: bool = False
-    passes: Forward | None = None
-    sizes: Sizes | None = None
+    form: Form | None = None
+    batch: int = 0
+    seq: int = 0
 
     @property
     def ceiling(self) -> int:
         """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed."""
-        return total(self.passes.everything, self.sizes) if self.passes is not None and self.sizes else 0
+        again = self.form.again if self.form is not None else None
+        return again.ceiling(self.batch, self.seq) if again is not None else 0
 
     @property
     def forward(self) -> int:
         """Bytes at the worst point of its forward pass, the input with it; 0 where it is checkpointed."""
-        return _most(self.passes.points(), self.sizes) if self.passes is not None and self.sizes else 0
+        return self.form.passing(self.batch, self.seq) if self.form is not None else 0
 
 
 class Form(NamedTuple):
@@ -56,13 +56,20 @@ class Form(NamedTuple):
     table: Table
     input: Var
     output: Var
-    saved: Amounts
-    marked: Amounts
-    pinned: Amounts
+    saved: Changes
+    marked: Changes
+    pinned: Changes
     passed: Backward
     again: Forward | None
     weights: int
     keeps_input: bool
+
+    def passing(self, batch: int, seq: int) -> int:
+        """Bytes at the worst point of the watched forward pass, without an input that somebody else counts."""
+        if self.again is None:
+            return 0
+        passed = self.again.followed()
+        return passed.peak(self.table.sizes(batch, seq))
 
 
 def profile(
@@ -94,11 +101,10 @@ def counted(
     form: Form, batch: int, seq: int, *, checkpointed: bool = False, reentrant: bool = False, kept: float = 1.0
 ) -> Profile:
     """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
+    again = form.again.followed() if checkpointed and form.again is not None else None
     sizes = form.table.sizes(batch, seq)
+    repeated = again.peak(sizes, early=not reentrant) if again is not None else 0
     output = _size(form.output, batch, seq)
-    recompute = 0
-    if checkpointed and form.again is not None:
-        recompute = _most(form.again.points() if reentrant else form.again.early(), sizes)
     # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
     extra, incoming = (output, output) if checkpointed and reentrant else (0, None)
     # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
@@ -106,14 +112,15 @@ def counted(
     return Profile(
         input=_size(form.input, batch, seq),
         saved=form.table.live(form.saved, sizes),
-        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=recompute, incoming=incoming),
+        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=repeated, incoming=incoming),
         weights=form.weights,
         output=output,
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
         pinned=pinned,
         keeps_input=form.keeps_input,
-        passes=None if checkpointed else form.again,
-        sizes=sizes,
+        form=None if checkpointed else form,
+        batch=batch,
+        seq=seq,
     )
 
 
@@ -128,12 +135,7 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
 
 def passing(form: Form, batch: int, seq: int) -> int:
     """Bytes at the worst point of a watched forward pass that saves nothing, with its input."""
-    sizes = form.table.sizes(batch, seq)
-    return _size(form.input, batch, seq) + (_most(form.again.points(), sizes) if form.again is not None else 0)
-
-
-def _most(points: Sequence[Amounts], sizes: Sizes) -> int:
-    return max([total(point, sizes) for point in points], default=0)
+    return _size(form.input, batch, seq) + form.passing(batch, seq)
 
 
 def _size(var: Var, batch: int, seq: int) -> int:
@@ -185,9 +187,9 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         table=table,
         input=x,
         output=out,
-        saved=table.amounts(map(table.storage, t.saved())),
-        marked=table.together(table.amounts(map(table.storage, t.marked))),
-        pinned=table.together(table.amounts(map(table.storage, t.pinned))),
+        saved=table.numbers(t.saved()),
+        marked=table.numbers(t.marked),
+        pinned=table.numbers(t.pinned),
         passed=backward(t, out, table),
         again=Forward(t, x, table) if t.watched else None,
         weights=t.weights(),

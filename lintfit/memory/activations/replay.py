@@ -6,103 +6,108 @@ added in place, saved tensors are released node by node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import sub
-
-from lintfit.memory.activations.form import TEMPORARY, Amounts, Backward, Point, Table, highest, uncovered
-from lintfit.memory.activations.tape import LOGITS, Node, Storage, Tape, Var
+from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Table
+from lintfit.memory.activations.tape import BLOCK, LOGITS, Extent, Storage, Tape, Var
 
 
 class _Gradient:
-    """A gradient on its way: the column of its size, how much of it, and how many tensors it is the gradient of."""
+    """A gradient on its way: its number in the table, and how many tensors it is the gradient of."""
 
-    __slots__ = ("amount", "column", "refs")
+    __slots__ = ("number", "refs")
 
-    def __init__(self, part: tuple[int, int]) -> None:
-        self.column, self.amount = part
-        self.refs = 0
+    def __init__(self, number: int, refs: int = 0) -> None:
+        self.number = number
+        self.refs = refs
 
 
 def backward(tape: Tape, out: Var, table: Table) -> Backward:
-    """The points of the pass that starts with the gradient of ``out``: before the first node, and at each."""
-    first = _Gradient(_column(table, out))
-    first.refs = 1
-    outgoing = [[_column(table, var) for var in node.inputs] for node in tape.nodes]
-    scratch = [[table.column(TEMPORARY, size, per, False) for size, per in node.temp] for node in tape.nodes]
-    columns = {storage: table.storage(storage) for storage in tape.saved()}
-    users = _users(tape)
-    saved = table.amounts(columns.values())
-    alive = list(saved)
-    points = [Point(table.together(saved), 0, 0, saved)]
-    alive[first.column] += first.amount
-    pending: dict[Var, _Gradient] = {out: first}
-    waiting: Amounts = ()
-    before: list[Point] = []
-    done = 0
-    for node, sizes, temporary in zip(reversed(tape.nodes), reversed(outgoing), reversed(scratch), strict=True):
-        incoming = _taken(pending, node)
-        if not waiting and node.saved:
-            waiting = table.together(tuple(map(sub, alive, saved)))
-            before, points = points, []
-        gradients: list[_Gradient] = []
+    """The pass that starts with the gradient of ``out``; its points are before the first node, and at its nodes.
+
+    A node at which nothing is allocated that had not just been freed is no point: there was as much before.
+    """
+    numbers = {storage: table.storage(storage) for storage in tape.saved()}
+    start = _Gradient(_number(table, out), 1)
+    pending: dict[Var, _Gradient] = {out: start}
+    changes: list[int] = []
+    points: list[Point] = [(0, 0, 0)]
+    new = [start.number]
+    gone: list[int] = []
+    past = waiting = done = 0
+    for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):
+        incoming = _taken(pending, outs)
+        if saves and not waiting:
+            _settle(changes, new, gone, exact=True)
+            past, waiting = len(points), len(changes)
+        dying = []
         if incoming:
-            gradients = [incoming[0] if node.same else _Gradient(part) for part in sizes]
-        if not node.same:
-            for gradient in gradients:
-                alive[gradient.column] += gradient.amount
-        made = sum(node.weights)
-        there = _with(alive, temporary, [columns[storage] for storage in node.overwritten])
-        points.append(Point(table.together(there), made, done, there))
-        done += made
-        for storage in node.saved:
-            if not storage.external:
-                users[storage] -= 1
-                if not users[storage]:
-                    column, amount = columns[storage]
-                    alive[column] -= amount
-        for var, gradient in zip(node.inputs, gradients, strict=bool(gradients)):
-            if not _handed_on(pending, var, gradient, node.same):
-                alive[gradient.column] -= gradient.amount
+            for var in inputs:
+                if not var.grad:
+                    continue
+                if same:
+                    gradient = incoming[0]
+                else:
+                    gradient = _Gradient(_number(table, var))
+                    new.append(gradient.number)
+                if not _handed_on(pending, var, gradient, same):
+                    dying.append(gradient.number)
+        for size, per in temp:
+            number = table.number(TEMPORARY, size, per, False)
+            new.append(number)
+            dying.append(number)
+        for storage in overwritten:
+            gone.append(numbers[storage])
+        made = sum(weights) if weights else 0
+        if _settle(changes, new, gone, exact=made > 0):
+            points.append((len(changes), made, done))
+            done += made
+        gone += dying
+        for storage in overwritten:
+            new.append(numbers[storage])
+        for storage in first:
+            if storage not in tape.pinned:
+                gone.append(numbers[storage])
         for gradient in incoming:
             if not gradient.refs:
-                alive[gradient.column] -= gradient.amount
-    return Backward(table, highest(before), highest(points), waiting)
+                gone.append(gradient.number)
+    return Backward(table, tuple(numbers.values()), changes, points, past, waiting)
 
 
-def _column(table: Table, var: Var) -> tuple[int, int]:
-    """The column of a tensor's gradient, and how much of it."""
-    kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
-    return table.column(kind, var.width * var.item, var.per)
+def _settle(changes: list[int], new: list[int], gone: list[int], exact: bool = False) -> bool:
+    """Add to the changes what is new and what is gone, less what takes the place of its like.
+
+    Nothing is added, and False returned, where nothing grows by it; ``exact``: what is gone is added even then.
+    """
+    more = []
+    for number in new:
+        if number in gone:
+            gone.remove(number)
+        else:
+            more.append(number)
+    new.clear()
+    if not more and not exact:
+        return False
+    for number in gone:
+        changes.append(-number)
+    gone.clear()
+    changes += more
+    return True
 
 
-def _users(tape: Tape) -> dict[Storage, int]:
-    """How many times each storage is saved; what is pinned outlives the pass."""
-    users: dict[Storage, int] = dict.fromkeys(tape.pinned, 1)
-    for node in tape.nodes:
-        for storage in node.saved:
-            users[storage] = users.get(storage, 0) + 1
-    return users
-
-
-def _taken(pending: dict[Var, _Gradient], node: Node) -> list[_Gradient]:
+def _taken(pending: dict[Var, _Gradient], outs: tuple[Var, ...]) -> list[_Gradient]:
     """The gradients that a node takes in."""
     taken = []
-    for var in node.outs:
-        gradient = pending.pop(var, None)
-        if gradient is not None:
+    for var in outs:
+        if var in pending:
+            gradient = pending.pop(var)
             gradient.refs -= 1
             taken.append(gradient)
     return taken
 
 
-def _with(alive: list[int], more: Sequence[tuple[int, int]], less: Sequence[tuple[int, int]] = ()) -> Amounts:
-    """What is alive with more and less."""
-    found = alive.copy()
-    for column, amount in more:
-        found[column] += amount
-    for column, amount in less:
-        found[column] -= amount
-    return tuple(found)
+def _number(table: Table, var: Var) -> int:
+    """The number of a tensor's gradient."""
+    kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
+    return table.number(kind, var.width * var.item, var.per)
 
 
 def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
@@ -122,59 +127,82 @@ def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, sam
 
 
 class Forward:
-    """A watched forward pass, followed when somebody asks for its points: most layers' pass is never the peak.
+    """A watched forward pass, followed when somebody asks for it: most layers' pass is never the peak."""
 
-    ``everything``: all that is made, read or held in it, which no point of it exceeds.
-    """
-
-    __slots__ = ("_found", "_table", "_tape", "_x", "everything")
+    __slots__ = ("_followed", "_made", "_table", "_tape", "_x")
 
     def __init__(self, tape: Tape, x: Var, table: Table) -> None:
         self._tape, self._x, self._table = tape, x, table
-        self._found: tuple[list[Amounts], list[Amounts]] | None = None
-        storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)} | {x.storage}
-        self.everything = table.together(table.amounts(map(table.storage, storages.union(tape.saved()))))
+        self._followed: Passed | None = None
+        self._made: tuple[tuple[tuple[Extent, int], ...], int] | None = None
 
-    def points(self) -> list[Amounts]:
-        """What may be alive at the worst point of the pass."""
-        return self._followed()[0]
+    def followed(self) -> Passed:
+        """What the pass allocates and frees; before it is followed the table does not have all of its sizes."""
+        if self._followed is None:
+            self._followed = forward(self._tape, self._x, self._table)
+        return self._followed
 
-    def early(self) -> list[Amounts]:
-        """The same of the part up to the last tensor saved, where non-reentrant checkpointing stops to recompute."""
-        return self._followed()[1]
-
-    def _followed(self) -> tuple[list[Amounts], list[Amounts]]:
-        if self._found is None:
-            self._found = forward(self._tape, self._x, self._table)
-        return self._found
+    def ceiling(self, batch: int, seq: int) -> int:
+        """Bytes of all that is made, read or held in the pass, which no point of it exceeds."""
+        if self._made is None:
+            self._made = _made(self._tape, self._x)
+        each, count = self._made
+        return sum([size * per(batch, seq) for per, size in each]) + BLOCK * count
 
 
-def forward(tape: Tape, x: Var, table: Table) -> tuple[list[Amounts], list[Amounts]]:
-    """What may be alive at the worst point of a watched forward pass, and of its part up to the last tensor saved.
-
-    After an operation these are what is saved so far, what is held (``x``, the layer's input, by the model's loop), and
-    its own inputs and result. Non-reentrant checkpointing stops to recompute at the last tensor saved
-    (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
-    """
-    storages = {var.storage for step in tape.steps for var in (step.out, *step.inputs, *step.held)} | {x.storage}
+def _made(tape: Tape, x: Var) -> tuple[tuple[tuple[Extent, int], ...], int]:
+    """Bytes for each of every extent, and the number of allocations."""
+    storages = {var.storage for out, inputs, held, _, _ in tape.steps for var in (out, *inputs, *held)}
     storages.update(tape.saved())
-    columns = {storage: table.storage(storage) for storage in storages}
-    kept = list(table.amounts(()))
-    seen: set[Storage] = set()
-    after: list[Amounts] = []
-    early: list[Amounts] = []
-    for step in tape.steps:
-        for storage in (*step.saved, *step.pinned):
-            if storage not in seen and not storage.external:
-                seen.add(storage)
-                column, amount = columns[storage]
-                kept[column] += amount
-        loose = {var.storage for var in (x, *step.inputs, *step.held)} - seen
-        counted = [columns[storage] for storage in loose if not storage.external]
-        if step.saved:
-            early = [*after, table.together(_with(kept, counted))]
-        made = step.out.storage
-        if made not in seen and made not in loose:
-            counted.append(columns[made])
-        after.append(table.together(_with(kept, counted)))
-    return uncovered(after), uncovered(early)
+    storages.add(x.storage)
+    found: dict[Extent, int] = {}
+    for storage in storages:
+        found[storage.per] = found.get(storage.per, 0) + storage.bytes
+    return tuple(found.items()), len(storages)
+
+
+def forward(tape: Tape, x: Var, table: Table) -> Passed:
+    """What a watched forward pass allocates and frees.
+
+    After an operation there is what is saved so far, what is held (``x``, the layer's input, by the model's loop), and
+    its own inputs and result. Non-reentrant checkpointing stops to recompute at the last tensor saved
+    (``torch/utils/checkpoint.py``, ``_StopRecomputationError``). As in :func:`backward` only operations at which
+    something grows are points.
+    """
+    numbers: dict[Storage, int] = {}
+    saved: set[Storage] = set()
+    loose: set[Storage] = set()
+    changes: list[int] = []
+    new: list[int] = []
+    gone: list[int] = []
+    points: list[int] = []
+    early = 0, 0
+    held: tuple[Var, ...] = ()
+    own = set() if x.storage.external else {x.storage}
+    holding = own
+    for out, inputs, now_held, saves, first in tape.steps:
+        if now_held is not held:
+            held = now_held
+            holding = own.union([var.storage for var in held if not var.storage.external])
+        saved.update(first)
+        needed = holding.union([var.storage for var in inputs if not var.storage.external]).difference(saved)
+        for storage in loose.difference(needed, first):
+            gone.append(numbers[storage])
+        for storage in needed.union(first).difference(loose):
+            if storage not in numbers:
+                numbers[storage] = table.storage(storage)
+            new.append(numbers[storage])
+        grown = False
+        if saves:
+            grown = _settle(changes, new, gone)
+            early = len(points), len(changes)
+        made = out.storage
+        if made not in saved and made not in needed:
+            numbers[made] = table.storage(made)
+            new.append(numbers[made])
+            needed.add(made)
+        loose = needed
+        if _settle(changes, new, gone) or grown:
+            points.append(len(changes))
+    before, last = early
+    return Passed(changes, points, [*points[:before], last])

@@ -8,9 +8,8 @@ micro-batch. :mod:`.form` turns it into closed forms of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 BLOCK = 512
 """The caching allocator's smallest block (``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp)."""
@@ -96,31 +95,31 @@ class Var:
         return self.width * each, self.per
 
 
-class Node(NamedTuple):
-    """One backward function: gradients of ``outs`` come in, those of ``inputs`` and ``weights`` go out.
+Node = tuple[
+    tuple[Var, ...], Sequence[Var], bool, Sequence[Storage], Sequence[Scratch], bool, tuple[int, ...], Sequence[Storage]
+]
+"""One backward function: outs, inputs, saves, first, temp, same, weights, overwritten.
 
-    ``temp``: what lives only while the node runs. ``same``: the incoming gradient is passed on as it is
-    (addition, views). ``weights``: bytes of each parameter gradient it makes. ``overwritten``: saved tensors whose
-    storage takes an outgoing gradient.
-    """
+Gradients of ``outs`` come in, those of ``inputs`` and ``weights`` (bytes of each parameter gradient) go out. ``saves``:
+whether it saves anything; ``first``: of that what no node before it keeps. ``temp``: what lives only while the node
+runs. ``same``: the incoming gradient is passed on as it is (addition, views). ``overwritten``: saved tensors whose
+storage takes an outgoing gradient. A plain tuple: a layer has up to a hundred of them, each has to cost little.
+"""
 
-    outs: tuple[Var, ...]
-    inputs: Sequence[Var]
-    saved: Sequence[Storage]
-    temp: tuple[Scratch, ...]
-    same: bool
-    weights: tuple[int, ...]
-    overwritten: tuple[Storage, ...] = ()
+Step = tuple[Var, Sequence[Var], tuple[Var, ...], bool, Sequence[Storage]]
+"""One operation of the forward pass: out, inputs, held, saves, first.
+
+What it makes and reads, and what the code around it holds; whether it saves anything, and of that what no operation
+before it keeps.
+"""
 
 
-class Step(NamedTuple):
-    """One operation of the forward pass: what it makes, reads and saves, and what the code around it holds."""
-
-    out: Var
-    inputs: tuple[Var, ...]
-    held: tuple[Var, ...]
-    saved: Sequence[Storage]
-    pinned: tuple[Storage, ...] = ()
+def any_grad(tensors: Sequence[Var]) -> bool:
+    """Whether a gradient flows through one of these."""
+    for var in tensors:  # noqa: SIM110 (any() makes a generator, which costs more than the whole loop)
+        if var.grad:
+            return True
+    return False
 
 
 class Tape:
@@ -131,7 +130,7 @@ class Tape:
     when the backward is done, until the graph goes.
     """
 
-    __slots__ = ("_products", "held", "marked", "nodes", "pinned", "selective", "steps", "watched")
+    __slots__ = ("_kept", "_products", "held", "marked", "nodes", "pinned", "selective", "steps", "watched")
 
     def __init__(self, watched: bool = False, selective: bool = False) -> None:
         self.nodes: list[Node] = []
@@ -140,6 +139,7 @@ class Tape:
         self.selective = selective
         self.marked: list[Storage] = []
         self.pinned: list[Storage] = []
+        self._kept: dict[Storage, None] = {}
         self._products = 0
         self.held: tuple[Var, ...] = ()
 
@@ -165,8 +165,10 @@ class Tape:
         if storage.external or storage in self.pinned:
             return
         self.pinned.append(storage)
+        first = self._first((x,))
         if self.watched:
-            self.steps[-1] = self.steps[-1]._replace(pinned=(storage,))
+            out, inputs, held, saves, before = self.steps[-1]
+            self.steps[-1] = out, inputs, held, saves, (*before, *first)
 
     def new(self, width: int, item: int, grad: bool = True, kind: int = ACTIVATION, per: Extent = tokens) -> Var:
         """A tensor of ``width`` elements for each of ``per`` in a storage of its own."""
@@ -183,40 +185,52 @@ class Tape:
     def op(
         self,
         out: Var,
-        inputs: Iterable[Var],
-        saved: Iterable[Var] = (),
+        inputs: Sequence[Var],
+        saved: Sequence[Var] = (),
         *,
-        temp: tuple[Scratch, ...] = (),
+        temp: Sequence[Scratch] = (),
         weights: tuple[int, ...] = (),
-        overwritten: tuple[Var, ...] = (),
+        overwritten: Sequence[Var] = (),
     ) -> Var:
         """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
-        inputs = tuple(inputs)
-        flowing = [var for var in inputs if var.grad]
-        storages: list[Storage] = []
-        if flowing or weights:
-            storages = [var.storage for var in saved]
-            taken = tuple([var.storage for var in overwritten])
-            self.nodes.append(Node((out,), flowing, storages, temp, False, weights, taken))
+        first: Sequence[Storage] = ()
+        if weights or any_grad(inputs):
+            if saved:
+                first = self._first(saved)
+            taken = [var.storage for var in overwritten] if overwritten else ()
+            self.nodes.append(((out,), inputs, bool(saved), first, temp, False, weights, taken))
         else:
             out.grad = False
+            saved = ()
         if self.watched:
-            self.steps.append(Step(out, inputs, self.held, storages))
+            self.steps.append((out, inputs, self.held, bool(saved), first))
         return out
+
+    def _first(self, saved: Sequence[Var]) -> list[Storage]:
+        """The storages of these tensors that are kept for the first time."""
+        kept = self._kept
+        found = []
+        for var in saved:
+            storage = var.storage
+            if storage not in kept and not storage.external:
+                kept[storage] = None
+                found.append(storage)
+        return found
 
     def add(self, *terms: Var) -> Var:
         """The sum of same-shaped tensors: saves nothing, hands its gradient to every term."""
         item = max([term.item for term in terms])
         first = terms[0]
-        flowing = [term for term in terms if term.grad]
-        out = self.like(first, first.width, item, bool(flowing), first.storage.kind)
-        if flowing:
-            self.nodes.append(Node((out,), flowing, (), (), all(term.item == item for term in flowing), ()))
+        flows = any_grad(terms)
+        out = self.like(first, first.width, item, flows, first.storage.kind)
+        if flows:
+            same = all(term.item == item for term in terms if term.grad)
+            self.nodes.append(((out,), terms, False, (), (), same, (), ()))
         if self.watched:
-            self.steps.append(Step(out, terms, self.held, ()))
+            self.steps.append((out, terms, self.held, False, ()))
         return out
 
-    def map(self, x: Var, saved: Iterable[Var] = (), item: int | None = None, temp: tuple[Scratch, ...] = ()) -> Var:
+    def map(self, x: Var, saved: Sequence[Var] = (), item: int | None = None, temp: Sequence[Scratch] = ()) -> Var:
         """An elementwise operation of one input: a new tensor, and on the way back a new gradient."""
         out = self.like(x, x.width, item or x.item, x.grad, x.storage.kind)
         return self.op(out, (x,), saved, temp=temp)
@@ -229,14 +243,20 @@ class Tape:
         """Views into ``x``; on the way back one buffer of the size of ``x`` is put together from their gradients."""
         parts = [Var(width, x.item, x.per, x.storage, x.grad) for width in widths]
         if x.grad:
-            self.nodes.append(Node(tuple(parts), (x,), (), (), False, ()))
+            self.nodes.append((tuple(parts), (x,), False, (), (), False, (), ()))
         return parts
+
+    def view(self, x: Var, width: int, per: Extent) -> Var:
+        """The same elements in rows of another width."""
+        out = Var(width, x.item, per, x.storage, x.grad)
+        if x.grad:
+            self.nodes.append(((out,), (x,), False, (), (), True, (), ()))
+        return out
 
     def saved(self) -> list[Storage]:
         """The storages that the recorded nodes keep alive until the backward pass, each once."""
-        found = {storage: None for node in self.nodes for storage in node.saved if not storage.external}
-        return list({**found, **dict.fromkeys(self.pinned)})
+        return list(self._kept)
 
     def weights(self) -> int:
         """Bytes of all parameter gradients that the recorded nodes make."""
-        return sum([size for node in self.nodes for size in node.weights])
+        return sum([sum(weights) for *_, weights, _ in self.nodes])

@@ -16,7 +16,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Extent, Node, Var, tokens
+from lintfit.memory.activations.tape import Var, tokens
 
 CHANNELS = 3
 
@@ -104,14 +104,6 @@ class _Merged:
         return batch * seq // self.each
 
 
-def _view(t: Layer, x: Var, width: int, per: Extent) -> Var:
-    """The same elements in rows of another width."""
-    out = Var(width, x.item, per, x.storage, x.grad)
-    if x.grad:
-        t.nodes.append(Node((out,), (x,), (), (), True, ()))
-    return out
-
-
 def block(t: Layer, x: Var) -> Var:
     """One layer of the encoder."""
     tower, how = _tower(t), style(t.facts)
@@ -195,10 +187,8 @@ def _merger(t: Layer, x: Var, how: Style, *, after: bool) -> Var:
     each = int(config.get("spatial_merge_size") or 2) ** 2
     names = ("linear_fc1", "linear_fc2") if t.facts.model_type == "qwen3_vl" else ("0", "2")
     wide = each * h
-    if after:
-        y = _norm(t, _view(t, x, wide, _Merged(each)), how, wide)
-    else:
-        y = _view(t, _norm(t, x, how), wide, _Merged(each))
+    merged = _Merged(each)
+    y = _norm(t, t.view(x, wide, merged), how, wide) if after else t.view(_norm(t, x, how), wide, merged)
     y = t.activation(t.linear(names[0], y, wide, wide, bias=True), "gelu")
     out = t.linear(names[1], y, wide, t.facts.hidden, bias=True)
     return t.map(out) if how.rms else out  # Qwen 2.5 puts its windows back in order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations import replay
-from lintfit.memory.activations.form import Live, Table, total
+from lintfit.memory.activations.form import Live, Table
 from lintfit.memory.activations.tape import BLOCK, LOGITS, Tape, Var, pairs, rounded
 
 K = 1024
@@ -90,10 +90,52 @@ def test_recomputation_stops_at_the_last_saved_tensor() -> None:
     y = t.map(x, (x,))
     z = t.op(t.new(16 * K, 2), (y,), (y,))
     table = Table()
-    worst, early = (max(total(point, table.sizes(1, 1)) for point in points) for points in replay.forward(t, x, table))
+    passed = replay.forward(t, x, table)
+    worst, early = (passed.peak(table.sizes(1, 1), early=early) for early in (False, True))
     assert early == 2 * K
     assert worst == 2 * K + 32 * K
     assert z.grad
+
+
+def test_a_forward_pass_peaks_at_an_operation_that_saves_its_own_result() -> None:
+    t = Tape(watched=True)
+    x = t.new(K, 2)
+    x.storage.external = True
+    t.op(wide := t.new(16 * K, 2), (x,), (wide,))
+    t.op(t.new(K, 2), (wide,))
+    table = Table()
+    passed = replay.forward(t, x, table)
+    assert passed.peak(table.sizes(1, 1), early=True) == 32 * K
+    assert passed.peak(table.sizes(1, 1)) == (32 + 2) * K
+
+
+def test_the_last_operation_may_be_the_peak() -> None:
+    t = Tape(watched=True)
+    x = t.new(K, 2)
+    x.storage.external = True
+    t.op(out := t.new(K, 2), (x,), (out,))
+    table = Table()
+    assert replay.forward(t, x, table).peak(table.sizes(1, 1)) == 2 * K
+
+
+def test_the_input_stays_where_nobody_else_counts_it() -> None:
+    t = Tape(watched=True)
+    x = t.new(K, 2)
+    t.map(t.map(x))
+    table = Table()
+    passed = replay.forward(t, x, table)
+    assert passed.peak(table.sizes(1, 1)) == 3 * 2 * K
+    assert replay.Forward(t, x, table).ceiling(1, 1) >= 3 * 2 * K
+
+
+def test_gradients_that_take_each_others_place_are_no_growth() -> None:
+    """Two gradients at a time all along: the second of the equal points is left out."""
+    t = Tape()
+    x = t.new(K, 4)
+    y = t.map(t.map(x), (x,))
+    form = replay.backward(t, y, Table())
+    assert len(form.points) == 2
+    assert backward(t, y) == Live(4 * K, temporaries=2 * 4 * K)
 
 
 def test_one_recording_holds_for_every_micro_batch() -> None:
