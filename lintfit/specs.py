@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lintfit.errors import LintfitError
+from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimated:
     """One spec and its estimate, or the line that says why there is none."""
 

@@ -13,14 +13,15 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from lintfit.frozen import frozen
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Default:
     """A field's default. ``since`` names the library and the oldest studied version that has this value.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from lintfit.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Tensor:
     """One kind of parameter tensor of an architecture and how often it occurs.
 
@@ -35,7 +37,7 @@ class Tensor:
         return self.numel * self.copies
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoE:
     """Routed experts: how many there are, how many a token visits, their width, and which layers have them."""
 
@@ -46,7 +48,7 @@ class MoE:
     shared_intermediate: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisionTower:
     """The image encoder of a vision-language model. ``tokens`` is what one image of ``image_size`` adds to the
     sequence; None where it depends on the image."""
@@ -60,7 +62,7 @@ class VisionTower:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelFacts:
     """An architecture's numbers, from a ``config.json`` or the catalogue.
 
@@ -110,7 +112,7 @@ class ModelFacts:
         return sum(tensor.total for tensor in self.tensors)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gpu:
     """A GPU model. ``usable_bytes`` is the least total memory that torch was seen to report for it.
 

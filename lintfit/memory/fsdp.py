@@ -6,8 +6,9 @@ stays gathered from its first use to the end of the backward.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from lintfit.frozen import frozen
 from lintfit.memory.components import components
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory, ranks_per_node
@@ -19,7 +20,7 @@ from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
 from lintfit.memory.states import States
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Unit:
     """Bytes of one unit: gathered for compute, and the gathered gradient of its trainable part."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory.parameters import Inventory, loaded_dtype
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -23,7 +22,7 @@ def ranks_per_node(spec: Spec) -> int:
     return -(-spec.gpus // max(1, spec.nodes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankHost:
     """Bytes that one rank keeps on its host in steady state: page-locked blocks, ordinary memory, files on NVMe."""
 

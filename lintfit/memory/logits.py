@@ -6,11 +6,11 @@ The losses from whole logits are in :mod:`.losses`. Sources: accelerate's ``conv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import add
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Backward, Changes, Live, Table, total
@@ -260,7 +260,7 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tile:
     """The tokens of TRL's tile."""
 
@@ -293,7 +293,7 @@ def _trl(t: Layer, y: Var, vocab: int) -> _Fused:
     return _Fused((*tile, (chunk, once)), tuple(back), h * vocab * recipe.weights if trains else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chunk:
     """The tokens of Liger's chunk: the power of two from a ``parts``-th of all tokens on."""
 

@@ -7,9 +7,8 @@ Each gives its result, and the unsaved logits alive at its worst forward point. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import LOGITS, Storage, Tape, Var
 
@@ -126,7 +125,7 @@ def response_loss(
     return t.op(t.constant(1, 4, True), (rows,), (log,)), alive
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scored:
     """The tokens of all sequences that get logits."""
 

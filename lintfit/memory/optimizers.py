@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from lintfit.frozen import frozen
 from lintfit.memory.parameters import Weight, rounded
 from lintfit.memory.spec import DTYPE_BYTES
 
@@ -25,7 +25,7 @@ MIN_PAGED = 100_000
 """Elements below which a paged optimizer keeps a state on the GPU (bitsandbytes ``get_state_buffer``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Optimizer:
     """One optimizer. ``eight_bit`` counts block-wise 8-bit states, ``paged`` says that they live in unified memory."""
 

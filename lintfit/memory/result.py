@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
+
+from lintfit.frozen import frozen
 
 COMPONENTS = (
     "parameters",
@@ -34,7 +36,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """Bytes: the least that must be there, the likely figure, and the most to plan for."""
 
@@ -43,7 +45,7 @@ class Range:
     high: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """One point in a step at which memory may peak, and what is alive then."""
 
@@ -60,7 +62,7 @@ class Moment:
         object.__setattr__(self, "allocated", total - self.components.get("framework", 0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostMemory:
     """Bytes of one node's memory (all its ranks): in steady state, while loading, and on NVMe."""
 
@@ -74,7 +76,7 @@ class HostMemory:
         return max(self.steady, self.load_peak)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """Predicted memory of one rank. ``moments`` holds every candidate for the peak, in the order of a step."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.frozen import frozen
 
 GIB = 2**30
 
@@ -30,7 +31,7 @@ LARGEST_SEQUENCE = 2**27
 """Tokens: far beyond any published context."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fsdp:
     """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
 
@@ -42,7 +43,7 @@ class Fsdp:
         return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generation:
     """What a GRPO/PPO-like trainer adds: rollouts on the training GPU. Tokens are per sequence."""
 
@@ -61,7 +62,7 @@ class Generation:
     """PPO: parts that a rank's batch is trained on one after the other (``num_mini_batches``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
 

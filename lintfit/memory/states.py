@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from lintfit.frozen import frozen
 from lintfit.memory.host import RankHost
 from lintfit.memory.result import Components, HostMemory
 
@@ -21,7 +22,7 @@ class Flattening(NamedTuple):
     host: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class States:
     """Bytes of one rank by component, apart from activations, logits and the framework, moment by moment.
 

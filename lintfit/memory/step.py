@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.form import Live
@@ -39,7 +40,7 @@ INDEX = 8
 NOTHING = Live()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """What one micro-batch of a run saves: its layers in order, its head, and the embedding's side."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 
 BLOCK = 512
@@ -23,7 +24,7 @@ def rounded(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """One kind of parameter tensor on this rank (after tensor, pipeline and expert parallelism).
 
@@ -70,7 +71,7 @@ class Weight:
         return replace(self, dtype=dtype, storage=self.numel * DTYPE_BYTES[dtype])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inventory:
     """All parameter tensors of one rank. Element counts and byte totals are sums over copies."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory.components import components, larger
 from lintfit.memory.flattening import flattening
 from lintfit.memory.gradients import tied_gradient
@@ -18,7 +17,7 @@ from lintfit.memory.states import States
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sizes:
     """Bytes of the parts that the moments are made of; ``shard`` counts elements."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory.components import components, larger
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
@@ -16,7 +15,7 @@ from lintfit.memory.states import States
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sizes:
     """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements, ``tensors`` trainable tensors."""
 
@@ -141,7 +140,7 @@ def _persistent(config: ZeroConfig, held: Inventory) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Fetch:
     """Bytes of gathered parameters: ``turn`` where forward becomes backward, ``layer`` inside the backward."""
 

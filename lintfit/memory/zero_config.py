@@ -6,15 +6,15 @@ Bucket sizes and thresholds are elements, as in the JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 
 NEWEST = (0, 19, 8)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ZeroConfig:
     """The keys of ``zero_optimization`` that decide memory (deepspeed/runtime/zero/config.py)."""
 

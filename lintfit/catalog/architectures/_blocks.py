@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor, VisionTower
+from lintfit.frozen import frozen
 
 Role = Literal["linear", "embedding", "lm_head", "norm", "bias", "expert", "router", "conv", "other"]
 Where = Literal["layer", "embedding", "head", "final", "vision", "other"]
 Norm = Literal["rmsnorm", "layernorm"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """An architecture's numbers in one vocabulary, whatever its config calls them. Sizes are elements."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Style:
     """Where a family differs from llama.
 

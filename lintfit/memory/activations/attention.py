@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, pairs
@@ -26,7 +27,7 @@ def _padded(batch: int, seq: int) -> int:
     return batch * (-(-seq // 32) * 32)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heads:
     """Query heads, key and value heads, elements of one head, and the layer's window (None: full attention)."""
 

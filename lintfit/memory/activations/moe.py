@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lintfit.catalog.facts import ModelFacts, MoE
+from lintfit.frozen import frozen
 from lintfit.memory.activations import llama, mla
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
@@ -22,7 +21,7 @@ INDEX = 8
 """Bytes of an int64 index."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Routed:
     """The tokens of one of ``parts`` experts where each token goes to ``top_k``, spread evenly."""
 

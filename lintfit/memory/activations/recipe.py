@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.weights import adapter_dtype, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
@@ -14,7 +14,7 @@ Attention = Literal["eager", "sdpa", "flash_attention_2"]
 NEWEST_TRANSFORMERS = (5, 23)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lora:
     """Adapters: their rank, which modules they sit on, the bytes of one adapter weight, dropout on or off."""
 
@@ -32,7 +32,7 @@ class Lora:
         return any(target == module or target.endswith("." + module) for target in self.targets)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recipe:
     """What decides the saved tensors of a layer, apart from the architecture and the batch.
 

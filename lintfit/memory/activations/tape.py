@@ -9,7 +9,8 @@ micro-batch. :mod:`.form` turns it into closed forms of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from lintfit.frozen import frozen
 
 BLOCK = 512
 """The caching allocator's smallest block (``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp)."""
@@ -48,7 +49,7 @@ def rounded(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Larger:
     """The larger of two sizes, as an extent of one byte each."""
 

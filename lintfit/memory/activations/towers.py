@@ -8,10 +8,11 @@ are images and its tokens positions in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lintfit.catalog.facts import ModelFacts, VisionTower
+from lintfit.frozen import frozen
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
@@ -94,7 +95,7 @@ FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
 """Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Merged:
     """Merged patches: one of ``each`` positions."""
 

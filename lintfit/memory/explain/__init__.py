@@ -6,8 +6,7 @@ what they do not account for is a term of its own, so that they always add up to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory.engines import states
 from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
@@ -36,7 +35,7 @@ _STATES = {
 backward ``first_gradient``, at the end of one ``layer_end``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explained:
     """One component at one moment: the terms add up to ``size`` bytes."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
@@ -25,7 +24,7 @@ from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, lo
 TAPE = "docs/memory.md, Activations"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pass:
     """One micro-batch of a run: what was recorded, and how many tokens and scored tokens a rank has."""
 

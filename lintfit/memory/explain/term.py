@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from lintfit.frozen import frozen
 from lintfit.memory.spec import GIB
 
 Factor = tuple[float, str]
@@ -19,7 +19,7 @@ SMALL_SHARE, SMALL_BYTES = 0.005, 2**20
 """Up to which share of a component, or how many bytes, a rest counts as rounding."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Term:
     """Part of one component: ``size`` bytes are the product of ``factors`` divided by ``over``, up to rounding.
 

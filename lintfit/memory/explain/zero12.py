@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory import zero12
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
@@ -82,7 +81,7 @@ def _step_0(spec: Spec, held: Inventory, name: str, entry: Optimizer, wrapper: s
     return [*copies, *flat.step(name, entry, held.decayed, "parameters with weight decay")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Case:
     """A run at stage 1 or 2 with its sizes."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from lintfit.frozen import frozen
 from lintfit.memory import zero3
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
@@ -18,7 +17,7 @@ INIT = "DeepSpeed partition_parameters.py"
 COORDINATOR = "DeepSpeed partitioned_param_coordinator.py"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Case:
     spec: Spec
     config: ZeroConfig
