@@ -121,6 +121,8 @@ def assemble(
         elif name in FAVOURABLE:
             values[name] = FAVOURABLE[name]
             doubtful.append(name)
+    if "trainer" in settings and not settings["trainer"].known:
+        doubtful.append("trainer")
     _tidy(values, settings, sources, facts)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))

@@ -16,14 +16,14 @@ from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import flags_of, script, values
 
 
-def project(folder: Path, files: Mapping[str, str], line: str = "") -> ScriptSource:
-    """The script ``train.py`` of some files, read under a launch line."""
+def project(folder: Path, files: Mapping[str, str], line: str = "", script: str = "train.py") -> ScriptSource:
+    """One of some files, read as a script under a launch line."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text))
     workspace = Workspace(folder)
-    document = workspace.read(Path("train.py"))
+    document = workspace.read(Path(script))
     assert isinstance(document, PythonDocument)
 
     def opened(path: Path) -> Document | None:

@@ -100,6 +100,24 @@ def _is_classmethod(node: cst.CSTNode | None) -> bool:
     )
 
 
+def _is_super(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
+
+
+def _owner(cls: Class, method: cst.CSTNode | None) -> Class | None:
+    """The class, of this one and those above it, that defines a method."""
+    if any(isinstance(member, Function) and member.node is method for member in cls.members.values()):
+        return cls
+    above = (_owner(base, method) for base in cls.bases if isinstance(base, Class))
+    return next((found for found in above if found is not None), None)
+
+
+def _is_property(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.FunctionDef) and any(
+        dotted(d.decorator).rpartition(".")[2] in ("property", "cached_property") for d in node.decorators
+    )
+
+
 class Expressions:
     """Evaluates expressions. Statements and calls of functions are the subclass's."""
 
@@ -157,6 +175,10 @@ class Expressions:
         """The library's default of an attribute that nobody set."""
         raise NotImplementedError
 
+    def property_value(self, getter: Function) -> Value:
+        """What a property of an object comes to."""
+        raise NotImplementedError
+
     def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
         raise NotImplementedError
 
@@ -210,7 +232,8 @@ class Expressions:
             return holder.base
         if holder.cls is not None and (found := holder.cls.member(name)) is not None:
             if isinstance(found, Function):
-                return Function(found.origin, found.node, found.scope, holder)
+                method = Function(found.origin, found.node, found.scope, holder)
+                return self.property_value(method) if _is_property(found.node) else method
             return Unknown(node) if holder.parsed and holder.open else found
         return self.field_default(holder, name, node) or Unknown(node)
 
@@ -432,7 +455,8 @@ class Expressions:
             function = self.eval(func, scope)
             return None, function, self._called(function, func)
         receiver = self.eval(func.value, scope)
-        function = self.attribute(receiver, func.attr.value, func)
+        inherited = self._inherited(func, scope) if _is_super(func.value) else None
+        function = inherited or self.attribute(receiver, func.attr.value, func)
         if isinstance(function, Ref):
             return receiver, function, function.name
         if isinstance(receiver, Object) and receiver.kind:
@@ -440,6 +464,17 @@ class Expressions:
         if isinstance(receiver, Class) and not isinstance(function, Function):
             return receiver, function, f"{receiver.library or receiver.name}.{func.attr.value}"
         return receiver, function, dotted(func)
+
+    def _inherited(self, func: cst.Attribute, scope: Scope) -> Function | None:
+        """The method of a class above that ``super().name`` means; None where that class is not the script's own."""
+        method = self.walk.frames[-1].node if self.walk.frames else None
+        first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
+        holder = scope.get(first[0].name.value) if first else None
+        cls = holder.cls if isinstance(holder, Object) else holder if isinstance(holder, Class) else None
+        owner = _owner(cls, method) if cls is not None else None
+        found = (base.member(func.attr.value) for base in owner.bases if isinstance(base, Class)) if owner else ()
+        above = next((member for member in found if isinstance(member, Function)), None)
+        return Function(above.origin, above.node, above.scope, holder) if above is not None else None
 
     @staticmethod
     def _called(function: Value, node: cst.BaseExpression) -> str:

@@ -302,6 +302,13 @@ class Interpreter(Statements):
         library.constructed(made, record)
         return made
 
+    def property_value(self, getter: Function) -> Value:
+        node = getter.node
+        if not isinstance(node, cst.FunctionDef) or getter.bound is None or not node.params.params:
+            return Unknown(node)
+        first = node.params.params[0].name.value
+        return self._run(node, Scope({first: getter.bound}, getter.scope or self.globals))
+
     def post_init(self, made: Object) -> None:
         """What a dataclass does to its fields once they are filled."""
         own = made.cls.member("__post_init__") if made.cls is not None else None

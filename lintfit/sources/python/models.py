@@ -77,6 +77,16 @@ def is_own_model(made: Object) -> bool:
     return library.endswith(("nn.Module", "PreTrainedModel")) and made.call.function == library
 
 
+def in_own_module(value: Value | None) -> bool:
+    """Whether what is trained is of a class of the project that holds a loaded model as a part."""
+    outer = next(objects(value), None)
+    if outer is None or outer.cls is None or outer.call is None or is_model_load(outer.call):
+        return False
+    handed = [passed.value for passed in outer.call.passed]
+    parts = (outer.base, *outer.attributes.values(), *handed)
+    return any(each.call is not None and is_model_load(each.call) for part in parts for each in objects(part))
+
+
 def is_model(made: Object) -> bool:
     """Whether an object is a model or wraps one."""
     for each in objects(made):

@@ -17,7 +17,7 @@ MAX_CHARACTERS = 250_000
 """Text that the modules drawn in by one script may have together; what the rest holds stays unknown."""
 _SHORT = 6_000
 """Characters of a module that is read whatever it says."""
-_ABOVE = 4
+_ABOVE = 6
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"

@@ -9,7 +9,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
-from lintfit.sources.python import engines, operators, ppo
+from lintfit.sources.python import engines, models, operators, ppo
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.statements import LENGTHS
@@ -98,6 +98,10 @@ def _trainer(reading: Reading) -> None:
         kind = "causal-lm"
     reading.state("trainer", "causal-lm" if kind == "sft" else kind, record.node)
     _reference(reading, record, kind)
+    handed = record.value(0, "model")
+    if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
+        why = "the model is a part of a module of the project's own, which decides what a batch runs through it"
+        reading.state("trainer", UNKNOWN, record.node, why)
 
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:

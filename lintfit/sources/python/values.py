@@ -31,6 +31,10 @@ DTYPES = {
 """torch's and people's names of dtypes in lintfit's spelling."""
 
 
+_ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
+"""Bases that say nothing of what a class does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """The origin of a value that a library filled in: whose default it is."""
@@ -172,7 +176,7 @@ class Class(Value):
     def library(self) -> str | None:
         """The dotted name of the first class of a library that this one inherits from."""
         for base in self.bases:
-            if isinstance(base, Ref):
+            if isinstance(base, Ref) and base.name not in _ABSTRACT:
                 return base.name
             if isinstance(base, Class) and (found := base.library) is not None:
                 return found
