@@ -107,7 +107,7 @@ class _Pass:
         return Confirmation(runs, self.workspace, self.options).of(findings)
 
     def _planned(self, judged: RunResult) -> RunResult:
-        if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful:
+        if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
             return judged  # a plan cannot be confirmed where settings are not known
         from lintfit.fit.planner import plan
 
@@ -126,7 +126,9 @@ class _Pass:
         return replace(planned, alternatives=alternatives(judged.run, self.workspace, self.options).plans)
 
     def _run_findings(self, judged: RunResult) -> Iterator[Finding]:
-        context = RunContext(judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall)
+        context = RunContext(
+            judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall, judged.scaling
+        )
         yield from run_run_checks(context)
 
     def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:

@@ -131,7 +131,8 @@ def _unknown(result: RunResult) -> str:
     if run.doubtful:
         names = ", ".join(name.replace("_", " ") for name in run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
-    return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN else ""
+    open_count = run.count_open and result.verdict is not Verdict.FITS
+    return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
 
 
 def _no_verdict(result: RunResult, spec: Spec) -> str:
@@ -140,7 +141,7 @@ def _no_verdict(result: RunResult, spec: Spec) -> str:
     if run.unseen_flags:
         names = ", ".join(name.replace("_", " ") for name in run.unseen_flags)
         return f"a command line that is not known decides {names}: name the launch script as well"
-    if run.hardware.gpus is None and spec.engine != "single":
+    if run.count_open:
         return "add the number of GPUs (--gpus, or gpus in lintfit.toml)"
     return f"nobody says how long the sequences are: add --seq-len, or seq-len in lintfit.toml ({spec.seq_len} assumed)"
 

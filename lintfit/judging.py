@@ -10,6 +10,7 @@ from lintfit.memory.spec import Spec
 from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
+from lintfit.scaling import Scaling, on_a_node, scaling
 
 SHORT: int = FAVOURABLE["seq_len"]
 """Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
@@ -18,26 +19,29 @@ SHORT: int = FAVOURABLE["seq_len"]
 def judge(run: Run) -> RunResult:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
-    The estimate's verdict is the card's; the run's is that of the card and the host.
+    The estimate's verdict is the card's; the run's is that of the card and the host. Where nobody states the number
+    of GPUs, the verdict is one that holds for every number.
     """
     if run.spec is None:
         return RunResult(run)
+    scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
+    if scaled is not None and scaled.verdict is Verdict.DOES_NOT_FIT:
+        run = replace(run, spec=on_a_node(run.spec))
+    assert run.spec is not None
     result = estimate(run.spec)
-    verdict = result.verdict
+    verdict = result.verdict if scaled is None else scaled.verdict
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
             verdict = Verdict.UNKNOWN
-    if run.hardware.gpus is None and run.spec.engine != "single" and verdict is not Verdict.FITS:
-        verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict):
+    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict, scaled):
         verdict = Verdict.UNKNOWN
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
     if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
         verdict = Verdict.DOES_NOT_FIT
-    return RunResult(run, result, verdict)
+    return RunResult(run, result, verdict, scaling=scaled)
 
 
 def _host_short(run: Run, result: Estimate) -> bool:
@@ -46,11 +50,12 @@ def _host_short(run: Run, result: Estimate) -> bool:
     return not guessed and result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes
 
 
-def _decided_by_length(spec: Spec, verdict: Verdict) -> bool:
+def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> bool:
     """Whether nobody states how long the sequences are, and short ones would do better: then only they decide."""
     if "seq_len" in spec.stated or spec.seq_len <= SHORT:
         return False
-    return estimate(replace(spec, seq_len=SHORT)).verdict is not verdict
+    short = replace(spec, seq_len=SHORT)
+    return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
 
 
 def _at_best(run: Run, result: Estimate) -> Estimate:

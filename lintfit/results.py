@@ -9,6 +9,7 @@ from pathlib import Path
 from lintfit.findings import Finding, Plan, Rejected
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
+from lintfit.scaling import Scaling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +31,8 @@ class RunResult:
     before: Estimate | None = None
     alternatives: tuple[Plan, ...] = ()
     """The best plan of every kind, where they were asked for; the first is no worse than ``plan``."""
+    scaling: Scaling | None = None
+    """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0
     """Plans that were carried out in memory and, read again, were not what they claimed."""
 

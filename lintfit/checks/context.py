@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Document, Span
 from lintfit.findings import Fix, Plan, Rejected, Related, Severity
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
+from lintfit.scaling import Scaling
 from lintfit.settings import Place
 from lintfit.sources.base import Source
 
@@ -57,17 +58,27 @@ class RunContext:
     """What was tried and does not suffice, whether or not there is a plan."""
     shortfall: str = ""
     """Where no plan fits: what is missing, in GiB and in cards."""
+    scaling: Scaling | None = None
+    """The run on other numbers of GPUs, where nobody states how many it has."""
 
     @property
     def verdict(self) -> Verdict:
         return self.estimate.verdict if self.estimate else Verdict.UNKNOWN
 
     def what_if(self, **changes: Any) -> Estimate | None:
-        """The estimate of the same run with some fields of its spec changed; None where it is unknown."""
+        """The estimate of the same run with some fields of its spec changed; None where it is unknown.
+
+        Its verdict holds for every number of GPUs where nobody states one.
+        """
         from lintfit.memory import estimate
         from lintfit.run.change import changed_spec
+        from lintfit.scaling import scaling
 
-        return estimate(changed_spec(self.run.spec, changes)) if self.run.spec else None
+        if self.run.spec is None:
+            return None
+        spec = changed_spec(self.run.spec, changes)
+        result = estimate(spec)
+        return result if self.scaling is None else replace(result, verdict=scaling(spec).verdict)
 
     def severity(self) -> Severity:
         """How bad a memory anti-pattern is in this run: it breaks the fit, costs something, or has room."""

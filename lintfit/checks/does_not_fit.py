@@ -27,16 +27,30 @@ def check_run(context: RunContext) -> Iterator[Report]:
         anchor(context.run),
         f"{spec.facts.name}, {method}, {strategy(spec)} on {cards(context.run)}: "
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})"
-        f"{_at_best(context.run)}",
+        f"{_at_best(context.run)}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
-        help=f"what fits: {context.plan.fix.message}" if context.plan is not None else "",
+        help=_help(context),
     )
+
+
+def _help(context: RunContext) -> str:
+    if context.plan is not None:
+        return f"what fits: {context.plan.fix.message}"
+    return "for a plan, say how many there are (--gpus, or gpus in lintfit.toml)" if context.run.count_open else ""
 
 
 def _at_best(run: Run) -> str:
     """What could not be told, where the run does not fit whatever it is."""
     names = ", ".join(name.replace("_", " ") for name in run.doubtful)
     return f", whatever {names} may be" if names else ""
+
+
+def _on_any_number(context: RunContext) -> str:
+    """What is left on as many cards as anybody has, where nobody states their number."""
+    if context.scaling is None or context.estimate is None:
+        return ""
+    count, result = context.scaling.least
+    return f"; it fits on no number of such cards ({gib(result.peak.likely)} each on {count})"
 
 
 def _parts(estimate: Estimate) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
-from lintfit.checks.wording import gib
+from lintfit.checks.wording import gib, of_gib
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
@@ -30,7 +30,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if run.missing or context.verdict is not Verdict.UNKNOWN or not _trains(run):
         return
     if run.unknown:
-        yield Report(anchor(run), f"the memory of this run is not known without {' and '.join(run.unknown)}")
+        known = f"the memory of this run is not known without {' and '.join(run.unknown)}{_by_count(context)}"
+        yield Report(anchor(run), known)
     elif run.doubtful:
         named = ", ".join(name.replace("_", " ") for name in run.doubtful)
         yield Report(
@@ -43,6 +44,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
         yield _assumed(run, named + more)
     elif run.spec is not None and context.estimate is not None:
         yield _length(run, run.spec, context)
+
+
+def _by_count(context: RunContext) -> str:
+    """On how many GPUs the run fits, where their number alone is missing."""
+    scaling = context.scaling
+    if scaling is None or context.run.doubtful or context.run.spec is None or "seq_len" not in context.run.spec.stated:
+        return ""
+    if scaling.fewest is None:
+        count, result = scaling.least
+        return f"; even on {count} it takes {of_gib(result.peak.likely, result.capacity_bytes or 0)} each"
+    count, result = scaling.fewest
+    return f"; it fits on {count} or more ({of_gib(result.peak.likely, result.capacity_bytes or 0)} each)"
 
 
 def _assumed(run: Run, named: str) -> Report:

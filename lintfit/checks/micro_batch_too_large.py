@@ -26,7 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if result is None or not fits(result):
             continue
         now = most(estimate, "activations", "logits")
-        samples = micro * steps * spec.data_parallel
+        samples = "the" if run.count_open else micro * steps * spec.data_parallel
         yield Report(
             place_of(run, "micro_batch_size"),
             f"micro-batch {micro} takes {gib(now)} of activations and logits; {smaller} with accumulation "

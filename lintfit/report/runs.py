@@ -11,9 +11,12 @@ from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
 from lintfit.results import RunResult
 from lintfit.run.model import Run
+from lintfit.scaling import Scaling
 from lintfit.settings import spoken
 
 _ASSUMPTIONS = 3
+_SHOWN = 64
+"""GPUs up to which a run's memory by their number is shown."""
 
 PHASE_WORDS = {
     "load": "loading the model",
@@ -36,6 +39,8 @@ def run_lines(result: RunResult, view: View) -> list[Line]:
             lines += wrapped([("  memory unknown: ", "note")], f"to know it, add {missing}", view.width, 4)
         return lines
     lines += memory_lines(estimate, view)
+    if result.scaling is not None:
+        lines += _by_count(result.scaling, view)
     if result.before is not None:
         lines += before_after(result.before, estimate, view)
     for assumption in estimate.assumptions[:_ASSUMPTIONS]:
@@ -68,7 +73,7 @@ def header(run: Run, view: View) -> list[Line]:
     lines: list[Line] = [[(run.id, "path")]]
     lines += flowed([[(part, "")] for part in what_runs(run)], view.width, "  ", " · ")
     if run.spec is not None:
-        lines += flowed([[(part, "")] for part in _batch(run.spec)], view.width, "  ", " · ")
+        lines += flowed([[(part, "")] for part in _batch(run)], view.width, "  ", " · ")
     return lines
 
 
@@ -117,16 +122,30 @@ def _stated_engine(run: Run) -> str:
     return f"ZeRO-{stage}" if stage is not None else _text(run.value("engine"))
 
 
-def _batch(spec: Spec) -> list[str]:
+def _batch(run: Run) -> list[str]:
+    spec = run.spec
+    assert spec is not None
     checkpointing = spec.gradient_checkpointing
     stated = checkpointing if isinstance(checkpointing, str) else spoken(checkpointing)
+    a_rank = f"micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
     ranks = spec.data_parallel
     effective = spec.micro_batch_size * spec.gradient_accumulation_steps * ranks
-    batch = (
-        f"batch {effective} = micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
-        f" × {ranks} {'rank' if ranks == 1 else 'ranks'}"
-    )
+    batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
+    if run.count_open:
+        batch = f"batch of a rank: {a_rank}"
     return [batch, f"{spec.seq_len} tokens", f"gradient checkpointing {stated}"]
+
+
+def _by_count(scaling: Scaling, view: View) -> list[Line]:
+    """``GiB by number of GPUs: 1: 275.2  2: 151.3 …``, up to the first that fits."""
+    fewest = scaling.fewest
+    entries: list[Line] = []
+    for count, result in scaling.by_count:
+        fits = fewest is not None and count >= fewest[0]
+        entries.append([(f"{count}: {gib(result.peak.likely)}{' fits' if fits else ''}", "")])
+        if fits or count >= _SHOWN:
+            break
+    return flowed(entries, view.width, "  GiB by number of GPUs: ", "  ")
 
 
 def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> list[Line]:

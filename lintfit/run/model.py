@@ -97,6 +97,11 @@ class Run:
         return setting.value if setting is not None and setting.known else default
 
     @property
+    def count_open(self) -> bool:
+        """Whether the run has a rank on each of its GPUs, and nobody states how many they are."""
+        return self.hardware.gpus is None and self.spec is not None and self.spec.engine != "single"
+
+    @property
     def nvme_path(self) -> str | None:
         """A folder that ZeRO may offload to: what the user says, else what the DeepSpeed JSON names already."""
         zero = self.deepspeed.config.get("zero_optimization") if self.deepspeed is not None else None
