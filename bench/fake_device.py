@@ -92,6 +92,28 @@ class _Silu(torch.autograd.Function):
         return torch.empty_like(x)
 
 
+class _Grouped(torch.autograd.Function):
+    """The grouped product in full precision, which torch's kernel for CUDA has and its fake one refuses."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any) -> Any:
+        ctx.save_for_backward(x, weight)
+        return torch.empty(len(x), weight.shape[-1], dtype=x.dtype, device=x.device)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return tuple(
+            torch.empty_like(saved) if needed else None
+            for saved, needed in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=True)
+        )
+
+
+def _grouped_mm(x: Any, weight: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    if x.dtype is torch.bfloat16:
+        return torch._grouped_mm(x, weight, offs=offs, bias=bias, out_dtype=out_dtype)
+    return _Grouped.apply(x, weight)
+
+
 def _attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
@@ -112,7 +134,11 @@ def _attention(
     )[0]
 
 
-_KERNELS = {F.silu: lambda x, inplace=False: _Silu.apply(x), F.scaled_dot_product_attention: _attention}
+_KERNELS = {
+    F.silu: lambda x, inplace=False: _Silu.apply(x),
+    F.scaled_dot_product_attention: _attention,
+    torch._grouped_mm: _grouped_mm,
+}
 
 
 class Counter(TorchDispatchMode):

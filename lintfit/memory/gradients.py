@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.memory.activations.recipe import of
 from lintfit.memory.parameters import Inventory, rounded
 from lintfit.memory.preference import loss_path
 from lintfit.memory.spec import Spec
@@ -15,11 +16,12 @@ def largest_gradient(held: Inventory) -> int:
 def sums_out_of_place(spec: Spec) -> bool:
     """Whether the two gradients of a tied embedding make a third when they are summed.
 
-    In pure half or full precision the head's is a transposed view of a product, which the engine does not add into.
-    Autocast's cast of it and the fused heads' gradient are tensors of their own (torch's own count under fake tensors).
+    The head's is a transposed view of a product, which the engine does not add into. The cast of it, which autocast
+    makes for weights in full precision, and the fused heads' gradient are tensors of their own (torch's own count
+    under fake tensors).
     """
-    autocast = spec.mixed_precision != "no" and spec.engine != "deepspeed"
-    return not autocast and loss_path(spec) != "chunked"
+    recipe = of(spec)
+    return not (recipe.autocast and recipe.weights == 4) and loss_path(spec) != "chunked"
 
 
 def tied_gradient(spec: Spec, held: Inventory) -> int:

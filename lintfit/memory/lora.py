@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
+from lintfit.memory.fused_experts import fused, names
 from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.weights import (
@@ -88,7 +89,7 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     rank = spec.lora_rank
     if tensor.role == "expert" and len(tensor.shape) == 3:
         return _expert_shapes(spec, tensor, targets)
-    if not adapts(tensor, targets):
+    if not (_adapts_beside_experts(spec, tensor, targets) if _fused(spec) else adapts(tensor, targets)):
         return []
     rows, columns = tensor.shape
     shapes: list[tuple[str, tuple[int, ...]]] = [("lora_A", (rank, columns)), ("lora_B", (rows, rank))]
@@ -97,18 +98,37 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     return shapes
 
 
+def _fused(spec: Spec) -> bool:
+    """Whether a layer's experts are one parameter."""
+    return spec.facts.moe is not None and not has_separate_experts(spec)
+
+
+def _adapts_beside_experts(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> bool:
+    """The same for a model whose experts are fused (:mod:`.fused_experts`)."""
+    kind = spec.facts.model_type
+    found = fused(kind, None if targets == "all-linear" else tuple(targets))
+    module = module_name(tensor).rpartition(".")[2]
+    if module in ("gate", "router"):
+        return found.router and tensor.name.endswith(".weight")
+    if module in found.never:
+        return False
+    return adapts(tensor, targets)
+
+
 def _expert_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:
     """Adapters of all experts of a layer.
 
     PEFT maps the old names of the experts' projections onto transformers 5's fused parameters; gate and up share
-    one and get twice the rank (peft ``transformers_weight_conversion.py``, ``_MOE_FUSED_TARGETS``). Before, every
-    expert's projection was a linear layer with an adapter of its own.
+    one and get twice the rank. Before, every expert's projection was a linear layer with an adapter of its own.
     """
     parameter = tensor.name.rpartition(".")[2]
-    mixtral = spec.facts.model_type == "mixtral"
-    gate_up, down = (("w1", "w3"), ("w2",)) if mixtral else (("gate_proj", "up_proj"), ("down_proj",))
-    old = gate_up if parameter == "gate_up_proj" else down
-    hits = len(old) if targets == "all-linear" else sum(name in targets for name in old)
+    kind, named = spec.facts.model_type, None if targets == "all-linear" else tuple(targets)
+    old = names(kind).gate_up if parameter == "gate_up_proj" else names(kind).down
+    if has_separate_experts(spec):
+        hits = len(old) if named is None else sum(name in named for name in old)
+    else:
+        found = fused(kind, named)
+        hits = found.gate_up if parameter == "gate_up_proj" else found.down
     if not hits:
         return []
     experts, rows, columns = tensor.shape

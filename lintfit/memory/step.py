@@ -34,6 +34,9 @@ SCALED_EMBEDDINGS = frozenset(
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
+CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | {"gpt_neo"}
+"""The same, and those that add learned positions or norm them."""
+
 INDEX = 8
 """Bytes of a token id (int64)."""
 
@@ -59,6 +62,8 @@ class Step:
     in_flight: int
     embedding_scratch: int
     out_of_place: bool
+    waiting: int
+    """Bytes of the head's gradient where it waits in the engine for the embedding's, which has the same weight."""
     last_graph: int
     """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
     notes: tuple[str, ...]
@@ -158,6 +163,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         offloaded=spec.activation_offload,
         in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
         embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
+        waiting=tail.weights if trains_embedding and facts.tied else 0,
         last_graph=tail.pinned + sum(layer.pinned for layer in layers) if recipe.litgpt else 0,
         out_of_place=trains_embedding and facts.tied and sums_out_of_place(spec),
         notes=notes,
@@ -215,10 +221,10 @@ def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     """The embeddings' output that ``enable_input_require_grads`` makes a leaf, where it is not the first layer's input.
 
     Reentrant checkpointing over a frozen base needs an input with a gradient, so PEFT and the Trainer turn the
-    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it keeps both. The fms
+    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it or adds positions keeps both. The fms
     runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
     """
-    scaled = spec.facts.model_type in SCALED_EMBEDDINGS
+    scaled = spec.facts.model_type in CHANGED_EMBEDDINGS
     leaf = spec.method == "lora" and checkpoints and spec.use_reentrant
     return rounded(tokens * spec.facts.hidden * item) if scaled and leaf else 0
 

@@ -33,6 +33,7 @@ _MODULES = {
     "gpt_bigcode": "gpt2",
     "gpt_neo": "gptj",
     "gpt_neox": "gpt_neox",
+    "gpt_oss": "gpt_oss",
     "gptj": "gptj",
     "internlm2": "fused",
     "mixtral": "moe",

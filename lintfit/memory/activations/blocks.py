@@ -188,6 +188,16 @@ class Layer(Tape):
         self.op(out, (normed,), saved, temp=(x.scratch(4),) if trains else (), weights=weights)
         return self.cast(out, x.item)
 
+    def full_norm(self, x: Var, width: int | None = None) -> Var:
+        """OLMo 2's and gpt-oss's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
+        width = width or self.facts.hidden
+        trains = self.recipe.trains("norm")
+        normed = self.root_mean_square(self.cast(x, 4), width)
+        weights = (width * self.recipe.weights,) if trains else ()
+        out = self.like(x, x.width, 4, x.grad or trains)
+        self.op(out, (normed,), (normed,) if trains else (), temp=(x.scratch(4),) if trains else (), weights=weights)
+        return self.cast(out, x.item)
+
     def _liger_norm(self, x: Var, width: int, trains: bool) -> Var:
         """Liger's and Unsloth's fused RMSNorm: saves its input and one fp32 scale a row.
 

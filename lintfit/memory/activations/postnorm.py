@@ -31,18 +31,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 
 def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
-    return _olmo_norm(t, x, width) if t.facts.model_type in OLMO else t.rmsnorm(x, width)
-
-
-def _olmo_norm(t: Layer, x: Var, width: int | None = None) -> Var:
-    """OLMo 2's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
-    width = width or t.facts.hidden
-    trains = t.recipe.trains("norm")
-    normed = t.root_mean_square(t.cast(x, 4), width)
-    weights = (width * t.recipe.weights,) if trains else ()
-    out = t.like(x, x.width, 4, x.grad or trains)
-    t.op(out, (normed,), (normed,) if trains else (), temp=(x.scratch(4),) if trains else (), weights=weights)
-    return t.cast(out, x.item)
+    return t.full_norm(x, width) if t.facts.model_type in OLMO else t.rmsnorm(x, width)
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
@@ -55,7 +44,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     v = t.linear("v_proj", x, h, narrow)
     glm = facts.model_type in GLM
     if facts.model_type in OLMO:
-        q, k = _olmo_norm(t, q, wide), _olmo_norm(t, k, narrow)
+        q, k = t.full_norm(q, wide), t.full_norm(k, narrow)
     elif not glm:
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     share = facts.rotary_dim / shape.dim if glm and facts.rotary_dim else 1.0

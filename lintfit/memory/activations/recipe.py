@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from lintfit.frozen import frozen
+from lintfit.memory.fused_experts import Fused, fused
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import adapter_dtype, kbit_upcast, model_dtype
+from lintfit.memory.weights import adapter_dtype, has_separate_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
@@ -24,9 +25,13 @@ class Lora:
     item: int
     dropout: bool
     dora: bool = False
+    fused: Fused | None = None
+    """Of a model whose experts are one parameter."""
 
     def on(self, module: str) -> bool:
         """Whether the module of this name (its last part, ``q_proj``) is adapted, as PEFT matches suffixes."""
+        if self.fused is not None and module in self.fused.never:
+            return False
         if self.targets is None:
             return module != "lm_head"
         return any(target == module or target.endswith("." + module) for target in self.targets)
@@ -99,11 +104,13 @@ def of(spec: Spec) -> Recipe:
     if spec.method == "lora":
         targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
         drops = spec.lora_dropout > 0 and spec.trainer != "ppo"
-        lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], drops, spec.use_dora)
+        joined = spec.facts.moe is not None and not has_separate_experts(spec)
+        experts = fused(spec.facts.model_type, targets) if joined else None
+        lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], drops, spec.use_dora, experts)
     return Recipe(
         weights=weights,
         autocast=autocast,
-        attention=spec.attention,
+        attention=attention_of(spec),
         padded=spec.padded_batches,
         frozen=spec.method == "lora",
         quantized=spec.quantization is not None,
@@ -120,6 +127,15 @@ def of(spec: Spec) -> Recipe:
         transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
         tensor_parallel=spec.tensor_parallel,
     )
+
+
+EAGER_INSTEAD = frozenset({"bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mpt"})
+"""Model types whose attention transformers runs eagerly where others run SDPA (``_supports_sdpa`` is False)."""
+
+
+def attention_of(spec: Spec) -> Attention:
+    """The attention kernel that the model runs."""
+    return "eager" if spec.attention == "sdpa" and spec.facts.model_type in EAGER_INSTEAD else spec.attention
 
 
 LIGER_BRINGS = frozenset({"rms_norm"})

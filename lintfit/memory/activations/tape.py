@@ -254,6 +254,12 @@ class Tape:
             self.nodes.append(((out,), (x,), False, (), (), True, (), ()))
         return out
 
+    def link(self, out: Var, inputs: Sequence[Var], *, same: bool = False, weights: tuple[int, ...] = ()) -> Var:
+        """``out`` as a tensor that is there already and has a gradient of its own: a view, a sum in place."""
+        if out.grad:
+            self.nodes.append(((out,), inputs, False, (), (), same, weights, ()))
+        return out
+
     def saved(self) -> list[Storage]:
         """The storages that the recorded nodes keep alive until the backward pass, each once."""
         return list(self._kept)

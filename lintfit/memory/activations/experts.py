@@ -1,0 +1,208 @@
+"""Routers and routed experts: one grouped product since transformers 5, a loop before (``integrations/moe.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lintfit.catalog.facts import MoE
+from lintfit.frozen import frozen
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import CAST, Var
+from lintfit.memory.fused_experts import LINEAR_ROUTERS
+
+GROUPED_EXPERTS = (5, 0)
+"""The first transformers version that runs all experts as one grouped product."""
+
+
+class Router(NamedTuple):
+    """How a family scores its experts.
+
+    ``full``: the product runs in fp32, on a copy of its input (``hidden_states.type(torch.float32)``). ``first``: the
+    best logits are taken before the softmax, not after. ``upcast``: the scores are fp32. ``kept``: so are the weights
+    that are made of them; else they have the logits' dtype.
+    """
+
+    full: bool = False
+    first: bool = False
+    upcast: bool = True
+    kept: bool = False
+
+
+ROUTERS = {
+    "mixtral": Router(kept=True),
+    "deepseek_v2": Router(full=True, kept=True),
+    "deepseek_v3": Router(full=True, kept=True),
+    "glm4_moe": Router(full=True, kept=True),
+    "granitemoe": Router(first=True),
+    "gpt_oss": Router(first=True, upcast=False),
+    "phimoe": Router(upcast=False),
+}
+"""By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""
+
+LOOPED = 16
+"""Experts beyond which several are counted as one."""
+
+INDEX = 8
+"""Bytes of an int64 index."""
+
+Gate = Callable[[Layer, Var, int], Var]
+"""From gate and up together, so many elements wide each, to what goes into the projection down."""
+
+
+@frozen
+class _Routed:
+    """The tokens of one of ``parts`` experts where each token goes to ``top_k``, spread evenly."""
+
+    top_k: int
+    parts: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return -(-batch * seq * self.top_k // self.parts)
+
+
+def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False) -> Var:
+    """Router and routed experts over ``top_k`` copies of every token.
+
+    Every token is gathered once for each of its experts. Totals do not depend on the routing: the grouped product has
+    static shapes. ``gate``: what lies between the two products, SwiGLU by halves by default. ``biased``: each product
+    adds a bias, which is gathered for every token first.
+    """
+    h, i, k = t.facts.hidden, moe.intermediate, moe.top_k
+    weights = _route(t, x, moe)
+    if t.recipe.transformers < GROUPED_EXPERTS:
+        return _one_by_one(t, x, weights, moe)
+    weights = t.op(t.new(k, weights.item, weights.grad), (weights,), (t.new(k, INDEX, False),))
+    gathered = t.op(t.new(k * h, x.item, x.grad), (x,), (t.new(k, INDEX, False),), temp=(x.scratch(x.item),))
+    chosen = t.new(k, INDEX, False)
+    # Local variables of the experts' function, which lives to its end.
+    held, t.held = t.held, (*t.held, gathered, chosen)
+    local = t.held
+    both = _product(t, "gate_up_proj", gathered, moe.experts, h, 2 * i, chosen if biased else None)
+    inner = (gate or _halves)(t, both, k * i)
+    t.held = local
+    out = _product(t, "down_proj", inner, moe.experts, i, h, chosen if biased else None)
+    t.held = (*t.held, out)
+    item = max(out.item, weights.item)
+    weighted = t.new(out.width, item, out.grad or weights.grad)
+    t.op(weighted, (out, weights), (out, weights), temp=(out.scratch(item),))
+    ordered = t.map(weighted, (t.new(k, INDEX, False),))
+    if t.recipe.autocast:
+        ordered = t.cast(ordered, 4)
+    total = t.cast(t.op(t.new(h, ordered.item, ordered.grad), (ordered,)), x.item)
+    t.held = held
+    return total
+
+
+def _route(t: Layer, x: Var, moe: MoE) -> Var:
+    """The weights of every token's experts."""
+    how = ROUTERS.get(t.facts.model_type, Router())
+    k = moe.top_k
+    logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts)
+    scores = t.cast(logits, 4) if how.upcast else logits
+    if how.first:
+        chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))
+        weights = t.new(k, scores.item, scores.grad)
+        t.op(weights, (chosen,), (weights,))
+    else:
+        all_weights = t.new(scores.width, scores.item, scores.grad)
+        t.op(all_weights, (scores,), (all_weights,))
+        chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
+        weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad else chosen
+    return weights if how.kept else t.cast(weights, logits.item)
+
+
+def _logits(t: Layer, x: Var, count: int) -> Var:
+    """The router's product, with PEFT's adapter where its weight has one."""
+    lora = t.recipe.lora
+    name = "router" if t.facts.model_type in LINEAR_ROUTERS else "gate"
+    if lora is None or lora.fused is None or lora.on(name) or not lora.fused.router:
+        return t.linear(name, x, t.facts.hidden, count)
+    if t.recipe.autocast:
+        x = t.cast(x, 2)
+    return _with_delta(t, x, 1, t.facts.hidden, count, 1)
+
+
+def _halves(t: Layer, both: Var, width: int) -> Var:
+    gate, up = t.split(both, (width, width))
+    return t.mul(t.activation(gate, t.facts.activation), up)
+
+
+def _product(t: Layer, module: str, x: Var, count: int, rows: int, columns: int, chosen: Var | None) -> Var:
+    """A grouped product; ``chosen``: each row's expert, where a bias of that expert is added in place."""
+    if chosen is None:
+        return grouped(t, module, x, count, rows, columns)
+    recipe = t.recipe
+    trains = not recipe.frozen
+    bias = t.new(x.width // rows * columns, recipe.weights, trains)
+    made = (count * columns * recipe.weights,) if trains else ()
+    t.op(bias, (), (chosen,) if trains else (), weights=made)
+    t.held = (*t.held, bias)
+    out = grouped(t, module, x, count, rows, columns)
+    if not (trains and out.grad):
+        return out
+    added = Var(out.width, out.item, out.per, out.storage, True)
+    return t.link(added, (out, bias), same=True)
+
+
+def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
+    """The loop over experts of transformers 4: each takes its tokens, and its gradients go before the next one's.
+
+    Tokens are taken as spread evenly; with many experts several are counted as one, which moves transients only.
+    """
+    h, i = t.facts.hidden, moe.intermediate
+    parts = min(moe.experts, LOOPED)
+    rows = _Routed(moe.top_k, parts)
+    each = -(-moe.experts // parts)
+    total = t.new(h, x.item, False)
+    for _ in range(parts):
+        index = t.new(1, INDEX, False, per=rows)
+        taken = t.op(t.new(h, x.item, x.grad, per=rows), (x,), (index,), temp=(x.scratch(x.item),))
+        gate = _expert(t, "w1", taken, each, h, i)
+        up = _expert(t, "w3", taken, each, h, i)
+        product = t.mul(t.activation(gate, t.facts.activation), up)
+        out = _expert(t, "w2", product, each, i, h)
+        share = t.op(t.new(1, x.item, weights.grad, per=rows), (weights,), (index,))
+        weighted = t.new(h, x.item, out.grad or share.grad, per=rows)
+        t.op(weighted, (out, share), (out, share), temp=(weighted.scratch(x.item),))
+        total = t.add(total, t.op(t.new(h, x.item, weighted.grad), (weighted,), (index,)))
+    return total
+
+
+def _expert(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
+    """One expert's matrix; ``count`` experts counted as one have that many times its gradient."""
+    if count == 1 or t.recipe.frozen:
+        return t.linear(module, x, rows, columns)
+    out = t.matmul(x, rows, columns, item=t.recipe.weights, trains=False)
+    gradient = count * rows * columns * t.recipe.weights
+    return t.op(t.like(out, out.width, out.item, True), (out,), (x,), weights=(gradient,))
+
+
+def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) -> Var:
+    """All experts' matrices as one grouped product, in the weights' dtype: autocast does not know it."""
+    recipe = t.recipe
+    trains = not recipe.frozen
+    item = recipe.weights
+    x = t.cast(x, item)
+    fused = recipe.lora.fused if recipe.lora is not None else None
+    hits = 0 if fused is None else fused.gate_up if module == "gate_up_proj" else fused.down
+    if hits:
+        return _with_delta(t, x, count, rows, columns, hits)
+    out = t.like(x, x.width // rows * columns, item, x.grad or trains)
+    made = (count * rows * columns * item,) if trains else ()
+    return t.op(out, (x,), (x,) if trains else (), weights=made)
+
+
+def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int) -> Var:
+    """A product with a parameter that PEFT adapts: it forms ``W + BA`` first (peft ``ParamWrapper``).
+
+    ``hits``: modules of old that have become one, for each of which it gets the rank once.
+    """
+    lora, item = t.recipe.lora, t.recipe.weights
+    assert lora is not None
+    rank = lora.rank * count * hits
+    factors = t.constant((rows + columns) * rank, item, True)
+    t.op(factors, (), weights=((rows + columns) * rank * lora.item,))
+    merged = t.constant(count * rows * columns, item, True, CAST)
+    t.op(merged, (factors,), (factors,))
+    return t.op(t.like(x, x.width // rows * columns, item, True), (x, merged), (x, merged))

@@ -1,0 +1,95 @@
+"""gpt-oss: attention with sinks, a clamped SwiGLU in its experts, biases everywhere (``modeling_gpt_oss.py``)."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import Heads, attend, repeat
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.experts import INDEX, experts
+from lintfit.memory.activations.llama import heads
+from lintfit.memory.activations.tape import Var, pairs
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer."""
+    assert t.facts.moe is not None
+    y = t.full_norm(x)
+    t.held = (x, y)
+    x = t.add(x, _attention(t, y, index))
+    t.held = (x,)
+    y = t.full_norm(x)
+    t.held = (x, y)
+    return t.add(x, experts(t, y, t.facts.moe, gate=_clamped, biased=True))
+
+
+def _attention(t: Layer, x: Var, index: int) -> Var:
+    h = t.facts.hidden
+    shape = heads(t.facts, index)
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    q = t.linear("q_proj", x, h, wide, bias=True)
+    k = t.linear("k_proj", x, h, narrow, bias=True)
+    v = t.linear("v_proj", x, h, narrow, bias=True)
+    q, k = _rotary(t, q), _rotary(t, k)
+    if t.recipe.attention == "flash_attention_2":
+        out = attend(t, q, k, v, shape, head_major=True)
+    else:
+        out = _with_sinks(t, q, k, v, shape)
+    return t.linear("o_proj", out, wide, h, bias=True)
+
+
+def _rotary(t: Layer, x: Var) -> Var:
+    """Both halves of each head turned one by one and put together; keeps only the shared cos and sin."""
+    halves = t.split(x, (x.width // 2, x.width // 2))
+    first, second = (t.add(t.map(halves[0]), t.map(halves[1])) for _ in range(2))
+    return t.op(t.like(x, x.width, x.item, x.grad), (first, second))
+
+
+def _beside_sink(batch: int, seq: int) -> int:
+    """Pairs of tokens, and one sink for each query."""
+    return batch * seq * (seq + 1)
+
+
+def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
+    """Eager scores, each row with its head's sink behind it, less its largest; softmax in the scores' dtype.
+
+    The weights that meet the values are a view without the sinks; on the way back it is filled up with zeros.
+    """
+    recipe = t.recipe
+    k, v = repeat(t, k, shape), repeat(t, v, shape)
+    if recipe.autocast:
+        q, k = t.cast(q, 2), t.cast(k, 2)
+    grad = q.grad or k.grad
+    scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), (q, k))
+    scores = t.add(t.map(scores))
+    trains = not recipe.frozen
+    item = max(scores.item, recipe.weights)
+    combined = t.new(shape.queries, item, grad or trains, per=_beside_sink)
+    if combined.grad:
+        made = (shape.queries * recipe.weights,) if trains else ()
+        t.link(combined, (scores,), same=scores.item == item, weights=made)
+    largest = t.op(t.new(shape.queries, item, combined.grad), (combined,), (t.new(shape.queries, INDEX, False),))
+    centred = t.add(combined, largest)
+    probabilities = t.like(centred, shape.queries, item, centred.grad)
+    t.op(probabilities, (centred,), (probabilities,))
+    weights = Var(shape.queries, item, pairs, probabilities.storage, probabilities.grad)
+    t.link(weights, (probabilities,))
+    weights = t.cast(t.cast(weights, v.item), q.item)
+    v = t.cast(v, weights.item)
+    out = t.op(t.like(q, q.width, v.item, weights.grad or v.grad), (weights, v), (weights, v))
+    return t.map(out)
+
+
+def _clamped(t: Layer, both: Var, width: int) -> Var:
+    """``(up + 1) * gate * sigmoid(alpha * gate)`` with gate and up, every other column, clamped.
+
+    A clamp keeps its input, here the whole product; a view of every other column has a gradient of the whole's size.
+    """
+    gate, up = (Var(width, both.item, both.per, both.storage, both.grad) for _ in range(2))
+    gate, up = (t.link(part, (both,)) for part in (gate, up))
+    gate, up = (t.map(part, (part,), temp=(part.scratch(2),)) for part in (gate, up))
+    t.held, held = (*t.held, gate, up), t.held
+    opened = t.like(gate, width, gate.item, gate.grad)
+    t.op(opened, (t.map(gate),), (opened,))
+    glu = t.mul(gate, opened)
+    out = t.mul(t.add(up), glu)
+    t.held = held
+    return out

@@ -1,0 +1,76 @@
+"""Adapters where transformers 5 has fused a layer's experts into one parameter, and made its router no linear layer.
+
+PEFT 0.21 maps the names of old onto these parameters (``transformers_weight_conversion.py``), for the model types that
+it knows to have had them: ``gate_proj`` then means the experts', and a dense MLP or a shared expert gets no adapter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+MAPPED = frozenset(
+    {
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "dots1",
+        "ernie4_5_moe",
+        "glm4_moe",
+        "glm4_moe_lite",
+        "hunyuan_v1_moe",
+        "kimi_k2",
+        "minimax",
+        "minimax_m2",
+        "mixtral",
+        "olmoe",
+        "qwen3_moe",
+        "qwen3_next",
+    }
+)
+"""Those of ``_MODEL_TO_CONVERSION_PATTERN`` that have a pattern of ``_MOE_FUSED_TARGETS``."""
+
+LIKE_MIXTRAL = frozenset({"minimax", "minimax_m2", "mixtral"})
+
+LINEAR_ROUTERS = frozenset({"phimoe"})
+"""Model types whose router is a linear layer still (``PhimoeTopKRouter``)."""
+
+
+class Names(NamedTuple):
+    """What a layer's projections were called."""
+
+    gate_up: tuple[str, ...]
+    down: tuple[str, ...]
+    router: str = "gate"
+
+
+def names(model_type: str) -> Names:
+    """The names of old of a model type's experts."""
+    if model_type in LIKE_MIXTRAL:
+        return Names(("w1", "w3"), ("w2",))
+    return Names(("gate_proj", "up_proj"), ("down_proj",))
+
+
+class Fused(NamedTuple):
+    """How many of the projections of old are adapted in either parameter, whether the router is, and which linear
+    layers are not although they have the name."""
+
+    gate_up: int
+    down: int
+    router: bool
+    never: frozenset[str]
+
+
+def fused(model_type: str, targets: tuple[str, ...] | None) -> Fused:
+    """What PEFT adapts in a layer of experts; ``targets`` None for all linear layers."""
+    if model_type not in MAPPED:
+        linear = model_type in LINEAR_ROUTERS and (targets is None or _named("router", targets))
+        return Fused(0, 0, linear, frozenset() if linear else frozenset({"gate", "router"}))
+    old = names(model_type)
+    hits = (sum(targets is None or _named(name, targets) for name in part) for part in (old.gate_up, old.down))
+    gate_up, down = hits
+    router = targets is None or _named(old.router, targets)
+    return Fused(gate_up, down, router, frozenset({*old.gate_up, *old.down, old.router}))
+
+
+def _named(name: str, targets: tuple[str, ...]) -> bool:
+    return any(target == name or target.endswith(f".{name}") for target in targets)
