@@ -11,7 +11,7 @@ from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step
+from lintfit.memory.step import Step, without_gradients
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -40,7 +40,10 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *_reference(spec, states, step, below),
         *_backward(states, step, saved, below),
         Moment("optimizer step", "step", _plus(states.step, step.results())),
-        _evaluate(states, step),
+    )
+    points = (
+        *points,
+        *_evaluate(spec, states, step, max(point.allocated for point in points)),
         *rollout(spec, states),
         Moment("checkpoint saved", "save", states.save),
     )
@@ -146,7 +149,7 @@ def _backward(states: States, step: Step, saved: list[Live], below: Live) -> lis
         Moment("loss, backward", "backward", _plus(states.backward_start, _sum((base, below, step.head.loss)))),
         Moment("head, backward", "backward", _plus(states.first_gradient, _sum((base, below, step.head.head)))),
     ]
-    base = _sum((base, Live(step.head.pinned, step.head.lingering)))
+    base = _sum((base, Live(step.head.pinned, step.head.lingering, temporaries=step.waits())))
     best = _worst_layer(step, saved, below, base)
     if best is not None:
         result.append(Moment(f"layer {best[0]}, backward", "backward", _plus(states.first_gradient, best[1])))
@@ -233,11 +236,21 @@ def _end(states: States, step: Step) -> Moment:
     return Moment("end of backward", "backward", _plus(states.backward_end, alive))
 
 
-def _evaluate(states: States, step: Step) -> Moment:
-    """A forward pass without gradients on a batch of the training size: one layer's tensors and the logits."""
+def _evaluate(spec: Spec, states: States, step: Step, most: int) -> list[Moment]:
+    """A forward pass without gradients on a batch of the training size: one layer after the other, then the loss.
+
+    ``most``: bytes of the largest moment of training. Only where a layer may exceed it is its pass followed.
+    """
     tail = step.head
-    alive = Live(_working(step) + step.inputs, tail.saved.logits + tail.forward.logits, step.copies, 0, 0)
-    return Moment("evaluation", "evaluate", _plus(states.evaluate, alive))
+    around = step.inputs + step.front + step.masks
+    last = step.layers[-1].output if step.layers else 0
+    loss = Live(around + last, tail.saved.logits + tail.forward.logits, step.copies)
+    found = [Moment("evaluation", "evaluate", _plus(states.evaluate, loss))]
+    working = _working(step)
+    if sum(states.evaluate.values()) + around + working + step.copies > most:
+        working = max(without_gradients(spec, step.recipe), last)
+    layer = Live(around + working, 0, step.copies)
+    return [*found, Moment("evaluation, a layer", "evaluate", _plus(states.evaluate, layer))]
 
 
 def _sum(parts: Iterable[Live]) -> Live:

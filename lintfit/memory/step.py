@@ -9,7 +9,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.form import Live
-from lintfit.memory.activations.profile import Profile, profile
+from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
@@ -82,6 +82,10 @@ class Step:
             return layer.saved
         return Live() if self.offloaded else Live(layer.input + layer.marked)
 
+    def waits(self) -> int:
+        """Bytes of :attr:`waiting` that are no gradient of this rank's own while the layers run backward."""
+        return self.waiting - int(self.kept_share * self.waiting)
+
     def results(self) -> Live:
         """What the loop's variables hold once the backward is done; LitGPT's loop holds a graph, in ``last_graph``."""
         if self.outputs is NOTHING:
@@ -118,7 +122,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
     frozen_input = recipe.frozen and not any(checkpointed) and (recipe.litgpt or not recipe.quantized)
     sorts = kinds(spec.facts)[:count]
 
-    def one(index: int, flows: bool = True) -> Profile:
+    def one(index: int, stream: int = stream, flows: bool = True) -> Profile:
         return profile(
             facts,
             recipe,
@@ -135,8 +139,9 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
 
     counted = {sort: one(sorts.index(sort)) for sort in dict.fromkeys(sorts)}
     layers = [counted[sort] for sort in sorts]
-    if frozen_input:
-        layers[0] = one(0, flows=False)
+    embedded = embedding_bytes(recipe)
+    if frozen_input or embedded != stream:
+        layers[0] = one(0, stream=embedded, flows=not frozen_input)
     some = scored(spec, seq)
     part = some if some < seq else None
     tail = head(facts, recipe, batch, seq, path, stream=stream, kept=kept, scored=part)
@@ -154,7 +159,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
-        front=rope + _embedding_dropout(facts, recipe, tokens) + _input_leaf(spec, any(checkpointed), tokens, stream),
+        front=rope + _embedding_dropout(facts, recipe, tokens) + _input_leaf(spec, any(checkpointed), tokens, embedded),
         cached=_cached_states(spec, any(checkpointed), tokens, stream),
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
@@ -170,6 +175,16 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
     )
 
 
+def without_gradients(spec: Spec, recipe: Recipe) -> int:
+    """Bytes at the worst point of any layer's forward pass without gradients."""
+    facts = local(spec.facts, spec.tensor_parallel)
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    sorts = kinds(spec.facts)
+    stream = stream_bytes(facts, recipe)
+    first = [sorts.index(sort) for sort in dict.fromkeys(sorts)]
+    return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first)
+
+
 def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """Bytes of an element of the residual stream.
 
@@ -179,6 +194,11 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """
     upcast = recipe.upcast_norms or (recipe.autocast and recipe.quantized and facts.norm == "layernorm")
     return 4 if upcast else recipe.weights
+
+
+def embedding_bytes(recipe: Recipe) -> int:
+    """Bytes of an element of the embeddings' output, which the first layer takes."""
+    return 4 if recipe.upcast_head else recipe.weights
 
 
 def local(facts: ModelFacts, parts: int) -> ModelFacts:
@@ -221,8 +241,8 @@ def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     """The embeddings' output that ``enable_input_require_grads`` makes a leaf, where it is not the first layer's input.
 
     Reentrant checkpointing over a frozen base needs an input with a gradient, so PEFT and the Trainer turn the
-    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it or adds positions keeps both. The fms
-    runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
+    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it or adds positions
+    keeps both. The fms runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
     """
     scaled = spec.facts.model_type in CHANGED_EMBEDDINGS
     leaf = spec.method == "lora" and checkpoints and spec.use_reentrant

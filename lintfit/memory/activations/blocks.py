@@ -232,10 +232,15 @@ class Layer(Tape):
     # -- elementwise ----------------------------------------------------------------------------------------
 
     def mul(self, a: Var, b: Var) -> Var:
-        """A product of two tensors: each factor is saved for the other's gradient."""
-        out = self.like(a, a.width, max(a.item, b.item), a.grad or b.grad, a.storage.kind)
+        """A product of two tensors: each factor is saved for the other's gradient.
+
+        The engine casts a gradient to its tensor's dtype when all of a node's are made (``validate_outputs``).
+        """
+        item = max(a.item, b.item)
+        out = self.like(a, a.width, item, a.grad or b.grad, a.storage.kind)
         saved = [var for var, other in ((a, b), (b, a)) if other.grad]
-        return self.op(out, (a, b), saved)
+        temp = [var.scratch(item) for var in (a, b) if var.grad and var.item < item]
+        return self.op(out, (a, b), saved, temp=temp)
 
     def dropout(self, x: Var) -> Var:
         """``native_dropout`` on CUDA: saves a mask of one byte an element."""

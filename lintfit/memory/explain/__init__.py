@@ -25,6 +25,7 @@ _STATES = {
     "end of backward": "backward_end",
     "optimizer step": "step",
     "evaluation": "evaluate",
+    "evaluation, a layer": "evaluate",
     "generation": "evaluate",
     "checkpoint saved": "save",
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),

@@ -84,8 +84,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.head, "the head's backward")]
         case "end of backward":
             return [*_inputs(run), *_embedding(run)]
-        case "evaluation":
-            return _evaluation(run)
+        case "evaluation" | "evaluation, a layer":
+            return _evaluation(run, moment)
         case "generation":
             return _generation(run) if run.spec.trainer != "ppo" else []
     if moment.name.endswith(", end of its backward"):
@@ -323,6 +323,7 @@ def _loop(run: Pass) -> list[Term]:
     return [
         term("activations", "inputs of the 4-bit head, which the graph holds", tail.pinned),
         term("logits", "logits that the training loop still holds", tail.lingering),
+        term("temporaries", "the head's gradient, which waits for the embedding's (one weight)", run.step.waits()),
     ]
 
 
@@ -386,17 +387,24 @@ def _graph_casts(step: Step) -> list[Term]:
     return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []
 
 
-def _evaluation(run: Pass) -> list[Term]:
+def _evaluation(run: Pass, moment: Moment) -> list[Term]:
+    """The loss without a graph, or one layer."""
     step, tail = run.step, run.step.head
-    working = _working(step)
-    what = "one layer's tensors (half of what its backward needs at worst)"
-    copies = "half-precision copies of the weights (autocast)"
-    return [
+    around = step.front + step.masks
+    found = [
         *_inputs(run),
-        term("activations", what, working),
-        *_head(run, Live(0, tail.saved.logits + tail.forward.logits), "the loss"),
-        term("temporaries", copies, step.copies, source="torch autocast_mode.cpp cached_cast"),
+        term("activations", "tables and masks that all layers share", around),
+        term("temporaries", "half-precision copies of the weights (autocast)", step.copies, source=CACHED),
     ]
+    held = run.states.evaluate.get("activations", 0)
+    rest = moment.components.get("activations", 0) - held - step.inputs - around
+    if moment.name == "evaluation":
+        found += _head(run, Live(0, tail.saved.logits + tail.forward.logits), "the loss")
+        return [*found, term("activations", "the last layer's result", rest)]
+    return [*found, term("activations", "one layer's tensors", rest, *_per_token(run, rest), source=TAPE)]
+
+
+CACHED = "torch autocast_mode.cpp cached_cast"
 
 
 def _generation(run: Pass) -> list[Term]:
