@@ -58,7 +58,7 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
 
 def written(run: Run, fitting: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
     """The plan as it would be written, else as it would have to be carried out by hand."""
-    if run.documents and Pen(run).can(fitting.candidate.changes):
+    if run.documents and Pen(run, workspace, cli).can(fitting.candidate.changes):
         confirmed = confirm(run, fitting, search, workspace, cli)
         if confirmed is not None:
             return confirmed

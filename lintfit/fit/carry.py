@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from lintfit.findings import FileEdit
 from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.build import build
+from lintfit.run.change import BY_LAUNCHER, ZERO_KEYS
+from lintfit.run.homes import has_trainer, in_launcher_file, zero_in_launcher_file
 from lintfit.run.model import Run
-from lintfit.run.write import has_trainer, why_not, write_one
+from lintfit.run.write import why_not, write_one
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -35,12 +37,20 @@ class Carried:
     edits: tuple[FileEdit, ...]
 
 
-class Pen:
-    """Says of changes, before anything is carried out, whether somebody writes each of them on its own."""
+Change = tuple[str, Any]
+"""The name under which :func:`lintfit.run.write.write_one` knows a change, and its value."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self._known: dict[tuple[str, str], str] = {}
+
+class Pen:
+    """Says of changes, before anything is carried out, whether somebody writes each of them.
+
+    Each is asked of the files as they are; what another change of the plan may first make room for is asked of the
+    files as that one leaves them.
+    """
+
+    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
+        self.run, self.workspace, self.cli = run, workspace, cli
+        self._known: dict[str, str] = {}
 
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`carry_out` finds out."""
@@ -48,16 +58,32 @@ class Pen:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
-        names = list(_ordered(self.run, changes))
-        if any(name == "engine" for name, _ in names):
-            # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
-            names = [(name, value) for name, value in names if name not in _AFTER_ENGINE]
-        return next((reason for name, value in names if (reason := self._one(name, value))), "")
+        wanted = list(_ordered(self.run, changes))
+        names = {name for name, _ in wanted}
+        for name, value in wanted:
+            if name in _AFTER_ENGINE and "engine" in names:
+                # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
+                continue
+            if name in _AFTER_FILE and "deepspeed_file" in names:
+                continue
+            reason = self._one(name, value)
+            if reason and (before := _MADE_WRITABLE_BY.get(name, frozenset()) & names):
+                reason = self._after([each for each in wanted if each[0] in before], (name, value))
+            if reason:
+                return reason
+        return ""
 
     def _one(self, name: str, value: Any) -> str:
-        key = (name, repr(value))
+        key = repr((name, value))
         if key not in self._known:
             self._known[key] = why_not(self.run, name, value)
+        return self._known[key]
+
+    def _after(self, before: Sequence[Change], change: Change) -> str:
+        key = repr((before, change))
+        if key not in self._known:
+            carried = _carried(self.run, [*before, change], self.workspace, self.cli)
+            self._known[key] = carried if isinstance(carried, str) else ""
         return self._known[key]
 
 
@@ -69,23 +95,49 @@ def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: O
 
 def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:
     """The same; why, in the place of None."""
-    texts: dict[Path, str] = {}
-    places: dict[str, Path] = {}
-    now = run
-    for name, value in _ordered(run, changes):
+    return _carried(run, list(_ordered(run, changes)), workspace, cli)
+
+
+def _carried(run: Run, wanted: Sequence[Change], workspace: Workspace, cli: Options) -> Carried | str:
+    """Changes carried out in their order; one that is refused is tried again after those behind it."""
+    copy = _Copy(run, workspace, cli)
+    while wanted:
+        refused: list[tuple[Change, str]] = []
+        for name, value in wanted:
+            reason = copy.change(name, value)
+            if reason:
+                refused.append(((name, value), reason))
+        if len(refused) == len(wanted):
+            return refused[0][1]
+        wanted = [change for change, _ in refused]
+    return Carried(copy.texts, copy.run, copy.places, tuple(difference(copy.texts, workspace)))
+
+
+class _Copy:
+    """The files of a run as the changes so far have left them, and the run that they make."""
+
+    def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
+        self.run, self._workspace, self._cli = run, workspace, cli
+        self.texts: dict[Path, str] = {}
+        self.places: dict[str, Path] = {}
+
+    def change(self, name: str, value: Any) -> str:
+        """Make a change, bit by bit; why not, where it cannot be made."""
         for _ in range(STEPWISE.get(name, 1)):
-            edits = write_one(now, name, value)
+            edits = write_one(self.run, name, value)
             if edits is None:
-                return why_not(now, name, value)
+                return why_not(self.run, name, value)
             if not edits:
                 break
-            texts.update(texts_after(edits, workspace.with_overlay(texts)))
-            places.setdefault(name, edits[0].path)
-            now = build(run.origin, workspace.with_overlay(texts), cli)
-    return Carried(texts, now, places, tuple(difference(texts, workspace)))
+            self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
+            self.places.setdefault(name, edits[0].path)
+            if name == "deepspeed_file":
+                self.places.update(dict.fromkeys(_ZERO, edits[0].path))
+            self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
+        return ""
 
 
-STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3, "fsdp": 4}
+STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3, "fsdp": 4, "deepspeed_file": 2}
 """Changes that are written bit by bit, and after how many bits the last has to be there."""
 
 WRITTEN_AS: Mapping[str, str] = {
@@ -97,26 +149,35 @@ WRITTEN_AS: Mapping[str, str] = {
 """Settings that are written together, by the name under which :func:`lintfit.run.write.write_one` knows them."""
 
 _ZERO = ("zero_stage", "offload_optimizer", "offload_param")
-_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation"})
+_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation", "deepspeed_file"})
+_AFTER_FILE = frozenset({*ZERO_KEYS, *_ZERO})
+_MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
+    "four_bits": frozenset({"adapters", "forced_float32", "weights_dtype"}),
+}
+"""Changes for which another makes room: a flag for adapters may take the branch that casts the model away."""
 
 
-def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
-    wanted = {name: value for name, value in changes.items() if name != "full_load_dtype"}
+    wanted = {name: value for name, value in changes.items() if name not in ("full_load_dtype", BY_LAUNCHER)}
     if wanted.get("forced_float32") is False:
         wanted.pop("weights_dtype", None)
         yield "forced_float32", wanted.pop("forced_float32")
+    zero = {name: changes.get(name, getattr(spec, name, None)) for name in _ZERO}
     yield from _engine(run, wanted)
+    yield from _file_of_its_own(run, wanted, zero)
     together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_AS)
-    for name, value in wanted.items():
-        if not (together and name in WRITTEN_AS) and (spec is None or getattr(spec, name, None) != value):
-            yield name, value
+    # Where adapters are switched on by a flag, the branch that cast the whole model may not be taken any more.
+    late = {"weights_dtype"} if together else set()
+    asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
+    yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_AS, *late})
     if together:
         yield from _adapted(run, {**wanted, "engine": changes.get("engine", spec.engine if spec else None)})
+    yield from ((name, value) for name, value in asked if name in late)
 
 
-def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
     """Another engine, where the launcher's file or the trainer's arguments say which; takes what goes with it."""
     engine, spec = wanted.pop("engine", None), run.spec
     if engine is None or (spec is not None and spec.engine == engine):
@@ -124,13 +185,12 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     sharding = wanted.pop("fsdp", None)
     if engine == "ddp":
         yield "engine", engine
-    elif run.accelerate is not None and (not has_trainer(run) or _launched(run, engine)):
+    elif in_launcher_file(run, engine):
         yield "engine", engine
-        if sharding is not None:
+        if engine == "deepspeed":
+            yield from _zero_of_launcher(run, wanted)
+        else:
             yield "fsdp", sharding
-        elif has_trainer(run) and spec is not None:
-            # accelerate launch hands on 1 where its file is silent, which the Trainer compares with its own.
-            yield "launched_accumulation", wanted.get("gradient_accumulation_steps", spec.gradient_accumulation_steps)
     elif engine == "fsdp":
         yield "fsdp", sharding
     else:
@@ -140,10 +200,27 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "deepspeed", {name: wanted.pop(name) for name in _ZERO}
 
 
-def _launched(run: Run, engine: str) -> bool:
-    """Whether Accelerate's file, not the trainer's arguments, says that FSDP runs or could as well."""
-    stated = run.accelerate.settings.get("engine") if run.accelerate is not None else None
-    return stated is not None and (stated.value == "fsdp" or (engine == "fsdp" and stated.value == "ddp"))
+def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
+    """ZeRO in Accelerate's file: all of it, for the file may have had a section of it that nothing read."""
+    spec = run.spec
+    if "mixed_precision" in wanted:
+        yield "mixed_precision", wanted.pop("mixed_precision")
+    nvme = {name for name in _ZERO if wanted.get(name) == "nvme"}
+    yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and name not in nvme)
+    if spec is None:
+        return
+    if has_trainer(run) and spec.engine == "fsdp":
+        yield "fsdp", None
+    yield "launched_accumulation", wanted.get("gradient_accumulation_steps", spec.gradient_accumulation_steps)
+
+
+def _file_of_its_own(run: Run, wanted: dict[str, Any], zero: Mapping[str, Any]) -> Iterator[Change]:
+    """A DeepSpeed JSON for the ZeRO of an Accelerate YAML, where the plan needs what only a JSON can say."""
+    needed = not ZERO_KEYS.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
+    if not needed or not zero_in_launcher_file(run):
+        return
+    yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and wanted[name] != "nvme")
+    yield "deepspeed_file", zero
 
 
 def _takes_adapters(run: Run) -> bool:

@@ -25,7 +25,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
-from lintfit.run.change import changed_spec
+from lintfit.run.change import BY_LAUNCHER, as_written, changed_spec
 from lintfit.run.model import Run
 from lintfit.settings import spoken
 
@@ -54,7 +54,7 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     assert run.spec is not None
     space = Space(Subject(run, run.spec), _FURTHEST)
     search = Search(space, run.options.margin)
-    pen = Pen(run)
+    pen = Pen(run, workspace, cli)
     refused = 0
     for effect in Effect:
         if effect > _FURTHEST:
@@ -109,24 +109,39 @@ def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried) -> E
     if carried.run.doubtful:
         names = ", ".join(name.replace("_", " ") for name in carried.run.doubtful)
         return f"once written, it is not certain what is set: {names}"
+    if effective_batch(spec) != effective_batch(run.spec):
+        return f"written into these files a step would see {effective_batch(spec)} samples"
+    other = next(_unlike(found, spec), None)
+    if other is not None:
+        name, said = other
+        return f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
     result = estimate(spec)
     if result.capacity_bytes is not None and result.peak.high > search.limit:
         need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
         return f"written into these files it would take {need}: they cannot say all that the plan counts on"
     if not suffices(result, search.limit):
         return "written into these files it would lack host memory: they cannot say all that the plan counts on"
-    if effective_batch(spec) != effective_batch(run.spec):
-        return f"written into these files a step would see {effective_batch(spec)} samples"
-    if not _trains_the_same(found.spec, spec):
-        return "these files cannot say which engine, cards and adapters run"
     return result
 
 
-def _trains_the_same(claimed: Spec, read: Spec) -> bool:
-    """Whether the written run trains what the plan says, on as many cards and by the same engine."""
-    four_bits = (claimed.quantization is None) is (read.quantization is None)
-    alike = all(getattr(claimed, name) == getattr(read, name) for name in ("method", "engine", "fsdp", "gpus", "nodes"))
-    return four_bits and alike
+def _unlike(found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
+    """What the written run does otherwise than the plan says, with how it does it.
+
+    The rank, modules and kind of four bits of adapters that the script declares itself are its own.
+    """
+    claimed = found.spec
+    for name in dict.fromkeys((*_DECIDES, *found.candidate.changes)):
+        if name in _OWN or not hasattr(claimed, name):
+            continue
+        said, wanted = getattr(read, name), getattr(claimed, name)
+        if said != wanted:
+            yield name, said
+    if (claimed.quantization is None) is not (read.quantization is None):
+        yield "quantization", read.quantization
+
+
+_DECIDES = ("method", "engine", "fsdp", "gpus", "nodes")
+_OWN = frozenset({"lora_rank", "lora_targets", "quantization", "full_load_dtype"})
 
 
 def displayed(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
@@ -138,7 +153,7 @@ def _hindrance(run: Run, found: Fitting, search: Search, workspace: Workspace, c
     if not run.documents:
         return "the run is described by a spec, not by files"
     changes = found.candidate.changes
-    carried = Pen(run).why_not(changes) or attempt(run, changes, workspace, cli)
+    carried = attempt(run, changes, workspace, cli)
     result = _as_claimed(run, found, search, carried) if isinstance(carried, Carried) else carried
     return result if isinstance(result, str) else ""
 
@@ -183,7 +198,7 @@ def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[
     edits = carried.edits if carried is not None else ()
     for name, after in candidate.changes.items():
         before = getattr(run.spec, name, None)
-        if name in ("full_load_dtype", "forced_float32") or before == after:
+        if name in ("full_load_dtype", "forced_float32", BY_LAUNCHER) or before == after:
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
         if (together := WRITTEN_AS.get(name)) in places and together is not None:
@@ -226,7 +241,7 @@ def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ..
         if rung in (goal, here) or (spec.engine == "deepspeed" and rung[0] < spec.zero_stage):
             continue
         engine = {"engine": "deepspeed", "mixed_precision": _precision(spec, changes)}
-        result = estimate(changed_spec(spec, {**changes, **engine, **_settings(rung)}))
+        result = estimate(changed_spec(spec, as_written(run, {**changes, **engine, **_settings(rung)})))
         if result.verdict is not Verdict.FITS:
             found.append(Rejected(name, result))
     return tuple(found)

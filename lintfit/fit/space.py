@@ -108,7 +108,7 @@ class Space:
             return False
         if changes.get("quantization") and (stage == 3 or engine == "fsdp"):
             return False
-        if not changes.keys().isdisjoint(GATHER) and not _counts(options, stage):
+        if not changes.keys().isdisjoint(GATHER) and not (deepspeed and _counts(options, stage)):
             return False
         another = "method" in changes or "quantization" in changes
         if another and "gpus" in changes:

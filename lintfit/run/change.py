@@ -9,16 +9,22 @@ from typing import Any
 
 from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
+from lintfit.run.homes import in_launcher_file
+from lintfit.run.model import Run
 from lintfit.sources.deepspeed import new_config
 
 
 def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
-    """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings."""
+    """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings.
+
+    A new DeepSpeed has the config of the file that would be written: Accelerate's own (:data:`BY_LAUNCHER`), which
+    leaves every buffer at DeepSpeed's default, else a JSON in which the Trainer fills them.
+    """
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
     buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
     if not _ZERO_FIELDS.isdisjoint(known) or buckets:
         after = replace(spec, **known)
-        config = _zero_config(after) if spec.engine == "deepspeed" else _new_config(after)
+        config = _config_of(spec, after, changes)
         config["zero_optimization"].update(buckets)
         known["deepspeed_config"] = config
     return replace(spec, **known, stated=spec.stated | known.keys())
@@ -38,6 +44,29 @@ ZERO_KEYS = frozenset(
     }
 )
 """Sizes that only the DeepSpeed JSON's ``zero_optimization`` states."""
+
+
+BY_LAUNCHER = "by_launcher"
+"""Name of the change that says that Accelerate's file, not a DeepSpeed JSON, states the new DeepSpeed."""
+
+
+def as_written(run: Run, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with where a new DeepSpeed of this run would be stated."""
+    new = changes.get("engine") == "deepspeed" and run.spec is not None and run.spec.engine != "deepspeed"
+    return {**changes, BY_LAUNCHER: True} if new and in_launcher_file(run, "deepspeed") else dict(changes)
+
+
+def _config_of(before: Spec, after: Spec, changes: Mapping[str, Any]) -> dict[str, Any]:
+    if before.engine == "deepspeed":
+        return _zero_config(after)
+    return _launcher_config(after) if changes.get(BY_LAUNCHER) else _new_config(after)
+
+
+def _launcher_config(spec: Spec) -> dict[str, Any]:
+    """What Accelerate's plugin makes of the keys of its own file: stage and offload, and nothing of the buffers."""
+    offload = {name: getattr(spec, name) for name in ("offload_optimizer", "offload_param")}
+    devices = {name: {"device": device} for name, device in offload.items() if device != "none"}
+    return {"zero_optimization": {**devices, "stage": spec.zero_stage}}
 
 
 def _zero_config(spec: Spec) -> dict[str, Any]:

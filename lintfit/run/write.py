@@ -10,6 +10,7 @@ from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.run.change import ZERO_KEYS
+from lintfit.run.homes import has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings import AUTO, Place
 
@@ -70,8 +71,10 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_new_config(run, value)
         case "engine":
             return _write_engine(run, value)
+        case "deepspeed_file":
+            return _write_handed_over(run, value)
         case "launched_accumulation":
-            return run.accelerate.write("gradient_accumulation_steps", value) if run.accelerate is not None else None
+            return _write_launched_accumulation(run, value)
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
         case _ if name in ZERO_KEYS:
@@ -151,6 +154,17 @@ def _write_engine(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     return () if value == "ddp" and launcher in ("torchrun", "torch.distributed.launch", "accelerate") else None
 
 
+def _write_launched_accumulation(run: Run, value: int) -> tuple[FileEdit, ...] | None:
+    """The accumulation of Accelerate's file, which beats a loop's own and must equal a Trainer's.
+
+    Where it is silent, Accelerate before 0.26 hands on 1, which a Trainer refuses and a loop leaves alone.
+    """
+    if run.accelerate is None:
+        return None
+    stated = "gradient_accumulation_steps" in run.accelerate.settings
+    return run.accelerate.write("gradient_accumulation_steps", value) if stated or has_trainer(run) else ()
+
+
 def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
     """How FSDP shards, or None for no FSDP: Accelerate's file where that states it, else the trainer's arguments."""
     if run.accelerate is not None and run.accelerate.engine == "fsdp":
@@ -224,11 +238,6 @@ def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     return tuple(edits) if edits or states_it else None
 
 
-def has_trainer(run: Run) -> bool:
-    """Whether a Trainer runs the loop: its arguments, not Accelerate's YAML, then say precision and DeepSpeed file."""
-    return run.script is not None and run.script.facts.training_arguments is not None
-
-
 def _write_precision(run: Run, value: str | None) -> tuple[FileEdit, ...] | None:
     """16-bit training: the trainer's argument, and the DeepSpeed JSON where it states the contrary."""
     if value is None or value == (run.spec.mixed_precision if run.spec is not None else None):
@@ -270,6 +279,36 @@ def _write_new_config(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...]
     if named is None:
         return None
     return (FileEdit(path, Edit(Span(0, 0), new_config(stated))), *named)
+
+
+def _write_handed_over(run: Run, zero: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
+    """The ZeRO of an Accelerate YAML moved into a DeepSpeed JSON beside it, which has keys for what the YAML has none.
+
+    Nothing changes by the move: what the YAML states stands in the JSON, what it leaves open stays open. ``zero`` is
+    what the plan makes of stage and offload, for the name of the file.
+    """
+    if run.deepspeed is not None:
+        return ()
+    yaml = run.accelerate
+    if yaml is None or yaml.engine != "deepspeed" or not zero_in_launcher_file(run):
+        return None
+    precision = run.value("mixed_precision")
+    halved = precision in ("bf16", "fp16")
+    if has_trainer(run) and halved and run.script is not None:
+        said = run.script.settings.get(precision)
+        if said is None or said.value is not True:
+            return run.script.write(precision, True)
+    from lintfit.sources.deepspeed import new_config
+
+    path = _free_name(yaml.document.path.parent, zero)
+    named = run.launch.settings.get("accelerate_config") if run.launch is not None else None
+    folder = Path(named.value).parent if named is not None and isinstance(named.value, str) else Path()
+    handed = yaml.hand_over((folder / path.name).as_posix())
+    if handed is None:
+        return None
+    stated = yaml.stated_of_zero(by_trainer=has_trainer(run))
+    block = {precision: AUTO if has_trainer(run) else True} if halved else {}
+    return (FileEdit(path, Edit(Span(0, 0), new_config({**block, **stated}, "deepspeed"))), *handed)
 
 
 def _free_name(folder: Path, zero: Mapping[str, Any]) -> Path:

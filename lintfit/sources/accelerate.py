@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, KeyPath, Node
+from lintfit.errors import CannotWrite
+from lintfit.findings import FileEdit
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, number, one_of, truth, word
@@ -77,6 +79,18 @@ EXCLUSIVE_WITH_FILE = frozenset(
 )
 """Settings that may not stand beside ``deepspeed_config_file`` (``DeepSpeedPlugin._deepspeed_config_checks``)."""
 
+REFUSED_BESIDE_FILE = (
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+    "zero_stage",
+    "offload_optimizer_device",
+    "offload_optimizer_nvme_path",
+    "offload_param_device",
+    "offload_param_nvme_path",
+    "zero3_save_16bit_model",
+)
+"""The same as keys of ``deepspeed_config``; ``mixed_precision`` stands at the top."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AccelerateSource(DataSource):
@@ -118,17 +132,58 @@ class AccelerateSource(DataSource):
             case "mixed_precision":
                 return {("mixed_precision",): value}
             case "engine":
-                types = {engine: kind for kind, engine in ENGINES.items()}
-                return {("distributed_type",): types[value]} if value in types else None
+                return self._engine(value)
             case "fsdp":
                 return self._fsdp(value)
             case "offload_optimizer" | "offload_param" if value == "nvme":
                 # The launcher never hands the nvme paths on: this needs a DeepSpeed JSON.
                 return None
+            case "offload_optimizer" | "offload_param" if value == "none" and self.engine == "deepspeed":
+                if self.node(*_FIELD_BY_NAME[name].path) is None:
+                    return {}
         field = _FIELD_BY_NAME.get(name)
         if field is None or (field.engine is not None and field.engine != self.engine):
             return None
         return {field.path: value}
+
+    def _engine(self, value: Any) -> dict[KeyPath, Any] | None:
+        """``distributed_type``; the section of the engine that was goes, for nothing reads it any more."""
+        from lintfit.sources.data_writer import REMOVE
+
+        types = {engine: kind for kind, engine in ENGINES.items()}
+        if value not in types:
+            return None
+        parallel = self.node("parallelism_config")
+        if value != "fsdp" and parallel is not None and parallel.value is not None:
+            raise CannotWrite("parallelism_config is for FSDP alone")
+        old = {"deepspeed": FSDP, "fsdp": DEEPSPEED}.get(value)
+        left: dict[KeyPath, Any] = {(old,): REMOVE} if old is not None and self.entry(old) is not None else {}
+        return {("distributed_type",): types[value], **left}
+
+    def stated_of_zero(self, by_trainer: bool) -> dict[str, Any]:
+        """What the file says of DeepSpeed, as settings of a DeepSpeed JSON; "auto" is what it leaves to others.
+
+        A Trainer fills in accumulation and clipping from its own arguments, which have to be the same.
+        """
+        values: dict[str, Any] = {"zero_stage": 2, "offload_optimizer": "none", "offload_param": "none"}
+        names = {**dict.fromkeys(values), "zero3_save_16bit_model": "stage3_gather_16bit_weights_on_model_save"}
+        for name, key in names.items():
+            setting = self.settings.get(name)
+            if setting is not None and setting.known:
+                values[key or name] = setting.value
+        for name in ("max_grad_norm", "gradient_accumulation_steps"):
+            setting = self.settings.get(name)
+            values[name] = AUTO if by_trainer or setting is None or not setting.known else setting.value
+        return {**values, "micro_batch_size": AUTO, "train_batch_size": AUTO}
+
+    def hand_over(self, path: str) -> tuple[FileEdit, ...] | None:
+        """The edits that name a DeepSpeed JSON and take out what Accelerate refuses beside one."""
+        from lintfit.sources.data_writer import REMOVE, edits
+
+        refused: list[KeyPath] = [(DEEPSPEED, key) for key in REFUSED_BESIDE_FILE]
+        present = [each for each in (*refused, ("mixed_precision",), ("fp16",)) if self.node(*each) is not None]
+        file: dict[KeyPath, Any] = {(DEEPSPEED, "deepspeed_config_file"): path}
+        return edits(self.document, {**file, **dict.fromkeys(present, REMOVE)})
 
     def _fsdp(self, value: Any) -> dict[KeyPath, Any] | None:
         from lintfit.memory.spec import Fsdp

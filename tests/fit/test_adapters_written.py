@@ -116,7 +116,7 @@ def test_adapters_are_written_in_the_style_of_the_script(style: dict[str, Any], 
         run, options = _run(folder, style["gpus"])
         assert run.spec is not None
         changes = _changes(quantization)
-        assert Pen(run).can(changes)
+        assert Pen(run, Workspace(), options).can(changes)
         carried = carry_out(run, changes, Workspace(), options)
         assert carried is not None
         _reads_as_asked(run, carried, changes)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from lintfit.fit.axes import cards, sharding
 from lintfit.fit.carry import Carried, Pen, attempt, carry_out
 from lintfit.fit.options import Effect, Option, Subject, effective_batch
 from lintfit.memory.spec import Fsdp
+from lintfit.memory.zero_config import zero_config
 from lintfit.options import Options
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
@@ -143,7 +145,7 @@ def test_engines_and_cards_are_written_where_they_are_stated(project: dict[str, 
         assert {"fsdp", "zero_stage", "gpus"} <= {name for option in offered for name in option.changes}
         for option in offered:
             changes = _expected(run, option)
-            assert Pen(run).can(changes), option.name
+            assert Pen(run, Workspace(), options).can(changes), option.name
             carried = carry_out(run, changes, Workspace(), options)
             assert carried is not None and carried.run.spec is not None, option.name
             wanted, read = changed_spec(run.spec, changes), carried.run.spec
@@ -171,6 +173,9 @@ def _keeps_the_rest(folder: Path, texts: Mapping[Path, str]) -> None:
             assert text.count("\n") == text.count("\r\n")
         assert ("# kept" in before) is ("# kept" in text)
         changed = [line for line in before.splitlines() if line not in text.splitlines()]
+        if "DEEPSPEED" in text:
+            assert "fsdp" not in text, "nothing is left of the engine that was"
+            changed = [line for line in changed if line not in YAML_FSDP.splitlines()]
         assert len(changed) <= 3, "at most the command, the job's cards and what states the engine"
 
 
@@ -180,7 +185,7 @@ def test_all_gpu_ids_confine_nothing(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("accelerate launch --config_file acc.yaml train.py\n")
     for ids, written in (("all", True), ("0,1", False)):
         (tmp_path / "acc.yaml").write_text(YAML.format(kind="MULTI_GPU", gpus=2) + f"gpu_ids: {ids}\n")
-        assert Pen(_run(tmp_path)[0]).can({"gpus": 4}) is written
+        assert Pen(_run(tmp_path)[0], Workspace(), Options()).can({"gpus": 4}) is written
 
 
 @pytest.mark.parametrize("line", ["export CUDA_VISIBLE_DEVICES=0,1\n", ""])
@@ -188,7 +193,7 @@ def test_cards_that_a_command_may_not_see_are_not_added(line: str, tmp_path: Pat
     (tmp_path / "train.py").write_text(FLAGS)
     (tmp_path / "run.sh").write_text(line + "torchrun --nproc_per_node 2 train.py --output_dir out --bf16\n")
     run, options = _run(tmp_path)
-    assert Pen(run).can({"gpus": 4}) is (line == "")
+    assert Pen(run, Workspace(), options).can({"gpus": 4}) is (line == "")
     assert (carry_out(run, {"gpus": 4, "nodes": 2}, Workspace(), options)) is None, "nobody knows the other machine"
 
 
@@ -229,6 +234,56 @@ def test_nvme_is_offered_with_a_path_and_written_with_it(case: str, tmp_path: Pa
         blocks = [block for block in json.loads(written)["zero_optimization"].values() if isinstance(block, dict)]
         folder = "/mnt/nvme0" if case == "named in the file" else "/scratch/swap"
         assert blocks and all(block == {"device": "nvme", "nvme_path": folder} for block in blocks)
+
+
+LEFT_OVER = """\
+# the other engine, kept for later
+deepspeed_config:
+  gradient_accumulation_steps: 4
+  offload_optimizer_device: cpu
+  zero_stage: 3
+# below
+"""
+
+
+@pytest.mark.parametrize("script", ["loop", "trainer"])
+@pytest.mark.parametrize("kind", ["MULTI_GPU", "FSDP", "DEEPSPEED"])
+@pytest.mark.parametrize("left", ["", LEFT_OVER])
+def test_buckets_that_an_accelerate_yaml_has_no_keys_for_stand_in_a_file_of_their_own(
+    script: str, kind: str, left: str, tmp_path: Path
+) -> None:
+    """The file says all that Accelerate then refuses in the YAML, and the run is otherwise what it was."""
+    if kind == "MULTI_GPU" and script == "trainer":
+        pytest.skip("a Trainer's own arguments name the DeepSpeed file")
+    if left and kind == "DEEPSPEED":
+        left = left.replace("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 8")
+    (tmp_path / "train.py").write_text(LOOP if script == "loop" else FLAGS)
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    (folder / "acc.yaml").write_text(YAML.format(kind=kind, gpus=4) + left + (YAML_FSDP if kind == "FSDP" else ""))
+    flags = " --output_dir out --bf16 --gradient_accumulation_steps 8" if script == "trainer" else ""
+    (tmp_path / "run.sh").write_text(f"accelerate launch --config_file configs/acc.yaml train.py{flags}\n")
+    run, options = _run(tmp_path)
+    assert run.spec is not None
+    zero = {"zero_stage": 2, "offload_optimizer": "none", "offload_param": "none"}
+    changes: dict[str, Any] = {**zero, "reduce_bucket_size": 50_000_000}
+    if kind != "DEEPSPEED":
+        changes |= {"engine": "deepspeed", "mixed_precision": "bf16", "by_launcher": True}
+        changes |= {"fsdp": None} if kind == "FSDP" else {}
+    assert Pen(run, Workspace(), options).can(changes)
+    carried = carry_out(run, changes, Workspace(), options)
+    assert carried is not None and carried.run.spec is not None
+    assert not carried.run.doubtful
+    wanted, read = changed_spec(run.spec, changes), carried.run.spec
+    for key in ("engine", *zero, "mixed_precision", "micro_batch_size", "gradient_accumulation_steps"):
+        assert getattr(read, key) == getattr(wanted, key), key
+    assert zero_config(read) == zero_config(wanted)
+    written = yaml.safe_load(carried.texts[folder / "acc.yaml"])
+    assert written["deepspeed_config"] == {"deepspeed_config_file": "configs/ds_zero2.json"}
+    assert "mixed_precision" not in written and "fsdp_config" not in written
+    config = json.loads(carried.texts[folder / "ds_zero2.json"])
+    assert config["bf16"] == {"enabled": "auto" if script == "trainer" else True}
+    assert config["zero_optimization"] == {"stage": 2, "reduce_bucket_size": 50_000_000}
 
 
 def test_the_words_of_fsdp_that_say_nothing_of_sharding_stay(tmp_path: Path) -> None:
@@ -276,4 +331,4 @@ def test_why_a_change_is_not_written(changes: dict[str, Any], reason: str, tmp_p
     run, options = _run(tmp_path)
     changes = dict(reversed(changes.items()))
     assert attempt(run, changes, Workspace(), options) == reason
-    assert not Pen(run).can(changes)
+    assert not Pen(run, Workspace(), options).can(changes)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from lintfit.fit.axes.sharding import can_shard
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.zero_config import ZeroConfig, zero_config
+from lintfit.run.homes import zero_in_launcher_file
 
 REDUCE: Mapping[str, int] = {"reduce_bucket_size": 50_000_000}
 GATHER: Mapping[str, int] = {
@@ -24,9 +26,14 @@ _WORTH = 2
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """One alternative for stages 1 and 2 and one for stage 3; ``space.consistent`` takes the one that counts."""
+    """One alternative for stages 1 and 2 and one for stage 3; ``space.consistent`` takes the one that counts.
+
+    An Accelerate YAML has no keys for them: a DeepSpeed JSON then takes the place of its ZeRO.
+    """
     run, spec = subject.run, subject.spec
-    if spec.engine != "deepspeed" or (run.deepspeed is None and run.documents):
+    by_file = zero_in_launcher_file(run) and can_shard(subject)
+    by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents)
+    if not by_file and not by_json:
         return
     current = _current(zero_config(spec))
     for name, wanted in (("smaller reduce buckets", REDUCE), ("smaller ZeRO-3 buffers", GATHER)):

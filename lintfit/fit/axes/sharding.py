@@ -7,6 +7,7 @@ from typing import Any
 
 from lintfit.fit.axes import fsdp
 from lintfit.fit.options import Effect, Option, Subject, half
+from lintfit.run.change import as_written
 
 Rung = tuple[int, str, str]
 """Stage, the optimizer's device, the parameters' device."""
@@ -38,9 +39,9 @@ def options(subject: Subject) -> Iterator[Option]:
     A run without DeepSpeed gets one, which is never safe.
     """
     spec = subject.spec
-    if spec.engine in ("fsdp", "deepspeed") or _can_shard(subject):
+    if spec.engine in ("fsdp", "deepspeed") or can_shard(subject):
         yield from fsdp.options(subject)
-    if not _can_shard(subject):
+    if not can_shard(subject):
         return
     here = standing(subject)
     for name, rung in (*RUNGS, *_on_nvme(subject)):
@@ -80,7 +81,8 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     if spec.engine == "fsdp":
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
-    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
+    changes = as_written(subject.run, {**changes, "mixed_precision": precision})
+    return Option(name, changes, Effect.NUMERICS, note, kind=name)
 
 
 def _keeps(rung: Rung, here: Rung) -> bool:
@@ -89,7 +91,7 @@ def _keeps(rung: Rung, here: Rung) -> bool:
     return stage >= here[0] and (here[1] == "none" or optimizer != "none") and (here[2] == "none" or param != "none")
 
 
-def _can_shard(subject: Subject) -> bool:
+def can_shard(subject: Subject) -> bool:
     """DeepSpeed needs a launcher that starts ranks, and does not shard a bitsandbytes base."""
     run, spec = subject.run, subject.spec
     if spec.engine == "deepspeed":

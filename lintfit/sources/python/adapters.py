@@ -11,7 +11,7 @@ where there is more to say of why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -40,8 +40,11 @@ _OPENS_INPUT = 5
 (``modeling_utils.py``, ``needs_embedding_grads``); PEFT does so only where checkpointing is on when it wraps."""
 _PREPARES = "prepare_model_for_kbit_training"
 _NO_LOAD = "no one statement is known to load the model"
-_FOUR_BITS = frozenset({"load_in_4bit", "use_4bit", "q_lora", "qlora", "use_qlora"})
-"""Fields by which scripts ask for a base in four bits."""
+_NO_SWITCH = "the script makes its adapters or quantized base itself, and no one flag switches them on"
+_FOUR_BITS = ("load_in_4bit", "use_4bit", "q_lora", "qlora", "use_qlora")
+"""Fields by which scripts ask for a base in four bits, the plainest first."""
+_BITS = ("bits", "quantization_bit", "quant_bits")
+"""Fields that say in how many bits the base is loaded."""
 _TASKS: Mapping[str, str] = {
     "ForCausalLM": "CAUSAL_LM",
     "LMHeadModel": "CAUSAL_LM",
@@ -92,7 +95,7 @@ def quantize(writer: Writer, value: str, ranks: int) -> Edits | None:
     if holder is not None:
         return _fields(writer, holder, use_bnb_nested_quant=value == "nf4-double", load_in_4bit=True)
     if any(r.name in ("BitsAndBytesConfig", "get_quantization_config") for r in records):
-        return _switch_on(writer, _FOUR_BITS)
+        return _four_bits_on(writer)
     load = writer.found.trained_load
     return _by_name(writer, value) if load is None else _loaded(writer, load, value, ranks)
 
@@ -154,19 +157,39 @@ def _fields(writer: Writer, made: Object, **values: Any) -> Edits | None:
 
 def _switch_on(writer: Writer, names: Iterable[str]) -> Edits | None:
     """The one field of the command line with one of these names that is off."""
-    wanted = set(names)
-    found = [
-        (made, name)
+    found = _fields_of(writer, names, lambda value: value is False)
+    if len(found) != 1:
+        raise CannotWrite(_NO_SWITCH)
+    return _give(writer, *next(iter(found.values())), True)
+
+
+def _four_bits_on(writer: Writer) -> Edits | None:
+    """The next field of the command line that asks for four bits: one after the other, until the base has them."""
+    off = _fields_of(writer, _FOUR_BITS, lambda value: value is False)
+    wide = _fields_of(writer, _BITS, lambda value: value in (16, 32, None))
+    name = next((name for name in _FOUR_BITS if name in off), None)
+    if name is not None:
+        return _give(writer, *off[name], True)
+    if len(wide) != 1:
+        raise CannotWrite(_NO_SWITCH)
+    return _give(writer, *next(iter(wide.values())), 4)
+
+
+def _fields_of(writer: Writer, names: Iterable[str], wanted: Callable[[Any], bool]) -> dict[str, tuple[Object, str]]:
+    """Fields of the command line with one of these names and such a value, each once though a module may run twice."""
+    chosen = set(names)
+    return {
+        name: (made, name)
         for made in writer.source.walk.parsed
         for name, value in made.attributes.items()
-        if name in wanted and isinstance(value, Const) and value.value is False
-    ]
-    if len(found) != 1:
-        raise CannotWrite("the script makes its adapters or quantized base itself, and no one flag switches them on")
-    (made, name), origin = found[0], found[0][0].attributes[found[0][1]].origin
-    # A default is everybody's: the launch line says it of this run alone.
-    stated = None if isinstance(origin, Flag) else writer.source.new_flag(name, True)
-    return stated or writer.field(made, (name,), True)
+        if name in chosen and isinstance(value, Const) and wanted(value.value)
+    }
+
+
+def _give(writer: Writer, made: Object, name: str, value: Any) -> Edits | None:
+    """A field's value for this run alone: a default is everybody's, a flag of the launch line is not."""
+    stated = None if isinstance(made.attributes[name].origin, Flag) else writer.source.new_flag(name, value)
+    return stated or writer.field(made, (name,), value)
 
 
 # -- adapters --------------------------------------------------------------------------------------------------
@@ -278,7 +301,9 @@ def _loaded(writer: Writer, load: Record, value: str, ranks: int) -> Edits | Non
         raise CannotWrite("the script moves or casts the model, which four bits do not allow")
     mapped = load.keyword("device_map")
     if load.keyword("quantization_config", "load_in_4bit", "load_in_8bit"):
-        raise CannotWrite("the script says already how the base is quantized")
+        if not _fields_of(writer, (*_FOUR_BITS, *_BITS), lambda value: value in (False, 16, 32, None)):
+            raise CannotWrite("the script says already how the base is quantized")
+        return _four_bits_on(writer)
     if ranks > 1 and not sure_none(mapped):
         raise CannotWrite("the load has a device_map of its own")
     document = writer.calls.document_of(load.node)

@@ -16,7 +16,7 @@ config = SFTConfig(
     gradient_checkpointing=True,
     max_length=1024,
     bf16=True,
-    model_init_kwargs={"dtype": "bfloat16", "quantization_config": quantization_config},
+    model_init_kwargs={"quantization_config": quantization_config, "dtype": "bfloat16"},
 )
 transformers.set_seed(7)
 trainer = SFTTrainer(

@@ -1,0 +1,46 @@
+"""Where a run says which engine trains it: in the launcher's file, or in the trainer's own arguments."""
+
+from __future__ import annotations
+
+from lintfit.run.model import Run
+
+
+def has_trainer(run: Run) -> bool:
+    """Whether a Trainer runs the loop: its arguments, not Accelerate's YAML, then say precision and DeepSpeed file."""
+    return run.script is not None and run.script.facts.training_arguments is not None
+
+
+def in_launcher_file(run: Run, engine: str) -> bool:
+    """Whether Accelerate's file is where this engine would be asked for.
+
+    It is for a loop of the script's own, and for a Trainer where the file, not the trainer's arguments, says that FSDP
+    runs or could as well.
+    """
+    if run.accelerate is None:
+        return False
+    stated = run.accelerate.settings.get("engine")
+    if not has_trainer(run):
+        return True
+    return stated is not None and (stated.value == "fsdp" or (engine == "fsdp" and stated.value == "ddp"))
+
+
+def zero_in_launcher_file(run: Run) -> bool:
+    """Whether Accelerate's file alone says how ZeRO shards, or would if the run had DeepSpeed.
+
+    What it has no key for (buckets, a folder on NVMe) then needs a DeepSpeed JSON in the place of its own keys.
+    """
+    if run.accelerate is None or run.deepspeed is not None or not _LAUNCHED.isdisjoint(_said(run)):
+        return False
+    return run.accelerate.engine == "deepspeed" or in_launcher_file(run, "deepspeed")
+
+
+_LAUNCHED = frozenset({"deepspeed", "deepspeed_config_file", "zero_stage", "offload_optimizer", "offload_param"})
+"""What a launch line or a script says of ZeRO in the file's place."""
+
+
+def _said(run: Run) -> set[str]:
+    """What launch line, script and file state; defaults of a library are nobody's statement."""
+    sources = (run.launch, run.script)
+    said = {n for s in sources if s is not None for n, v in s.settings.items() if v.provenance.kind == "file"}
+    file = {"deepspeed_config_file"} & (run.accelerate.settings.keys() if run.accelerate is not None else set())
+    return said | file
