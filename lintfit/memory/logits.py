@@ -13,7 +13,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Changes, Live, Table, total
+from lintfit.memory.activations.form import Alive, Backward, Changes, Live, Table, live, total
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
@@ -55,14 +55,11 @@ class Head(NamedTuple):
 class _Form(NamedTuple):
     """The same for any micro-batch.
 
-    ``states`` and ``log``: what the final norm and the head, and what the loss keep. ``logits``: of these points of
-    the loss's forward the one with most logits counts; ``hidden``: the head's input where nobody saves it. ``loss`` is
-    None where the loss is a node of the head's.
+    ``logits``: of these points of the loss's forward the one with most logits counts. ``hidden``: the head's input
+    where nobody saves it. ``loss`` is None where the loss is a node of the head's.
     """
 
     table: Table
-    states: Changes
-    log: Changes
     logits: tuple[Changes, ...]
     hidden: Changes
     loss: Backward | None
@@ -72,14 +69,16 @@ class _Form(NamedTuple):
     def at(self, batch: int, seq: int, kept: float) -> Head:
         """The head of ``batch`` sequences of ``seq`` scored tokens."""
         sizes = self.table.sizes(batch, seq)
-        states = self.table.live(self.states, sizes)
-        saved = _plus(states, self.table.live(self.log, sizes))
+        states = saved = at_the_loss = live(self.head.saved, sizes)
+        if self.loss is not None:
+            log = live(self.loss.saved, sizes)
+            saved, at_the_loss = _plus(states, log), _plus(states, self.loss.peak(sizes, log))
         logits = max([total(point, sizes) for point in self.logits])
         return Head(
             saved,
             Live(0, logits, 0, total(self.hidden, sizes), 0),
-            saved if self.loss is None else _plus(states, self.loss.peak(sizes)),
-            self.head.peak(sizes, kept=kept),
+            at_the_loss,
+            self.head.peak(sizes, states, kept=kept),
             self.weights,
         )
 
@@ -160,8 +159,6 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     hidden = () if y.storage in t.saved() else (table.storage(y.storage),)
     return _Form(
         table=table,
-        states=table.numbers(t.saved()),
-        log=table.numbers(after.saved()),
         logits=tuple(points),
         hidden=hidden,
         loss=loss,
@@ -180,7 +177,7 @@ class _Chunked(NamedTuple):
     """
 
     table: Table
-    states: Changes
+    states: Alive
     held: Changes
     stream: Var
     logits: Var
@@ -190,7 +187,7 @@ class _Chunked(NamedTuple):
     def at(self, batch: int, seq: int, kept: float) -> Head:
         """The head of ``batch`` sequences of ``seq`` tokens."""
         sizes = self.table.sizes(batch, seq)
-        saved = self.table.live(self.states, sizes)
+        saved = live(self.states, sizes)
         entries = batch * seq * self.logits.width
         made = 4 * entries
         half = entries * self.logits.item if self.logits.item == 2 else 0
@@ -220,7 +217,7 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
     each = 4 if recipe.copies_dequantized else 2
     table = Table()
     return _Chunked(
-        states=table.numbers(t.saved()),
+        states=table.alive(table.numbers(t.saved())),
         held=table.numbers(t.pinned),
         table=table,
         stream=x,
@@ -250,8 +247,6 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
     own = backward(t, out, table)
     return _Form(
         table=table,
-        states=table.numbers(t.saved()),
-        log=(),
         logits=(tuple([table.number(LOGITS, size, per, False) for size, per in loss.forward]),),
         hidden=(),
         loss=None,

@@ -6,12 +6,14 @@ Which tensors are alive at a point does not depend on their sizes. A tape is the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from itertools import accumulate
-from operator import neg
+from operator import itemgetter, mul, neg
 from typing import NamedTuple
 
-from lintfit.memory.activations.tape import BLOCK, Extent, Storage
+from lintfit.frozen import frozen
+from lintfit.memory.activations.tape import BLOCK, Extent, Storage, rounded
 
 TEMPORARY = 3
 """The kind of gradients on their way and of scratch; the other kinds are a storage's."""
@@ -19,9 +21,20 @@ TEMPORARY = 3
 Changes = Sequence[int]
 """Numbers of a table in the order of a pass: one above zero is allocated, its opposite freed."""
 
+Alive = tuple[Changes, ...]
+"""Numbers of what is there at one point, by kind."""
+
 Sizes = list[int]
 """Bytes of every number of a table for one micro-batch; the opposite number, as an index from the end, has the opposite
 size."""
+
+Reader = Callable[[Sizes], tuple[int, ...]]
+"""Reads the sizes of several numbers at once."""
+
+
+def reader(numbers: Changes) -> Reader:
+    """What reads the sizes of these numbers, between two of nothing."""
+    return itemgetter(0, *numbers, 0)
 
 
 class Live(NamedTuple):
@@ -41,14 +54,18 @@ class Live(NamedTuple):
 class Table:
     """The tensors of a tape, numbered from 1 on: all of one kind and size have one number."""
 
-    __slots__ = ("_extents", "_kinds", "_numbers", "_tensors")
+    __slots__ = ("_bytes", "_extents", "_kinds", "_numbers", "_per", "_uneven")
 
     def __init__(self) -> None:
-        self._extents: dict[Extent, int] = {}
         self._numbers: dict[tuple[int, int, Extent, bool], int] = {}
-        self._tensors: list[tuple[int, int, int]] = []
-        """Bytes for each of an extent, the extent's index, and the blocks that they come in."""
-        self._kinds: list[int] = []
+        self._extents: dict[Extent, int] = {}
+        self._kinds = [0]
+        self._bytes = [0]
+        """Of each number the bytes for each of its extent."""
+        self._per: list[int] = []
+        """Of each number but the first the extent's index."""
+        self._uneven: list[int] = []
+        """The numbers that come in whole blocks of the allocator, but are none for each of their extent."""
 
     def number(self, kind: int, size: int, per: Extent, rounds: bool = True) -> int:
         """The number of ``size`` bytes for each of ``per``.
@@ -58,9 +75,12 @@ class Table:
         key = kind, size, per, rounds
         found = self._numbers.get(key)
         if found is None:
-            self._kinds.append(kind)
             found = self._numbers[key] = len(self._kinds)
-            self._tensors.append((size, self._extents.setdefault(per, len(self._extents)), BLOCK if rounds else 1))
+            self._kinds.append(kind)
+            self._bytes.append(size)
+            self._per.append(self._extents.setdefault(per, len(self._extents)))
+            if rounds and size % BLOCK:
+                self._uneven.append(found)
         return found
 
     def storage(self, storage: Storage) -> int:
@@ -69,31 +89,38 @@ class Table:
 
     def numbers(self, storages: Iterable[Storage]) -> Changes:
         """The numbers of several storages."""
-        return tuple(map(self.storage, storages))
+        return [self.number(storage.kind, storage.bytes, storage.per) for storage in storages]
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""
         counts = [per(batch, seq) for per in self._extents]
-        sizes = [-(-size * counts[extent] // block) * block for size, extent, block in self._tensors]
-        return _by_number(sizes, map(neg, sizes))
+        sizes = list(map(mul, self._bytes, [0, *[counts[extent] for extent in self._per]]))
+        for number in self._uneven:
+            sizes[number] = rounded(sizes[number])
+        return [*sizes, *map(neg, sizes[:0:-1])]
 
-    def live(self, changes: Changes, sizes: Sizes) -> Live:
-        """Bytes by kind once these changes are made."""
-        kinds = _by_number(self._kinds, self._kinds)
-        found = [0, 0, 0, 0]
+    def alive(self, changes: Iterable[int]) -> Alive:
+        """What is there once these changes are made."""
+        left: dict[int, int] = {}
         for number in changes:
-            found[kinds[number]] += sizes[number]
-        return Live(*found)
+            if number > 0:
+                left[number] = left.get(number, 0) + 1
+            else:
+                left[-number] -= 1
+        found: tuple[list[int], ...] = ([], [], [], [])
+        for number, count in left.items():
+            found[self._kinds[number]].extend([number] * count)
+        return found
 
 
-def _by_number(above: Sequence[int], below: Iterable[int]) -> list[int]:
-    """A list whose indices are the numbers from 1 on, and from -1 down."""
-    return [0, *above, *reversed([*below])]
+def live(alive: Alive, sizes: Sizes) -> Live:
+    """Bytes of what is there, by kind."""
+    return Live(*[sum([sizes[number] for number in numbers]) for numbers in alive])
 
 
-def total(changes: Changes, sizes: Sizes) -> int:
-    """Bytes once these changes are made."""
-    return sum([sizes[number] for number in changes])
+def total(numbers: Changes, sizes: Sizes) -> int:
+    """Bytes of these numbers."""
+    return sum([sizes[number] for number in numbers])
 
 
 class Passed(NamedTuple):
@@ -103,15 +130,14 @@ class Passed(NamedTuple):
     that non-reentrant checkpointing reaches when it runs the pass again.
     """
 
-    changes: Changes
+    changes: Reader
     points: Sequence[int]
     early: Sequence[int]
 
     def peak(self, sizes: Sizes, *, early: bool = False) -> int:
         """Bytes at the worst point, 0 where there is none."""
-        points = self.early if early else self.points
-        alive = list(accumulate([sizes[number] for number in self.changes], initial=0))
-        return max([alive[point] for point in points], default=0)
+        there = list(accumulate(self.changes(sizes)))
+        return max([there[point] for point in (self.early if early else self.points)], default=0)
 
 
 Point = tuple[int, int, int]
@@ -119,44 +145,64 @@ Point = tuple[int, int, int]
 made at it, and of those made before."""
 
 
-class Backward(NamedTuple):
-    """What a backward pass allocates and frees, beginning with what is ``saved``.
+@frozen
+class Backward:
+    """What a backward pass allocates and frees beside what is ``saved`` when it begins.
 
     A checkpointed layer is run again when the first of its nodes asks for a saved tensor: the ``past`` first points
     are over then, and beside that forward pass is alive what the changes up to the ``waiting``-th left.
     """
 
     table: Table
-    saved: Changes
+    saved: Alive
     changes: Changes
     points: Sequence[Point]
     past: int
     waiting: int
+    read: Reader
+    """Reads the sizes of the changes."""
+    _at: dict[int, Alive] = field(default_factory=dict)
+    """What is there at the points that were the peak of a micro-batch."""
 
     def peak(
-        self, sizes: Sizes, *, kept: float = 1.0, extra: int = 0, recompute: int = 0, incoming: int | None = None
+        self,
+        sizes: Sizes,
+        saved: Live,
+        *,
+        kept: float = 1.0,
+        extra: int = 0,
+        recompute: int = 0,
+        incoming: int | None = None,
     ) -> Live:
         """What is alive at the point with the most bytes, the first of equals.
 
-        ``kept`` is the share of each parameter gradient that stays on this rank as a gradient of its own: 1 for a
-        plain step, 0 where it is added to an earlier micro-batch's, 1/ranks where it is reduced and sharded.
-        ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the worst point of the
-        forward pass that is run again, when the gradients ``incoming`` are there: those of ``waiting`` where None.
+        ``saved``: bytes of what is saved. ``kept`` is the share of each parameter gradient that stays on this rank as
+        a gradient of its own: 1 for a plain step, 0 where it is added to an earlier micro-batch's, 1/ranks where it is
+        reduced and sharded. ``extra`` bytes (a recomputed layer's output, say) are alive throughout. ``recompute``: the
+        worst point of the forward pass that is run again, when the gradients ``incoming`` are there: those of
+        ``waiting`` where None.
         """
-        saved = total(self.saved, sizes)
-        alive = list(accumulate([sizes[number] for number in self.changes], initial=saved))
+        there = list(accumulate(self.read(sizes)))
         if kept == 1:
-            totals = [alive[changes] + made + done for changes, made, done in self.points]
+            totals = [there[changes] + made + done for changes, made, done in self.points]
         else:
-            totals = [alive[changes] + made + int(kept * done) for changes, made, done in self.points]
-        most = max(totals)
-        index = totals.index(most)
+            totals = [there[changes] + made + int(kept * done) for changes, made, done in self.points]
+        largest = max(totals)
+        index = totals.index(largest)
         if recompute:
-            waiting = alive[self.waiting] - saved if incoming is None else incoming
-            again = recompute + waiting
-            if again > most + extra or (again == most + extra and index >= self.past):
+            waiting = there[self.waiting] if incoming is None else incoming
+            again, most = recompute + waiting, largest + saved.total + extra
+            if again > most or (again == most and index >= self.past):
                 return Live(recompute, temporaries=waiting)
-        changes, made, done = self.points[index]
-        activations, logits, casts, temporaries, _ = self.table.live((*self.saved, *self.changes[:changes]), sizes)
+        _, made, done = self.points[index]
+        activations, logits, casts, temporaries, _ = live(self.at(index), sizes)
         stays = int(kept * made)
         return Live(activations, logits, casts, temporaries + extra + made - stays, int(kept * (done + made)))
+
+    def at(self, index: int) -> Alive:
+        """What is there at a point."""
+        found = self._at.get(index)
+        if found is None:
+            saved = [number for numbers in self.saved for number in numbers]
+            found = self._at[index] = self.table.alive([*saved, *self.changes[: self.points[index][0]]])
+        return found

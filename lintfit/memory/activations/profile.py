@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Changes, Live, Table, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import Forward, backward
@@ -56,7 +56,6 @@ class Form(NamedTuple):
     table: Table
     input: Var
     output: Var
-    saved: Changes
     marked: Changes
     pinned: Changes
     passed: Backward
@@ -103,6 +102,7 @@ def counted(
     """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
     again = form.again.followed() if checkpointed and form.again is not None else None
     sizes = form.table.sizes(batch, seq)
+    saved = live(form.passed.saved, sizes)
     repeated = again.peak(sizes, early=not reentrant) if again is not None else 0
     output = _size(form.output, batch, seq)
     # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
@@ -111,8 +111,8 @@ def counted(
     pinned = 0 if checkpointed and reentrant else total(form.pinned, sizes)
     return Profile(
         input=_size(form.input, batch, seq),
-        saved=form.table.live(form.saved, sizes),
-        peak=form.passed.peak(sizes, kept=kept, extra=extra, recompute=repeated, incoming=incoming),
+        saved=saved,
+        peak=form.passed.peak(sizes, saved, kept=kept, extra=extra, recompute=repeated, incoming=incoming),
         weights=form.weights,
         output=output,
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
@@ -187,7 +187,6 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         table=table,
         input=x,
         output=out,
-        saved=table.numbers(t.saved()),
         marked=table.numbers(t.marked),
         pinned=table.numbers(t.pinned),
         passed=backward(t, out, table),

@@ -6,7 +6,7 @@ added in place, saved tensors are released node by node.
 
 from __future__ import annotations
 
-from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Table
+from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Table, reader
 from lintfit.memory.activations.tape import BLOCK, LOGITS, Extent, Storage, Tape, Var
 
 
@@ -69,7 +69,7 @@ def backward(tape: Tape, out: Var, table: Table) -> Backward:
         for gradient in incoming:
             if not gradient.refs:
                 gone.append(gradient.number)
-    return Backward(table, tuple(numbers.values()), changes, points, past, waiting)
+    return Backward(table, table.alive(numbers.values()), changes, points, past, waiting, reader(changes))
 
 
 def _settle(changes: list[int], new: list[int], gone: list[int], exact: bool = False) -> bool:
@@ -205,4 +205,4 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
         if _settle(changes, new, gone) or grown:
             points.append(len(changes))
     before, last = early
-    return Passed(changes, points, [*points[:before], last])
+    return Passed(reader(changes), points, [*points[:before], last])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations import replay
-from lintfit.memory.activations.form import Live, Table
+from lintfit.memory.activations.form import Live, Table, live
 from lintfit.memory.activations.tape import BLOCK, LOGITS, Tape, Var, pairs, rounded
 
 K = 1024
@@ -16,7 +16,8 @@ def saved(t: Tape, batch: int = 1, seq: int = 1) -> int:
 def backward(t: Tape, out: Var, kept: float = 1.0, batch: int = 1, seq: int = 1) -> Live:
     table = Table()
     form = replay.backward(t, out, table)
-    return form.peak(table.sizes(batch, seq), kept=kept)
+    sizes = table.sizes(batch, seq)
+    return form.peak(sizes, live(form.saved, sizes), kept=kept)
 
 
 def test_blocks_of_512_bytes() -> None:
