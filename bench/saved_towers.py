@@ -19,6 +19,7 @@ if str(ROOT) not in sys.path:
 
 from bench.saved_layers import packed  # noqa: E402
 from lintfit.catalog import models  # noqa: E402
+from lintfit.memory.activations.form import live  # noqa: E402
 from lintfit.memory.activations.recipe import Recipe  # noqa: E402
 from lintfit.memory.activations.towers import form, style  # noqa: E402
 
@@ -107,7 +108,7 @@ def tape_bytes(config: dict[str, Any], half: bool) -> tuple[int, int]:
 
     def part(name: str) -> int:
         found = form(facts, recipe, name, stream=item, flows=name != "stem", watched=False, batched=IMAGES > 1)
-        return int(found.table.live(found.saved, found.table.sizes(IMAGES, seq)).activations)
+        return int(live(found.passed.saved, found.table.sizes(IMAGES, seq)).activations)
 
     tables = 2 * 4 * IMAGES * seq * (facts.vision.hidden // facts.vision.heads) if style(facts).fused else 0
     return part("block"), tables + part("stem") + part("merge") + (

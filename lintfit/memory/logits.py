@@ -6,7 +6,6 @@ The losses from whole logits are in :mod:`.losses`. Sources: accelerate's ``conv
 
 from __future__ import annotations
 
-from operator import add
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
@@ -72,7 +71,7 @@ class _Form(NamedTuple):
         states = saved = at_the_loss = live(self.head.saved, sizes)
         if self.loss is not None:
             log = live(self.loss.saved, sizes)
-            saved, at_the_loss = _plus(states, log), _plus(states, self.loss.peak(sizes, log))
+            saved, at_the_loss = states.plus(log), states.plus(self.loss.peak(sizes, log))
         logits = max([total(point, sizes) for point in self.logits])
         return Head(
             saved,
@@ -81,10 +80,6 @@ class _Form(NamedTuple):
             self.head.peak(sizes, states, kept=kept),
             self.weights,
         )
-
-
-def _plus(first: Live, second: Live) -> Live:
-    return Live(*map(add, first, second))
 
 
 _FORMS: dict[tuple[object, ...], tuple[ModelFacts, _Form | _Chunked]] = {}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import neg
 
 from lintfit.memory.activations.form import Live
+from lintfit.memory.components import total
 from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, without_gradients
+from lintfit.memory.step import NOTHING, Step, without_gradients
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -84,28 +86,31 @@ def _forward(states: States, step: Step, saved: Live) -> list[Moment]:
     )
     alive = _sum((alive, step.outputs, step.earlier))
     loss = Moment("loss, forward", "forward", _plus(states.forward, alive))
-    if not step.layers or _last_layer(states, step, saved, step.layers[-1].ceiling).allocated <= loss.allocated:
+    if not step.layers:
         return [loss]
-    last = _last_layer(states, step, saved, step.layers[-1].forward)
-    return [last, loss] if last.allocated > loss.allocated else [loss]
+    layer, room = step.layers[-1], loss.allocated - total(states.forward)
+    if _last_layer(step, saved, layer.ceiling).total <= room:
+        return [loss]
+    alive = _last_layer(step, saved, layer.forward)
+    if alive.total <= room:
+        return [loss]
+    return [Moment(f"layer {len(step.layers) - 1}, forward", "forward", _plus(states.forward, alive)), loss]
 
 
-def _last_layer(states: States, step: Step, saved: Live, worst: int) -> Moment:
-    """The forward of the last layer, whose own tensors may take more than the loss: many adapters, or a fused loss.
+def _last_layer(step: Step, saved: Live, worst: int) -> Live:
+    """What is alive in the forward of the last layer, whose own tensors may take more than the loss: many adapters, or
+    a fused loss.
 
     ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
     """
-    top = len(step.layers) - 1
-    layer = step.layers[top]
     alive = Live(
         saved.activations + embedded(step) + step.inputs + step.front + step.cached + step.masks + step.last_graph,
         saved.logits,
         # The head's copy is not made yet.
         max(step.copies - step.head.saved.casts, saved.casts),
-        max(0, worst - layer.saved.total),
+        max(0, worst - step.layers[-1].saved.total),
     )
-    alive = _sum((alive, step.outputs, step.earlier))
-    return Moment(f"layer {top}, forward", "forward", _plus(states.forward, alive))
+    return _sum((alive, step.outputs, step.earlier))
 
 
 def embedded(step: Step) -> int:
@@ -219,10 +224,15 @@ def _worst_layer(step: Step, saved: list[Live], below: Live, base: Live) -> tupl
         return None
     _, index, own, share, held, stuck = worst
     waiting = held - step.layers[index].output if held else 0
-    alive = _sum(
-        (base, *saved[:index], Live(own + held + stuck, temporaries=waiting, gradients=share), step.layers[index].peak)
-    )
-    return index, alive
+    beside = Live(own + held + stuck, temporaries=waiting, gradients=share)
+    return index, _sum((base, *_lower(saved, below, index), beside, step.layers[index].peak))
+
+
+def _lower(saved: list[Live], below: Live, index: int) -> tuple[Live, ...]:
+    """What the layers below one keep; ``below`` is what all keep."""
+    if 2 * index < len(saved):
+        return tuple(saved[:index])
+    return below, *[Live(*map(neg, kept)) for kept in saved[index:]]
 
 
 def _end(states: States, step: Step) -> Moment:
@@ -254,18 +264,20 @@ def _evaluate(spec: Spec, states: States, step: Step, most: int) -> list[Moment]
 
 
 def _sum(parts: Iterable[Live]) -> Live:
-    return Live(*map(sum, zip(*parts, strict=True)))
+    some = [part for part in parts if part is not NOTHING]
+    return Live(*map(sum, zip(*some, strict=True))) if len(some) != 1 else some[0]
 
 
 def _plus(states: Components, alive: Live) -> Components:
     """States and what is alive beside them, by the contract's component names; weight copies are temporaries."""
+    activations, logits, casts, temporaries, gradients = alive
     result = dict(states)
-    for name, size in (
-        ("activations", alive.activations),
-        ("logits", alive.logits),
-        ("temporaries", alive.casts + alive.temporaries),
-        ("gradients", alive.gradients),
-    ):
-        if size:
-            result[name] = result.get(name, 0) + size
+    if activations:
+        result["activations"] = result.get("activations", 0) + activations
+    if logits:
+        result["logits"] = result.get("logits", 0) + logits
+    if casts + temporaries:
+        result["temporaries"] = result.get("temporaries", 0) + casts + temporaries
+    if gradients:
+        result["gradients"] = result.get("gradients", 0) + gradients
     return result

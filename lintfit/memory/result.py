@@ -24,6 +24,8 @@ COMPONENTS = (
 Components = Mapping[str, int]
 """Bytes by component name; names come from :data:`COMPONENTS`."""
 
+NONE_OF_ALL = dict.fromkeys(COMPONENTS, 0)
+
 Phase = Literal["load", "initialize", "forward", "backward", "step", "evaluate", "save"]
 
 
@@ -45,21 +47,20 @@ class Range:
     high: int
 
 
-@frozen
 class Moment:
-    """One point in a step at which memory may peak, and what is alive then."""
+    """One point in a step at which memory may peak, and what is alive then.
 
-    name: str
-    phase: Phase
-    components: Components
-    total: int = field(init=False, compare=False)
-    allocated: int = field(init=False, compare=False)
-    """Bytes that torch's allocator counts: everything but ``framework``."""
+    ``allocated``: bytes that torch's allocator counts, everything but ``framework``.
+    """
 
-    def __post_init__(self) -> None:
-        total = sum(self.components.values())
-        object.__setattr__(self, "total", total)
-        object.__setattr__(self, "allocated", total - self.components.get("framework", 0))
+    __slots__ = ("allocated", "components", "name", "phase", "total")
+
+    def __init__(self, name: str, phase: Phase, components: Components) -> None:
+        self.name = name
+        self.phase = phase
+        self.components = components
+        self.total = sum(components.values())
+        self.allocated = self.total - components.get("framework", 0)
 
 
 @frozen
@@ -113,18 +114,18 @@ class Estimate:
     def to_json(self) -> dict[str, Any]:
         """The estimate as the CLI's JSON contract has it (bytes)."""
         peak = self.peak_moment
-        phases: dict[str, dict[str, int]] = {}
+        largest: dict[str, Moment] = {}
         for moment in self.moments:
-            if moment.phase not in phases or moment.total > sum(phases[moment.phase].values()):
-                phases[moment.phase] = {name: moment.components.get(name, 0) for name in COMPONENTS}
+            if moment.phase not in largest or moment.total > largest[moment.phase].total:
+                largest[moment.phase] = moment
         return {
             "peak_bytes": {"low": self.peak.low, "likely": self.peak.likely, "high": self.peak.high},
             "peak_phase": peak.phase,
             "capacity_bytes": self.capacity_bytes,
             "host_bytes": self.host.peak,
             "nvme_bytes": self.host.nvme,
-            "components": {name: peak.components.get(name, 0) for name in COMPONENTS},
-            "phases": phases,
+            "components": {**NONE_OF_ALL, **peak.components},
+            "phases": {phase: {**NONE_OF_ALL, **moment.components} for phase, moment in largest.items()},
             "allocated_bytes": self.allocated_bytes,
             "verdict": str(self.verdict),
             "assumptions": [*self.assumptions, *(f"not modelled: {what}" for what in self.not_modelled)],

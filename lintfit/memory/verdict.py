@@ -20,7 +20,7 @@ from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.states import States
 from lintfit.memory.vision import tower_bytes
-from lintfit.memory.weights import kbit_upcast, parameter_count
+from lintfit.memory.weights import keeps_upcast, parameter_count
 from lintfit.memory.zero_config import optimizer_name
 
 FRAGMENTATION = 0.45
@@ -102,7 +102,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if spec.trainer == "ppo" and "trl" not in spec.versions:
         worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_SOFTMAX}), held)[0])
         notes.append("the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)")
-    gathered, upcast = _gathers(spec), _may_upcast(spec)
+    gathered = _gathers(spec)
+    upcast = _unquantised(spec) if _may_upcast(spec) else None
     chunks = _held_chunks(spec)
     if chunks:
         notes.append(
@@ -113,7 +114,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     high = _overflow_check(spec, held)
     for moment in sorted(worst, key=_allocated, reverse=True):
         # Most moments are far below the largest: what they could come to at most says so.
-        if upcast or moment.phase == "initialize" or _ceiling(moment, gathered + kept) > high:
+        if upcast is not None or moment.phase == "initialize" or _ceiling(moment, gathered + kept) > high:
             high = max(high, _planned(spec, moment, held, gathered, kept, upcast))
     high += outside
     if not spec.facts.exact:
@@ -156,10 +157,11 @@ def _ceiling(moment: Moment, more: int) -> float:
     return (moment.allocated + more + moment.components.get("logits", 0) * (OLDER_LOSS - 1)) * (1 + FRAGMENTATION)
 
 
-def _planned(spec: Spec, moment: Moment, held: States, gathers: int, kept: int, may_upcast: bool) -> int:
+def _planned(spec: Spec, moment: Moment, held: States, gathers: int, kept: int, upcast: int | None) -> int:
     """Bytes to plan for at one moment: what lasts as it is, what comes and goes with the gaps that it leaves.
 
-    ``kept``: what the passes may keep on top of what is counted, by code that the spec does not name.
+    ``kept``: what the passes may keep on top of what is counted, by code that the spec does not name. ``upcast``: what
+    the weights need on top where the norms, and with them the activations, may be fp32.
     """
     parts = moment.components
     lasting = _lasting(parts)
@@ -178,8 +180,8 @@ def _planned(spec: Spec, moment: Moment, held: States, gathers: int, kept: int, 
         passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
     if moment.phase in ("forward", "backward"):
         passing += kept
-    upcast = parts.get("activations", 0) + _unquantised(spec) if may_upcast else 0
-    return lasting + int(passing * (1 + FRAGMENTATION)) + upcast
+    more = parts.get("activations", 0) + upcast if upcast is not None else 0
+    return lasting + int(passing * (1 + FRAGMENTATION)) + more
 
 
 def _held_chunks(spec: Spec) -> int:
@@ -217,9 +219,7 @@ def _may_upcast(spec: Spec) -> bool:
     for the inputs of Mistral's 32 layers (fms, ``baseline-peft-bnb``). TRL does not do so for sharded models, and
     DeepSpeed casts everything back, PEFT passes GPTQ's models over.
     """
-    if spec.quantization is None or spec.kbit_upcast is not None:
-        return False
-    return kbit_upcast(replace(spec, kbit_upcast="all")) == "all"
+    return spec.kbit_upcast is None and keeps_upcast(spec)
 
 
 def _unquantised(spec: Spec) -> int:

@@ -182,9 +182,13 @@ def kbit_upcast(spec: Spec) -> Literal["none", "norms", "all"]:
     DeepSpeed casts them back to its half precision; TRL leaves sharded models alone; PEFT leaves GPTQ's alone
     (``peft/utils/other.py:prepare_model_for_kbit_training``).
     """
+    return spec.kbit_upcast or "none" if keeps_upcast(spec) else "none"
+
+
+def keeps_upcast(spec: Spec) -> bool:
+    """Whether unquantised weights that somebody cast to fp32 train so."""
     kept = spec.engine in ("single", "ddp") and spec.weights_dtype != "fp32"
-    quantised = spec.quantization in ("nf4", "nf4-double", "int8")
-    return spec.kbit_upcast or "none" if kept and quantised else "none"
+    return kept and spec.quantization in ("nf4", "nf4-double", "int8")
 
 
 def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:

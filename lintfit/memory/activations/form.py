@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from itertools import accumulate
-from operator import itemgetter, mul, neg
+from operator import add, itemgetter, mul, neg
 from typing import NamedTuple
 
 from lintfit.frozen import frozen
@@ -49,6 +49,10 @@ class Live(NamedTuple):
     @property
     def total(self) -> int:
         return sum(self)
+
+    def plus(self, other: Live) -> Live:
+        """Both together."""
+        return Live(*map(add, self, other))
 
 
 class Table:

@@ -86,7 +86,20 @@ def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
         return newest
 
 
+_LAST: list[tuple[Spec, Recipe]] = []
+
+
 def of(spec: Spec) -> Recipe:
+    """The recipe of a run; the parts of an estimate ask for it one after the other."""
+    for known, recipe in _LAST:
+        if known is spec:
+            return recipe
+    recipe = _made(spec)
+    _LAST[:] = [(spec, recipe)]
+    return recipe
+
+
+def _made(spec: Spec) -> Recipe:
     """The recipe of a run.
 
     DeepSpeed runs no autocast over its half-precision module unless ``torch_autocast`` asks for one; FSDP with mixed
@@ -151,6 +164,8 @@ FREES_INPUTS = (0, 43, 2)
 def _holds_inputs(spec: Spec) -> bool:
     """Whether 4-bit layers keep their inputs until the graph goes: ``ctx.tensors = (A, B)``, an attribute of the node
     that the engine does not release with what is saved."""
-    version = spec.versions.get("bitsandbytes", "")
+    version = spec.versions.get("bitsandbytes")
+    if not version or not (spec.quantization or "").startswith("nf4"):
+        return False
     parts = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
-    return bool(parts) and parts < FREES_INPUTS and (spec.quantization or "").startswith("nf4")
+    return bool(parts) and parts < FREES_INPUTS

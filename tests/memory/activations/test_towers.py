@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lintfit.catalog import models
+from lintfit.memory.activations.form import live
 from lintfit.memory.activations.recipe import Lora, Recipe
 from lintfit.memory.activations.towers import form, window
 
@@ -18,7 +19,7 @@ def _saved(model: str, recipe: Recipe, flows: bool = True) -> int:
     facts = models.lookup(model)
     assert facts is not None
     made = form(facts, recipe, "block", stream=recipe.weights, flows=flows, watched=False, batched=False)
-    return made.table.live(made.saved, made.table.sizes(1, POSITIONS)).activations // POSITIONS
+    return live(made.passed.saved, made.table.sizes(1, POSITIONS)).activations // POSITIONS
 
 
 Closed = Callable[[int, int, int], int]
