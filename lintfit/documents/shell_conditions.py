@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from lintfit.documents.model import Span
-from lintfit.documents.shell_words import Scope, words
+from lintfit.documents.shell_words import Scope, is_argument, words
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -29,6 +29,7 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
 
 LOOPS = frozenset(("while_statement", "for_statement", "c_style_for_statement"))
 _TEST = re.compile(r"\[\[?\s(?P<test>.*\S)\s+\]\]?", re.DOTALL)
+_ERROR = re.compile(r"exit\s+-?[0-9]*[1-9][0-9]*")
 _ARGUMENTS = re.compile(r"\$(?:[1-9@#*]|\{[1-9@#*])|\bgetopts\b")
 """A reference to the script's own arguments."""
 
@@ -41,20 +42,30 @@ def clauses(node: tree_sitter.Node) -> list[tree_sitter.Node]:
 def taken(node: tree_sitter.Node, source: Source, scope: Scope) -> tree_sitter.Node | Literal["none"] | None:
     """The statement or clause whose body an ``if`` runs, "none" where it runs none; None where nobody can tell.
 
-    A test in a loop is not decided: what it asks for may change from one round to the next.
+    A test in a loop is not decided: what it asks for may change from one round to the next. A branch that ends the
+    script with an error is not taken where its test leaves a choice: the run that is meant goes on.
     """
     above = node.parent
     while above is not None:
         if above.type in LOOPS:
             return None
         above = above.parent
+    open_to: list[tree_sitter.Node | Literal["none"]] = []
     for clause in (node, *clauses(node)):
         holds = clause.type == "else_clause" or _holds(clause, source, scope)
-        if holds is None:
-            return None
+        if holds is not False and not (_fails(clause, source) and (holds is None or open_to)):
+            open_to.append(clause)
         if holds:
-            return clause
-    return "none"
+            break
+    else:
+        open_to.append("none")
+    return open_to[0] if len(open_to) == 1 else None
+
+
+def _fails(clause: tree_sitter.Node, source: Source) -> bool:
+    """Whether the last statement of an ``if``, ``elif`` or ``else`` is ``exit`` with an error."""
+    body = [child for child in clause.named_children if child.type not in ("elif_clause", "else_clause", "comment")]
+    return bool(body) and body[-1].type == "command" and _ERROR.fullmatch(source.of(body[-1])) is not None
 
 
 def _holds(clause: tree_sitter.Node, source: Source, scope: Scope) -> bool | None:
@@ -67,7 +78,20 @@ def _holds(clause: tree_sitter.Node, source: Source, scope: Scope) -> bool | Non
         return None
     start = source.span(first).start
     inner = Span(start + match.start("test"), start + match.end("test"))
-    return test([word.value for word, _ in words(source.text, inner, scope)])
+    found = [word for word, _ in words(source.text, inner, scope)]
+    values = [word.value for word in found]
+    if scope.positional is None and _asks_for_nothing(values):
+        # An argument that is not given is empty, as it is for ${1:-default}.
+        values = ["" if word.unknown and is_argument(word.text) else word.value for word in found]
+    return test(values)
+
+
+def _asks_for_nothing(words: Sequence[str | None]) -> bool:
+    """Whether a test is for the empty word: ``-z A``, ``-n A``, ``A = ""`` and the like."""
+    bare = words[1:] if words[:1] == ["!"] else words
+    return (len(bare) == 2 and bare[0] in ("-z", "-n")) or (
+        len(bare) == 3 and bare[1] in ("=", "==", "!=") and "" in (bare[0], bare[2])
+    )
 
 
 def reads_arguments(loop: tree_sitter.Node, source: Source, scope: Scope) -> bool:

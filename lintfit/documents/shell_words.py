@@ -119,6 +119,11 @@ class Scope:
         return {name: variable for name, variable in self.variables.items() if variable.exported}
 
 
+def is_argument(text: str) -> bool:
+    """Whether a text is a reference to one of the script's own arguments and nothing else."""
+    return _ARGUMENT.fullmatch(text) is not None
+
+
 def text_of(fragments: Iterable[Fragment]) -> str:
     return "".join(fragment.text for fragment in fragments)
 
@@ -374,7 +379,7 @@ def _with_default(
         known = all(part.known for parts in current for part in parts)
         came_to = text_of(part for parts in current for part in parts)
         # An argument that is not given is empty, as it is for ${1:-default}.
-        absent = not known and scope.positional is None and _ARGUMENT.fullmatch(came_to)
+        absent = not known and scope.positional is None and is_argument(came_to)
         if operator.startswith(":") and ((known and not came_to) or absent):
             current = None
     if operator.endswith("+"):

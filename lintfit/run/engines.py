@@ -67,6 +67,14 @@ def zero(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]
         yield first(name, *candidates) or default(name, plugin, "Accelerate's DeepSpeedPlugin default")
 
 
+def without_stage_3(settings: Mapping[str, Setting]) -> Setting | None:
+    """``offload_param`` is read by stage 3 alone (DeepSpeed 0.19.8, ``DeepSpeedEngine._configure_zero_optimizer``)."""
+    stage, offload = settings.get("zero_stage"), settings.get("offload_param")
+    if stage is None or offload is None or stage.value not in (0, 1, 2) or offload.value not in ("cpu", "nvme"):
+        return None
+    return derived("offload_param", "none", f"ZeRO-{stage.value} offloads no parameters", offload)
+
+
 def _is_inline(handed: Setting) -> bool:
     return isinstance(handed.value, Mapping)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, sequence_parallel, zero
+from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, sequence_parallel, without_stage_3, zero
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.run.precision import mixed_precision
 from lintfit.run.processes import kind_of_gpu, number_of_gpus, number_of_nodes
@@ -52,8 +52,9 @@ def resolve(sources: Sources) -> dict[str, Setting]:
         put(checkpointed_by_fsdp(sources))
     for setting in zero(sources, settings):
         put(setting)
+    put(without_stage_3(settings))
     put(mixed_precision(sources, settings))
-    put(_micro_batch_size(sources))
+    put(_micro_batch_size(sources, settings))
     put(_accumulation(sources, settings))
     put(_optimizer(sources, settings))
     put(first("max_grad_norm", *_config_then_script(sources, "max_grad_norm")))
@@ -78,9 +79,25 @@ def _config_then_script(sources: Sources, name: str) -> tuple[Setting | None, ..
     return (script, config, yaml) if sources.uses_trainer else (config, yaml, script)
 
 
-def _micro_batch_size(sources: Sources) -> Setting | None:
+def _micro_batch_size(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
     script, config = sources.said("script", "micro_batch_size"), sources.said("deepspeed", "micro_batch_size")
-    return _unless_changed(sources, first("micro_batch_size", script, config))
+    stated = first("micro_batch_size", script, config)
+    return _unless_changed(sources, stated) if stated is not None else _share_of_batch(sources, settings)
+
+
+def _share_of_batch(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """``deepspeed.initialize`` with a ``train_batch_size`` alone: the micro-batch is what a rank gets of it."""
+    total, steps = (sources.said("deepspeed", name) for name in ("train_batch_size", "gradient_accumulation_steps"))
+    started = sources.script.facts.initialize if total is not None and sources.script is not None else None
+    if total is None or total.value is AUTO or started is None or started.function != "deepspeed.initialize":
+        return None
+    samples, gpus = _whole(total), _whole(settings.get("gpus"))
+    accumulated = 1 if steps is None else _whole(steps)
+    if samples is None or gpus is None or accumulated is None or samples % (gpus * accumulated):
+        unknown = Provenance("derived", "what a rank gets of train_batch_size is not known")
+        return Setting("micro_batch_size", UNKNOWN, unknown, (total,))
+    share = samples // gpus // accumulated
+    return derived("micro_batch_size", share, "train_batch_size / ranks / accumulation", total)
 
 
 def _unless_changed(sources: Sources, setting: Setting | None) -> Setting | None:

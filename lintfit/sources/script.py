@@ -178,6 +178,7 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         walk.lengths,
         open_data=walk.open_data,
         gradients=walk.gradients,
+        recomputing=walk.recomputing,
         divisors=walk.divisors,
         accumulations=walk.accumulations,
     )

@@ -329,3 +329,36 @@ def test_what_a_decided_branch_holds() -> None:
 def test_a_branch_in_a_loop_is_not_decided() -> None:
     command = read("X=0\nfor i in 1 2; do if [ $X = 0 ]; then Y=1; fi; X=1; done\na $Y\n").commands[-1]
     assert values(command) == ["a", None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if [ -f conf ]; then X=1; else echo none; exit 1; fi",
+        "X=1\nif [ -f conf ]; then X=2; exit 2; fi",
+        "if [ -f conf ]; then exit 1; elif [ -d conf ]; then exit 3; else X=1; fi",
+    ],
+)
+def test_a_branch_that_ends_in_an_error_is_not_the_run_that_is_meant(text: str) -> None:
+    command = read(f"{text}\na $X\n").commands[-1]
+    assert values(command) == ["a", "1"]
+
+
+@pytest.mark.parametrize("text", ["X=1\nif [ -f conf ]; then X=2; exit 0; fi", "if [ -f conf ]; then X=1; fi"])
+def test_a_branch_that_ends_well_or_not_at_all_leaves_a_choice(text: str) -> None:
+    assert values(read(f"{text}\na $X\n").commands[-1]) == ["a", None]
+
+
+@pytest.mark.parametrize(
+    ("test", "value"),
+    [
+        ('[ "$X" == "" ]', "3"),
+        ('[ -z "$X" ]', "3"),
+        ("[[ ! -n $X ]]", "3"),
+        ('[ "$X" = a ]', None),
+        ("[ -n $U ]", None),
+    ],
+)
+def test_an_argument_that_is_not_given_is_empty(test: str, value: str | None) -> None:
+    text = f"X=$2\nif {test}; then X=3; fi\na $X\n"
+    assert values(read(text).commands[-1]) == ["a", value]

@@ -39,12 +39,12 @@ def _trainer(defaults: Mapping[str, Any] = {}, **stated: Any) -> Any:
     """A script that hands TrainingArguments to a Trainer."""
     library = {"bf16": False, "fp16": False, "micro_batch_size": 8, "gradient_accumulation_steps": 1, **defaults}
     settings = _settings(library, "default") | _settings(stated)
-    return SimpleNamespace(settings=settings, facts=SimpleNamespace(training_arguments=object()))
+    return SimpleNamespace(settings=settings, facts=SimpleNamespace(training_arguments=object(), initialize=None))
 
 
 def _loop(**stated: Any) -> Any:
     """A hand-written loop around Accelerator()."""
-    return SimpleNamespace(settings=_settings(stated), facts=SimpleNamespace(training_arguments=None))
+    return SimpleNamespace(settings=_settings(stated), facts=SimpleNamespace(training_arguments=None, initialize=None))
 
 
 def _deepspeed(**config: Any) -> Any:
@@ -319,3 +319,38 @@ def test_plain_python_starts_one_process_on_however_many_gpus(
     settings = results[0].run.settings
     assert (settings["gpus"].value, settings["engine"].value) == (gpus, engine)
     assert (settings["gpus"].provenance.kind == "assumed") == (engine == "single")
+
+
+ENGINE = """
+import deepspeed
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("a/b")
+engine, *_ = deepspeed.initialize(model=model, config="ds.json", training_data=data)
+engine.backward(engine(batch).loss)
+engine.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "batch", "steps"),
+    [
+        ({"train_batch_size": 8}, 4, 1),
+        ({"train_batch_size": 8, "gradient_accumulation_steps": 2}, 2, 2),
+        ({"train_batch_size": 9}, UNKNOWN, 1),
+        ({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1}, 1, 4),
+    ],
+)
+def test_the_engine_shares_a_batch_out(tmp_path: Path, config: dict[str, int], batch: object, steps: int) -> None:
+    (tmp_path / "train.py").write_text(ENGINE)
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    (tmp_path / "run.sh").write_text("deepspeed --num_gpus 2 train.py\n")
+    settings = load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings
+    assert (settings["micro_batch_size"].value, settings["gradient_accumulation_steps"].value) == (batch, steps)
+
+
+@pytest.mark.parametrize(("stage", "device"), [(1, "none"), (2, "none"), (3, "cpu")])
+def test_parameters_are_offloaded_at_stage_3_alone(stage: int, device: str) -> None:
+    offload = {"stage": stage, "offload_param": {"device": "cpu"}}
+    setting = resolve(Sources(Options(), deepspeed=_deepspeed(zero_optimization=offload)))["offload_param"]
+    assert setting.value == device
+    assert any(beaten.value == "cpu" for beaten in setting.overrode) == (stage < 3)

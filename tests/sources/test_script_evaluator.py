@@ -200,3 +200,67 @@ def test_every_gpu_supports_bf16_where_emulation_counts(asked: str, bf16: object
     fallback = f"bf16 = True\nif not torch.cuda.is_bf16_supported({asked}):\n    bf16 = False"
     text = trained(fallback).replace("output_dir='x'", "output_dir='x', bf16=bf16")
     assert values(script(text, "--x 1"))["bf16"] == bf16
+
+
+PARTIAL = """
+import functools
+import torch
+from transformers import AutoModelForCausalLM, Trainer
+def loader(kind):
+    if kind == "half":
+        return functools.partial(AutoModelForCausalLM.from_pretrained, torch_dtype=torch.float16)
+    return functools.partial(AutoModelForCausalLM.from_pretrained, torch_dtype=torch.bfloat16)
+load = loader({kind})
+model = load("a/b"{more})
+Trainer(model=model).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "dtype"),
+    [("'half'", "", "fp16"), ("'half'", ", torch_dtype=torch.float32", "fp32"), ("unknown()", "", UNKNOWN)],
+)
+def test_a_partial_call_is_completed(kind: str, more: str, dtype: object) -> None:
+    found = values(script(PARTIAL.format(kind=kind, more=more), "--x 1"))
+    assert (found["model"], found["weights_dtype"]) == ("a/b", dtype)
+
+
+def test_a_class_is_set_up_by_those_that_it_inherits_from() -> None:
+    source = script("""
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        class Named:
+            def __init__(self, name):
+                self.model = AutoModelForCausalLM.from_pretrained(name, dtype="bfloat16")
+        class Logs:
+            def __init__(self, *rest):
+                super().__init__(*rest)
+        class Run(Logs, Named):
+            def __init__(self, name, size):
+                super().__init__(name)
+                self.size = size
+            def start(self):
+                args = TrainingArguments("out", per_device_train_batch_size=self.size)
+                Trainer(model=self.model, args=args).train()
+        class Larger(Run):
+            def __init__(self, name):
+                super(Larger, self).__init__(name, 4)
+            def start(self):
+                super().start()
+        Larger("a/b").start()
+        """)
+    found = values(source)
+    assert (found["model"], found["weights_dtype"], found["micro_batch_size"]) == ("a/b", "bf16", 4)
+
+
+def test_a_wrapper_of_fire_fills_the_function_that_it_is_handed() -> None:
+    text = """
+        from transformers import AutoModelForCausalLM, Trainer
+        from tools import Our_Fire
+        def tune(base="a/b"):
+            Trainer(model=AutoModelForCausalLM.from_pretrained(base)).train()
+        if __name__ == "__main__":
+            Our_Fire(tune)
+        """
+    source = script(text, "--base c/d")
+    assert values(source)["model"] == "c/d"
+    assert source.facts.trainer.taken is True

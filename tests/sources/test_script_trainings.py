@@ -267,3 +267,28 @@ optimizer.step()
 """
     )
     assert values(script(text, ""))["method"] == "lora"
+
+
+@pytest.mark.parametrize(
+    ("line", "on"),
+    [
+        ("model.transformer.gradient_checkpointing = True", True),
+        ("model.gradient_checkpointing = True", True),
+        ("model.transformer.gradient_checkpointing = wanted()", UNKNOWN),
+        ("model.transformer.gradient_checkpointing = False", None),
+        ("model.config.gradient_checkpointing = True", None),
+        ("other.gradient_checkpointing = True", None),
+    ],
+)
+def test_a_part_of_a_model_is_told_to_recompute(line: str, on: object) -> None:
+    text = (
+        MODEL
+        + f"""
+model = AutoModelForCausalLM.from_pretrained("a/b")
+{line}
+optimizer = torch.optim.AdamW(model.parameters())
+model(batch).loss.backward()
+optimizer.step()
+"""
+    )
+    assert values(script(text, "")).get("gradient_checkpointing") == on

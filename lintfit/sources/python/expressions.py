@@ -104,14 +104,6 @@ def _is_super(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "super"
 
 
-def _owner(cls: Class, method: cst.CSTNode | None) -> Class | None:
-    """The class, of this one and those above it, that defines a method."""
-    if any(isinstance(member, Function) and member.node is method for member in cls.members.values()):
-        return cls
-    above = (_owner(base, method) for base in cls.bases if isinstance(base, Class))
-    return next((found for found in above if found is not None), None)
-
-
 def _is_property(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.FunctionDef) and any(
         dotted(d.decorator).rpartition(".")[2] in ("property", "cached_property") for d in node.decorators
@@ -471,8 +463,12 @@ class Expressions:
         first = method.params.params[:1] if isinstance(method, cst.FunctionDef) else ()
         holder = scope.get(first[0].name.value) if first else None
         cls = holder.cls if isinstance(holder, Object) else holder if isinstance(holder, Class) else None
-        owner = _owner(cls, method) if cls is not None else None
-        found = (base.member(func.attr.value) for base in owner.bases if isinstance(base, Class)) if owner else ()
+        line = cls.line() if cls is not None else []
+        given = (
+            self.eval(func.value.args[0].value, scope) if isinstance(func.value, cst.Call) and func.value.args else None
+        )
+        at = next((index for index, each in enumerate(line) if each is given or each.defines(method)), len(line))
+        found = (each.members.get(func.attr.value) for each in line[at + 1 :])
         above = next((member for member in found if isinstance(member, Function)), None)
         return Function(above.origin, above.node, above.scope, holder) if above is not None else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -164,7 +165,9 @@ class Interpreter(Statements):
                 return self.follow(function, record)
             case Class():
                 return self._instantiate(function, record)
-            case Choice() if all(isinstance(option, Function | Class) for option in function.options):
+            case Object(call=Record() as fixed) if _is_partial(function):
+                return self._completed(node, record, fixed, scope)
+            case Choice() if all(isinstance(o, Function | Class) or _is_partial(o) for o in function.options):
                 results = [
                     self.under(node, None, False, lambda option=option: self.invoke(node, record, option, scope))  # type: ignore[misc]
                     for option in function.options
@@ -174,6 +177,21 @@ class Interpreter(Statements):
         if record.name in _MAPPERS:
             self._handed_over(record)
         return result
+
+    def _completed(self, node: cst.Call, record: Record, fixed: Record, scope: Scope) -> Value:
+        """Call what ``functools.partial`` was made of, with the arguments that it has fixed."""
+        target, given = fixed.passed[0].value, {passed.name for passed in record.passed}
+        kept = [passed for passed in fixed.passed[1:] if passed.name is None or passed.name not in given]
+        whole = replace(
+            record,
+            function=target.name if isinstance(target, Ref) else record.function,
+            passed=[*kept, *record.passed],
+            spreads=record.spreads or fixed.spreads,
+            taken=self.walk.branch.taken,
+            order=len(self.walk.records),
+        )
+        self.walk.records.append(whole)
+        return self._invoked(node, whole, target, scope)
 
     def _handed_over(self, record: Record) -> None:
         """Run the functions that a dataset is told to call: ``data.map(tokenize, fn_kwargs={...})``."""
@@ -357,6 +375,11 @@ def _partial(value: Value) -> tuple[Function | None, dict[str, Value]]:
     if made is None or not isinstance(target, Function):
         return None, {}
     return target, {passed.name: passed.value for passed in made.passed if passed.name is not None}
+
+
+def _is_partial(value: Value) -> bool:
+    """Whether a value is what ``functools.partial`` returned."""
+    return isinstance(value, Object) and value.kind == "functools.partial" and bool(value.call and value.call.passed)
 
 
 def _is_static(node: cst.CSTNode) -> bool:

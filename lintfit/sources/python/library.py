@@ -101,7 +101,7 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
     if last == "add_config_arguments" and record.positional:
         return _deepspeed_arguments(record.positional[0], record)
-    if last == "Fire" and record.taken is not False:
+    if last.endswith("Fire") and record.taken is not False:  # a project's wrapper is called H2O_Fire
         return _fire(interpreter, record)
     if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]

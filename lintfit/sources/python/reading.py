@@ -12,7 +12,7 @@ from lintfit.documents.model import DataDocument, Kind
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
-from lintfit.sources.python.state import Defaults, Gradient
+from lintfit.sources.python.state import Defaults, Flagged, Gradient
 from lintfit.sources.python.values import (
     DTYPES,
     Const,
@@ -51,6 +51,7 @@ class Reading:
     """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
     gradients: Sequence[Gradient] = ()
+    recomputing: Sequence[Flagged] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)
     """What the script divides by with ``%``, by the id of the expression."""
     accumulations: Sequence[Value] = ()

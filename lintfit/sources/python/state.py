@@ -70,6 +70,14 @@ class Gradient:
     taken: bool | None
 
 
+@dataclass(slots=True)
+class Flagged:
+    """``model.transformer.gradient_checkpointing = True``: a part of a model that is told to recompute."""
+
+    node: cst.CSTNode
+    taken: bool | None
+
+
 class OutOfBudget(Exception):
     """The script is larger than the walk follows; what was found so far stands."""
 
@@ -95,6 +103,7 @@ class Walk:
     """The ``model.parameters()`` that each open loop goes through; None where it goes through something else."""
     gradients: list[Gradient] = field(default_factory=list)
     """Where ``requires_grad`` of parameters is set in a loop."""
+    recomputing: list[Flagged] = field(default_factory=list)
     divisors: dict[int, Value] = field(default_factory=dict)
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     accumulations: list[Value] = field(default_factory=list)

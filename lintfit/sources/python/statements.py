@@ -9,7 +9,8 @@ import libcst as cst
 
 from lintfit.sources.python import operators, parsers
 from lintfit.sources.python.expressions import Expressions, dotted
-from lintfit.sources.python.state import Gradient, Walk
+from lintfit.sources.python.models import is_model
+from lintfit.sources.python.state import Flagged, Gradient, Walk
 from lintfit.sources.python.values import (
     Choice,
     Class,
@@ -24,6 +25,7 @@ from lintfit.sources.python.values import (
     Unknown,
     Value,
     choice,
+    objects,
 )
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
@@ -190,11 +192,25 @@ class Statements(Expressions):
                     known = operators.truth(value)
                     source = self.walk.iterated[-1]
                     self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken))
+                if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
+                    self._flagged(target, value, scope)
                 for holder in self._holders(self.eval(target.value, scope)):
                     if isinstance(holder, Object):
                         self._store(holder.attributes, target.attr.value, value)
             case cst.Subscript():
                 self._store_item(target, value, scope)
+
+    def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
+        """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""
+        owner = target.value
+        while isinstance(owner, cst.Attribute) and owner.attr.value != "config":
+            if any(is_model(each) for each in objects(self.eval(owner, scope))):
+                break
+            owner = owner.value
+        made = objects(self.eval(owner, scope)) if isinstance(owner, cst.Name | cst.Attribute) else ()
+        if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
+            taken = self.walk.branch.taken if operators.truth(value) else None
+            self.walk.recomputing.append(Flagged(target, taken))
 
     def _holders(self, value: Value) -> tuple[Value, ...]:
         return value.options if isinstance(value, Choice) else (value,)

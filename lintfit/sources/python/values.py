@@ -164,6 +164,16 @@ class Class(Value):
                 return found
         return None
 
+    def line(self) -> list[Class]:
+        """This class and those of the script that it inherits from, in the order in which methods are looked up."""
+        found = [cls for base in self.bases if isinstance(base, Class) for cls in base.line()]
+        later = [cls for index, cls in enumerate(found) if not any(cls is other for other in found[index + 1 :])]
+        return [self, *later]
+
+    def defines(self, method: cst.CSTNode | None) -> bool:
+        """Whether a function is one of its own methods."""
+        return any(isinstance(member, Function) and member.node is method for member in self.members.values())
+
     def all_fields(self) -> dict[str, Field]:
         """The dataclass fields, inherited ones first."""
         found: dict[str, Field] = {}
