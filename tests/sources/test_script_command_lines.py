@@ -102,3 +102,39 @@ def test_positional_arguments_of_argparse(declared: str, words: tuple[str, ...],
     )
     found = values(script(text, "", positional=words))
     assert (found["model"], found["micro_batch_size"]) == expected
+
+
+TYPER = """
+import typer
+from typing import Annotated, Optional
+app = typer.Typer(pretty_exceptions_show_locals=False)
+{first}
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(help="a name of bool or int")],
+    micro: int = typer.Option(4, "--batch", help="how many"),
+    bf16: Annotated[bool, typer.Option()] = True,
+):
+"""
+SECOND = "@app.command('show')\ndef look():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "call", "words", "line", "expected"),
+    [
+        ("", "app()", ("m",), "", ("m", 4, True)),
+        ("", "app()", ("m",), "--batch 2 --no-bf16", ("m", 2, False)),
+        (SECOND, "app()", ("train", "m"), "", ("m", 4, True)),
+        ("", "typer.run(train)", ("m",), "--batch 8", ("m", 8, True)),
+    ],
+)
+def test_typer(first: str, call: str, words: tuple[str, ...], line: str, expected: tuple[object, ...]) -> None:
+    text = HEAD + TYPER.format(first=first) + USE + f"if __name__ == '__main__':\n    {call}\n"
+    found = values(script(text, line, positional=words))
+    assert (found["model"], found["micro_batch_size"], found["bf16"]) == expected
+
+
+def test_the_command_of_typer_that_is_not_asked_for() -> None:
+    text = HEAD + TYPER.format(first=SECOND) + USE + "if __name__ == '__main__':\n    app()\n"
+    assert script(text, "", positional=("train", "m")).facts.trainer.taken is True
+    assert script(text, "", positional=("show",)).facts.trainer.taken is None

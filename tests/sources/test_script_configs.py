@@ -210,3 +210,50 @@ def test_values_that_are_selected_and_updated() -> None:
     trained = TRAIN.format(model='OmegaConf.select(c, "model.name")', micro="c.train.micro")
     found = values(read(dedent(text) + trained, {}))
     assert (found["model"], found["micro_batch_size"]) == ("m", 3)
+
+
+DATACLASSES = """
+import dataclasses as dc
+from pathlib import Path
+import ruamel.yaml as yaml
+from peft import PeftConfig, get_peft_config, get_peft_model
+def parser():
+    made = yaml.YAML(typ="safe", pure=True)
+    made.default_flow_style = False
+    return made
+@dc.dataclass
+class Config:
+    longest: int
+    training: TrainingArguments = dc.field(default_factory=lambda: TrainingArguments("out"))
+    peft: PeftConfig = None
+    @classmethod
+    def of(cls, **kwargs):
+        kwargs["training"] = TrainingArguments(**kwargs.get("training"))
+        if kwargs.get("peft") is not None:
+            kwargs["peft"] = get_peft_config(kwargs["peft"])
+        return cls(**kwargs)
+    @classmethod
+    def read(cls, path):
+        return cls.of(**parser().load(Path(path).expanduser().resolve()))
+config = Config.read("config.yaml")
+model = AutoModelForCausalLM.from_pretrained("m")
+if config.peft is not None:
+    if config.peft.peft_type.name == "LORA":
+        model = get_peft_model(model, config.peft)
+Trainer(model=model, args=config.training).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("peft", "expected"),
+    [
+        ("peft: {peft_type: LORA, r: 4}", ("lora", 4)),
+        ("peft: {peft_type: PREFIX_TUNING}", (UNKNOWN, None)),
+        ("peft: null", ("full", None)),
+    ],
+)
+def test_a_yaml_of_ruamel_fills_arguments_and_an_adapter(peft: str, expected: tuple[object, object]) -> None:
+    text = f"longest: 64\ntraining: {{output_dir: out, per_device_train_batch_size: 3}}\n{peft}\n"
+    found = values(read(DATACLASSES, {"config.yaml": text}))
+    assert (found["method"], found.get("lora_rank")) == expected
+    assert found["micro_batch_size"] == 3

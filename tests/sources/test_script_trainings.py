@@ -292,3 +292,30 @@ optimizer.step()
 """
     )
     assert values(script(text, "")).get("gradient_checkpointing") == on
+
+
+@pytest.mark.parametrize(
+    ("line", "length"),
+    [
+        ("tokenizer(text, max_length=min(model.config.max_position_embeddings, 512), truncation=True)", 512),
+        ("tokenizer(text, max_length=min(256, 512), truncation=True)", 256),
+        ("data.connect(tokenizer, max_seq_length=1024)", 1024),
+        ("data.connect(tokenizer, max_seq_length=1024); data.connect(tokenizer, max_seq_length=64)", None),
+    ],
+)
+def test_a_length_that_is_handed_on(line: str, length: int | None) -> None:
+    text = (
+        MODEL
+        + f"""
+from transformers import AutoTokenizer
+model = AutoModelForCausalLM.from_pretrained("a/b")
+tokenizer = AutoTokenizer.from_pretrained("a/b")
+{line}
+optimizer = torch.optim.AdamW(model.parameters())
+model(batch).loss.backward()
+optimizer.step()
+"""
+    )
+    setting = script(text, "").settings.get("seq_len")
+    assert (setting.value if setting else None) == length
+    assert setting is None or (setting.provenance.kind == "assumed") == (length != 256)

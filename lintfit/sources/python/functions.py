@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import Kind
 from lintfit.sources.python import config_files, omegaconf, operators
 from lintfit.sources.python.values import (
+    Bounded,
     Choice,
     Class,
     Const,
@@ -67,6 +68,8 @@ def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
         if len(values) == 1 and isinstance(values[0], Items) and not values[0].open:
             values = values[0].items
         known = [value.value for value in values if isinstance(value, Const)]
+        if known and len(known) < len(values) and pick is min and all(type(each) is int for each in known):
+            return Bounded(record.node, most=Const(record.node, min(known)))
         return Const(record.node, pick(known)) if known and len(known) == len(values) else Unknown(record.node)
 
     return handle

@@ -17,7 +17,6 @@ from lintfit.sources.python.values import (
     Class,
     Const,
     Environment,
-    Field,
     Function,
     Items,
     Object,
@@ -165,6 +164,8 @@ class Interpreter(Statements):
                 return self.follow(function, record)
             case Class():
                 return self._instantiate(function, record)
+            case Object(kind="typer.Typer"):
+                return self._commanded(function)
             case Object(call=Record() as fixed) if _is_partial(function):
                 return self._completed(node, record, fixed, scope)
             case Choice() if all(isinstance(o, Function | Class) or _is_partial(o) for o in function.options):
@@ -177,6 +178,14 @@ class Interpreter(Statements):
         if record.name in _MAPPERS:
             self._handed_over(record)
         return result
+
+    def _commanded(self, app: Object) -> Value:
+        """``app()``: the one command of a ``typer.Typer()``, else the one that the command line begins with."""
+        commands, words = self.walk.commands.get(id(app), {}), list(self.walk.positional)
+        chosen = next(iter(commands.values())) if len(commands) == 1 else commands.get(words.pop(0)) if words else None
+        if chosen is None or self.walk.branch.taken is False:
+            return Unknown(app.origin)
+        return self.enter(chosen, words)
 
     def _completed(self, node: cst.Call, record: Record, fixed: Record, scope: Scope) -> Value:
         """Call what ``functools.partial`` was made of, with the arguments that it has fixed."""
@@ -284,7 +293,7 @@ class Interpreter(Statements):
                 if parameter.annotation is not None:
                     kind, many = parsers.kind_of(self.module.code_for_node(parameter.annotation.annotation))
                 default = self.eval(parameter.default, self.globals) if parameter.default is not None else None
-                declared[name] = Field(name, kind, default, parameter, many)
+                declared[name] = parsers.parameter_field(name, kind, default, parameter, many)
         filled = parsers.assign(declared.values(), self.walk.flags)
         for name in declared:
             if name not in filled and (off := self.walk.flags.get(f"no{name}")) is not None and off.value is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Kind
@@ -19,12 +20,14 @@ from lintfit.sources.python.values import (
     Function,
     Items,
     Object,
+    Passed,
     Record,
     Ref,
     Table,
     Unknown,
     Value,
     choice,
+    held,
     objects,
 )
 
@@ -45,6 +48,10 @@ _WRAPPERS = frozenset({
 _RUNNERS = frozenset({"Fire", "spawn", "notebook_launcher", "launch", "run", "elastic_launch", "Typer", "typer", "cli"})
 
 
+_PEFT_TYPES = {
+    "LORA": "LoraConfig", "ADALORA": "AdaLoraConfig", "IA3": "IA3Config", "P_TUNING": "PromptEncoderConfig",
+    "PREFIX_TUNING": "PrefixTuningConfig", "PROMPT_TUNING": "PromptTuningConfig",
+}  # fmt: skip
 _FILLS = frozenset({"tyro.cli", "simple_parsing.parse", "draccus.parse", "pyrallis.parse", "jsonargparse.CLI"})
 """Functions that fill a dataclass, or a function's parameters, from the command line."""
 
@@ -106,9 +113,11 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]
         if isinstance(target, Function) and id(target.node) not in interpreter.walk.entered:
-            return interpreter.enter(target)
+            return interpreter.enter(target, interpreter.walk.positional if name == "typer.run" else ())
     if name in _FILLS and record.positional:
         return _filled(interpreter, record, record.positional[0])
+    if name == "peft.get_peft_config" and isinstance(record.value(0, "config_dict"), Table):
+        return _peft_config(interpreter, record)
     if last == "get_quantization_config":
         return _of_model_config(interpreter, record)
     if last == "get_peft_config" and name.startswith("trl"):
@@ -135,6 +144,24 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     if made.base is None and record.assigned_to is not None:
         made.base = _same_name(record)
     return made
+
+
+def _peft_config(interpreter: Interpreter, record: Record) -> Value:
+    """peft's config of the class that a dict's ``peft_type`` names (``PEFT_TYPE_TO_CONFIG_MAPPING``, peft 0.19)."""
+    table = record.value(0, "config_dict")
+    kind = held(table, "peft_type") if isinstance(table, Table) else None
+    cls = _PEFT_TYPES.get(kind.value) if isinstance(kind, Const) and isinstance(kind.value, str) else None
+    if not isinstance(table, Table) or cls is None:
+        return Object(record.node, record.function, record, open=True)
+    node = record.passed[0].node
+    passed = [Passed(str(key), held(table, key) or Unknown(record.node), node) for key in table.items]
+    made = replace(
+        record, function=f"peft.{cls}", passed=passed, spreads=table.open, order=len(interpreter.walk.records)
+    )
+    interpreter.walk.records.append(made)
+    attributes: dict[str, Value] = {str(each.name): each.value for each in passed}
+    attributes["peft_type"] = Object(record.node, "peft.PeftType", attributes={"name": kind or Unknown(record.node)})
+    return Object(record.node, made.function, made, attributes=attributes, open=table.open)
 
 
 def _of_model_config(interpreter: Interpreter, record: Record) -> Value:
@@ -209,6 +236,8 @@ def _object_method(interpreter: Interpreter, record: Record) -> Value:
     receiver, name = record.receiver, record.name
     if isinstance(receiver, parsers.Parser):
         return _parser_method(interpreter, record, receiver)
+    if isinstance(receiver, Object) and receiver.kind == "ruamel.yaml.YAML" and name == "load":
+        return config_files.load(interpreter, record.value(0, "stream"), record, Kind.YAML)
     if isinstance(receiver, Object):
         if name in ("prepare", "setup", "setup_module") and record.positional:
             values = record.positional

@@ -33,6 +33,8 @@ _TRUE = frozenset({"yes", "true", "t", "y", "1", "on"})
 _FALSE = frozenset({"no", "false", "f", "n", "0", "off"})
 _KINDS = re.compile(r"\b(bool|int|float|str|dict|Dict)\b")
 _MANY = re.compile(r"^\s*(?:(?:typing\.)?Optional\[)?\s*(?:typing\.)?(?:List|list|Tuple|tuple|Sequence)\b")
+_ANNOTATED = re.compile(r"^\s*(?:typing\.)?Annotated\[(?P<type>(?:[^][,]|\[[^][]*\])+),.*", re.DOTALL)
+_TYPER = frozenset({"typer.Option", "typer.Argument"})
 _BOOLEAN_NAME = re.compile(r"bool", re.IGNORECASE)
 
 
@@ -46,8 +48,21 @@ class Parser(Object):
     """Whether it has subcommands, which take words of their own."""
 
 
+def parameter_field(name: str, kind: str, default: Value | None, node: cst.CSTNode, many: bool) -> Field:
+    """The field that a function's parameter declares; ``typer.Option(8, "--batch")`` says its default and names."""
+    call = default.call if isinstance(default, Object) and default.kind in _TYPER else None
+    if call is None:
+        return Field(name, kind, default, node, many)
+    stated = call.value(0, "default")
+    known = stated if isinstance(stated, Const) and stated.value is not ... else None
+    texts = [value.value for value in call.positional[1:] if isinstance(value, Const)]
+    aliases = [part for text in texts if isinstance(text, str) for part in text.split("/")[:1]]
+    return Field(name, kind, known, node, many, aliases=tuple(each.lstrip("-").replace("-", "_") for each in aliases))
+
+
 def kind_of(annotation: str) -> tuple[str, bool]:
     """The bare type of an annotation's text and whether it takes several values."""
+    annotation = _ANNOTATED.sub(r"\g<type>", annotation)
     kinds = _KINDS.findall(annotation)
     if "dict" in kinds or "Dict" in kinds:
         kinds = [kind for kind in kinds if kind not in ("dict", "Dict")] or [""]

@@ -10,7 +10,7 @@ import libcst as cst
 
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.sources.flags import Flag
-from lintfit.sources.python.values import Field, Library, Object, Record, Value
+from lintfit.sources.python.values import Field, Function, Library, Object, Record, Value
 
 MAX_STEPS = 60_000
 """Expressions that are evaluated at most. The slowest of the real scripts and launchers that lintfit is measured with
@@ -136,6 +136,8 @@ class Walk:
     """Ids of the function nodes that were followed."""
     statement: cst.SimpleStatementLine | None = None
     assigned_to: str | None = None
+    commands: dict[int, dict[str, Function]] = field(default_factory=dict)
+    """The functions that each ``typer.Typer()`` runs, by the command's name; by the id of that object."""
     options: dict[int, dict[str, Field]] = field(default_factory=dict)
     """Click options by the id of the function that they decorate."""
 

@@ -412,6 +412,8 @@ class Statements(Expressions):
         scope.set(node.name.value, function)
         for decorator in node.decorators:
             call = decorator.decorator
+            if isinstance(call, cst.Call) and dotted(call.func).endswith(".command"):
+                self._command(call, function, scope)
             if isinstance(call, cst.Call) and dotted(call.func).endswith((".option", ".argument")):
                 passed, _ = self._arguments(call, scope)
                 names = [str(p.value.value) for p in passed if p.name is None and isinstance(p.value, Const)]
@@ -429,6 +431,15 @@ class Statements(Expressions):
                     entry.kind = "bool"
                 if entry is not None:
                     self.walk.options.setdefault(id(node), {})[entry.name] = entry
+
+    def _command(self, call: cst.Call, function: Function, scope: Scope) -> None:
+        """``@app.command()``: a function that a ``typer.Typer()`` runs."""
+        app = self.eval(call.func.value, scope) if isinstance(call.func, cst.Attribute) else None
+        if isinstance(app, Object) and app.kind == "typer.Typer":
+            passed, _ = self._arguments(call, scope)
+            named = next((each.value for each in passed if each.name in (None, "name")), None)
+            name = str(named.value) if isinstance(named, Const) else function.name.replace("_", "-")
+            self.walk.commands.setdefault(id(app), {})[name] = function
 
     def _class(self, node: cst.ClassDef, scope: Scope) -> Class:
         bases = tuple(self.eval(base.value, scope) for base in node.bases)

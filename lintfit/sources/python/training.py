@@ -13,7 +13,7 @@ from lintfit.sources.python import engines, models, operators, ppo
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.statements import LENGTHS
-from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
+from lintfit.sources.python.values import Bounded, Const, Object, Record, Table, Value, objects, plain
 
 ARGUMENTS: dict[str, tuple[str, ...]] = {
     "bf16": ("bf16",),
@@ -50,6 +50,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
 CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
+_HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
 _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
@@ -424,10 +425,13 @@ def _length_of_text(reading: Reading) -> None:
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
     for value, where in (*_tokenized(reading), *_declared(reading)):
-        if isinstance(known := plain(value), int) and not isinstance(known, bool) and 1 < known < 10_000_000:
-            setting = reading.put("seq_len", value, where)
+        known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
+        if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
+            setting = reading.put("seq_len", value, where, to=known)
             why = ""
-            if where is None and not _is_read(reading, value):
+            if isinstance(value, Bounded):
+                why = "the smallest of several limits, of which one is not known"
+            elif where is None and not _is_read(reading, value):
                 why = "nothing in sight reads this field; it is taken for the length of a sequence"
             elif isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer):
                 why = "a token more or less is taken to stay in the sequence that is trained on"
@@ -437,7 +441,24 @@ def _length_of_text(reading: Reading) -> None:
             return
     _in_parts(reading)
     if "seq_len" not in reading.settings:
+        _handed_on(reading)
+    if "seq_len" not in reading.settings:
         _by_name(reading)
+
+
+def _handed_on(reading: Reading) -> None:
+    """The one length that calls of data sets get under one of its names (``data.connect(max_seq_length=1024)``)."""
+    found: list[tuple[Value, Record, str]] = []
+    for record in reading.records:
+        name = next((each.name for each in record.passed if each.name in _HANDED), None)
+        if name is not None and record.taken is not False and isinstance(plain(record.keyword(name) or Const()), int):
+            found.append((record.keyword(name) or Const(), record, name))
+    if len({plain(value) for value, _, _ in found}) == 1:
+        value, record, name = found[0]
+        setting = reading.put("seq_len", value, record)
+        why = f"{name} is taken for the length of a sequence"
+        assumed = Provenance("assumed", why, setting.provenance.place)
+        reading.settings["seq_len"] = replace(setting, provenance=assumed)
 
 
 def _by_name(reading: Reading) -> None:

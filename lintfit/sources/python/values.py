@@ -98,6 +98,13 @@ class Items(Value):
 
 
 @dataclass(slots=True, eq=False)
+class Bounded(Unknown):
+    """A number that is not known, but how large it is at most: ``min(config.max_positions, 512)``."""
+
+    most: Const | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Table(Value):
     """A dict. ``open`` where more keys may be there.
 
