@@ -13,7 +13,7 @@ from operator import add, itemgetter, mul, neg
 from typing import NamedTuple
 
 from lintfit.frozen import frozen
-from lintfit.memory.activations.tape import BLOCK, Extent, Storage, rounded
+from lintfit.memory.activations.tape import BLOCK, LOGITS, Extent, Storage, Var, rounded
 
 TEMPORARY = 3
 """The kind of gradients on their way and of scratch; the other kinds are a storage's."""
@@ -58,10 +58,11 @@ class Live(NamedTuple):
 class Table:
     """The tensors of a tape, numbered from 1 on: all of one kind and size have one number."""
 
-    __slots__ = ("_bytes", "_extents", "_kinds", "_numbers", "_per", "_uneven")
+    __slots__ = ("_bytes", "_extents", "_kinds", "_numbers", "_per", "_storages", "_uneven")
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int, Extent, bool], int] = {}
+        self._storages: dict[Storage, int] = {}
         self._extents: dict[Extent, int] = {}
         self._kinds = [0]
         self._bytes = [0]
@@ -89,11 +90,18 @@ class Table:
 
     def storage(self, storage: Storage) -> int:
         """The number of a storage."""
-        return self.number(storage.kind, storage.bytes, storage.per)
+        found = self._storages.get(storage)
+        if found is None:
+            found = self._storages[storage] = self.number(storage.kind, storage.bytes, storage.per)
+        return found
 
     def numbers(self, storages: Iterable[Storage]) -> Changes:
         """The numbers of several storages."""
-        return [self.number(storage.kind, storage.bytes, storage.per) for storage in storages]
+        return list(map(self.storage, storages))
+
+    def gradient(self, var: Var) -> int:
+        """The number of a tensor's gradient."""
+        return self.number(LOGITS if var.storage.kind == LOGITS else TEMPORARY, var.width * var.item, var.per)
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""

@@ -7,7 +7,7 @@ added in place, saved tensors are released node by node.
 from __future__ import annotations
 
 from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Table, reader
-from lintfit.memory.activations.tape import BLOCK, LOGITS, Extent, Storage, Tape, Var
+from lintfit.memory.activations.tape import BLOCK, Extent, Storage, Tape, Var
 
 
 class _Gradient:
@@ -23,22 +23,20 @@ class _Gradient:
 def backward(tape: Tape, out: Var, table: Table) -> Backward:
     """The pass that starts with the gradient of ``out``; its points are before the first node, and at its nodes.
 
-    A node at which nothing is allocated that had not just been freed is no point: there was as much before.
+    A node at which nothing is allocated is no point: there was as much before.
     """
-    numbers = {storage: table.storage(storage) for storage in tape.saved()}
-    start = _Gradient(_number(table, out), 1)
+    saved = table.numbers(tape.saved())
+    start = _Gradient(table.gradient(out), 1)
     pending: dict[Var, _Gradient] = {out: start}
-    changes: list[int] = []
+    changes = [start.number]
     points: list[Point] = [(0, 0, 0)]
-    new = [start.number]
-    gone: list[int] = []
     past = waiting = done = 0
     for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):
         incoming = _taken(pending, outs)
         if saves and not waiting:
-            _settle(changes, new, gone, exact=True)
             past, waiting = len(points), len(changes)
-        dying = []
+        before = len(changes)
+        dying: list[int] = []
         if incoming:
             for var in inputs:
                 if not var.grad:
@@ -46,51 +44,30 @@ def backward(tape: Tape, out: Var, table: Table) -> Backward:
                 if same:
                     gradient = incoming[0]
                 else:
-                    gradient = _Gradient(_number(table, var))
-                    new.append(gradient.number)
+                    gradient = _Gradient(table.gradient(var))
+                    changes.append(gradient.number)
                 if not _handed_on(pending, var, gradient, same):
-                    dying.append(gradient.number)
+                    dying.append(-gradient.number)
         for size, per in temp:
             number = table.number(TEMPORARY, size, per, False)
-            new.append(number)
-            dying.append(number)
-        for storage in overwritten:
-            gone.append(numbers[storage])
+            changes.append(number)
+            dying.append(-number)
         made = sum(weights) if weights else 0
-        if _settle(changes, new, gone, exact=made > 0):
+        if made or len(changes) > before:
+            taken = table.numbers(overwritten) if overwritten else ()
+            for number in taken:
+                changes.append(-number)
             points.append((len(changes), made, done))
+            changes += taken
             done += made
-        gone += dying
-        for storage in overwritten:
-            new.append(numbers[storage])
+        changes += dying
         for storage in first:
             if storage not in tape.pinned:
-                gone.append(numbers[storage])
+                changes.append(-table.storage(storage))
         for gradient in incoming:
             if not gradient.refs:
-                gone.append(gradient.number)
-    return Backward(table, table.alive(numbers.values()), changes, points, past, waiting, reader(changes))
-
-
-def _settle(changes: list[int], new: list[int], gone: list[int], exact: bool = False) -> bool:
-    """Add to the changes what is new and what is gone, less what takes the place of its like.
-
-    Nothing is added, and False returned, where nothing grows by it; ``exact``: what is gone is added even then.
-    """
-    more = []
-    for number in new:
-        if number in gone:
-            gone.remove(number)
-        else:
-            more.append(number)
-    new.clear()
-    if not more and not exact:
-        return False
-    for number in gone:
-        changes.append(-number)
-    gone.clear()
-    changes += more
-    return True
+                changes.append(-gradient.number)
+    return Backward(table, table.alive(saved), changes, points, past, waiting, reader(changes))
 
 
 def _taken(pending: dict[Var, _Gradient], outs: tuple[Var, ...]) -> list[_Gradient]:
@@ -102,12 +79,6 @@ def _taken(pending: dict[Var, _Gradient], outs: tuple[Var, ...]) -> list[_Gradie
             gradient.refs -= 1
             taken.append(gradient)
     return taken
-
-
-def _number(table: Table, var: Var) -> int:
-    """The number of a tensor's gradient."""
-    kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
-    return table.number(kind, var.width * var.item, var.per)
 
 
 def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
@@ -166,43 +137,43 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
 
     After an operation there is what is saved so far, what is held (``x``, the layer's input, by the model's loop), and
     its own inputs and result. Non-reentrant checkpointing stops to recompute at the last tensor saved
-    (``torch/utils/checkpoint.py``, ``_StopRecomputationError``). As in :func:`backward` only operations at which
-    something grows are points.
+    (``torch/utils/checkpoint.py``, ``_StopRecomputationError``).
     """
-    numbers: dict[Storage, int] = {}
     saved: set[Storage] = set()
-    loose: set[Storage] = set()
+    own = [] if x.storage.external else [x.storage]
+    held: tuple[Var, ...] = ()
+    holding = own
+    loose: list[Storage] = []
     changes: list[int] = []
-    new: list[int] = []
-    gone: list[int] = []
     points: list[int] = []
     early = 0, 0
-    held: tuple[Var, ...] = ()
-    own = set() if x.storage.external else {x.storage}
-    holding = own
     for out, inputs, now_held, saves, first in tape.steps:
         if now_held is not held:
-            held = now_held
-            holding = own.union([var.storage for var in held if not var.storage.external])
+            held, holding = now_held, _holding(own, now_held)
         saved.update(first)
-        needed = holding.union([var.storage for var in inputs if not var.storage.external]).difference(saved)
-        for storage in loose.difference(needed, first):
-            gone.append(numbers[storage])
-        for storage in needed.union(first).difference(loose):
-            if storage not in numbers:
-                numbers[storage] = table.storage(storage)
-            new.append(numbers[storage])
-        grown = False
+        needed = [storage for storage in holding if storage not in saved]
+        for var in inputs:
+            storage = var.storage
+            if storage not in saved and storage not in needed and not storage.external:
+                needed.append(storage)
+        for storage in loose:
+            if storage not in needed and storage not in first:
+                changes.append(-table.storage(storage))
+        for storage in (*needed, *first):
+            if storage not in loose:
+                changes.append(table.storage(storage))
         if saves:
-            grown = _settle(changes, new, gone)
             early = len(points), len(changes)
         made = out.storage
         if made not in saved and made not in needed:
-            numbers[made] = table.storage(made)
-            new.append(numbers[made])
-            needed.add(made)
+            changes.append(table.storage(made))
+            needed.append(made)
         loose = needed
-        if _settle(changes, new, gone) or grown:
-            points.append(len(changes))
+        points.append(len(changes))
     before, last = early
     return Passed(reader(changes), points, [*points[:before], last])
+
+
+def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
+    """The storages of what is held, each once."""
+    return list(dict.fromkeys([*own, *[var.storage for var in held if not var.storage.external]]))
