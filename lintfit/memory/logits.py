@@ -12,8 +12,8 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Alive, Backward, Changes, Live, Table, live, total
-from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
 from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once
@@ -117,12 +117,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     if recipe.litgpt:
         return _litgpt(t, stream)
     x = t.new(h, stream)
-    if facts.norm == "layernorm":
-        y = t.layernorm(x)
-    elif facts.model_type in SANDWICH or facts.model_type == "gemma":
-        y = t.gemma_norm(x)
-    else:
-        y = t.rmsnorm(x)
+    y = final_norm(t, x)
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(h, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path == "chunked":

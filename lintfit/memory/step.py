@@ -159,7 +159,10 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
-        front=rope + _embedding_dropout(facts, recipe, tokens) + _input_leaf(spec, any(checkpointed), tokens, embedded),
+        front=rope
+        + _triangles(facts)
+        + _embedding_dropout(facts, recipe, tokens)
+        + _input_leaf(spec, any(checkpointed), tokens, embedded),
         cached=_cached_states(spec, any(checkpointed), tokens, stream),
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
@@ -244,9 +247,24 @@ def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     output of the embeddings into one (a leaf stays as long as the graph); a model that scales it or adds positions
     keeps both. The fms runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
     """
-    scaled = spec.facts.model_type in CHANGED_EMBEDDINGS
+    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    inside = spec.facts.model_type in SCALES_ITSELF and (
+        spec.facts.model_type.startswith("gemma3") or version >= (5, 0)
+    )
+    scaled = spec.facts.model_type in CHANGED_EMBEDDINGS and not inside
     leaf = spec.method == "lora" and checkpoints and spec.use_reentrant
     return rounded(tokens * spec.facts.hidden * item) if scaled and leaf else 0
+
+
+def _triangles(facts: ModelFacts) -> int:
+    """Bytes of boolean causal masks over all positions, which old models hold as buffers: one, or one a layer."""
+    count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
+    return count * rounded((facts.max_positions or 0) ** 2) if count else 0
+
+
+SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
+"""Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
+since transformers 5."""
 
 
 def _cached_states(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:

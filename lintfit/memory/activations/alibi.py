@@ -24,14 +24,16 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     rate = float(facts.config.get("hidden_dropout") or 0.0)
     y = t.layernorm(x)
     t.held = (x, y)
-    branch = _attention(t, y)
     if facts.model_type == "falcon":
         new = bool(facts.config.get("new_decoder_architecture"))
         if new or facts.config.get("parallel_attn", True):
             two = new and facts.config.get("num_ln_in_parallel_attn") in (None, 2)
-            t.held = (x, y, branch)
-            out = t.add(_mlp(t, t.layernorm(x) if two else y), branch)
-            return t.add(x, t.residual_dropout(out, rate))
+            z = t.layernorm(x) if two else y
+            t.held = (x, y, z)
+            branch = _attention(t, y)
+            t.held = (*t.held, branch)
+            return t.add(x, t.residual_dropout(t.add(_mlp(t, z), branch), rate))
+    branch = _attention(t, y)
     x = t.add(x, t.residual_dropout(branch, rate))
     t.held = (x,)
     y = t.layernorm(x)

@@ -78,7 +78,7 @@ def attend(
     if q.item == 2 and heads.dim <= 256 and heads.value_dim in (None, heads.dim):
         return _flash(t, q, k, v, heads, head_major=head_major)
     if grouped:
-        return _math(t, q, k, v, heads)
+        return _math(t, q, k, v, heads, drops)
     return _efficient(t, q, k, v, heads, mask=False)
 
 
@@ -87,6 +87,10 @@ def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
     if facts.kv_heads >= facts.heads or recipe.attention == "flash_attention_2":
         return False
     return recipe.attention == "eager" or recipe.padded or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
+
+
+EXPANDED_MASKS = (5, 0)
+"""The first transformers version whose boolean mask stands once for all sequences, where none is padded."""
 
 
 def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, item: int) -> int:
@@ -99,6 +103,8 @@ def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, 
     cells = batch * seq * seq
     if recipe.attention == "eager":
         return kinds * cells * item
+    if recipe.attention == "sdpa" and sliding and not recipe.padded and recipe.transformers >= EXPANDED_MASKS:
+        return seq * seq
     if recipe.attention == "sdpa" and (recipe.padded or sliding):
         return kinds * cells
     return 0
@@ -147,7 +153,7 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) ->
     return out
 
 
-def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads) -> Var:
+def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     """SDPA's reference path in fp32 with grouped heads: scaled copies of q and k, k and v for all heads, the scores."""
     k, v = repeat(t, k, heads), repeat(t, v, heads)
     q, k = t.map(q), t.map(k)
@@ -156,6 +162,8 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads) -> Var:
     scores = t.add(scores)
     weights = t.like(scores, scores.width, scores.item, True)
     t.op(weights, (scores,), (weights,))
+    if drops:
+        weights = t.dropout(weights)
     out = t.like(q, q.width, q.item, True)
     t.op(out, (weights, v), (weights, v))
     return t.map(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, pairs
+from lintfit.memory.activations.tape import Var, pairs, positions
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -39,17 +39,19 @@ def _attention(t: Layer, x: Var) -> Var:
         q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
     if facts.model_type != "gpt_neo":
         turned = facts.rotary_dim or facts.head_dim
-        tables = [(t.new(turned, x.item, False),) * 2 for _ in range(2)]
+        tables = [(t.new(turned, x.item, False, per=positions),) * 2 for _ in range(2)]
         share = turned / facts.head_dim
         q = t.rotary(q, share, concatenated=share < 1, tables=tables[0])
         k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
     if t.batched:
         q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
     q, k = t.cast(q, 4), t.cast(k, 4)
-    scores = t.op(t.new(facts.heads, 4, q.grad or k.grad, per=pairs), (q, k), (q, k))
+    if t.recipe.autocast:  # whose product takes half-precision copies of the two
+        q, k = t.cast(q, 2), t.cast(k, 2)
+    scores = t.op(t.new(facts.heads, q.item, q.grad or k.grad, per=pairs), (q, k), (q, k))
     # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
     mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
-    scores = t.map(scores, mask)
+    scores = t.cast(t.map(scores, mask), 4)
     weights = t.like(scores, scores.width, 4, scores.grad)
     t.op(weights, (scores,), (weights,))
     weights = t.cast(weights, v.item)

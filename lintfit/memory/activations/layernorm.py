@@ -27,7 +27,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     facts = t.facts
     rate = float(facts.config.get("resid_pdrop") or facts.config.get("residual_dropout") or 0.0)
-    y = _norm(t, x)
+    y = norm(t, x)
     t.held = (x, y)
     branch = t.residual_dropout(_attention(t, y, index), rate)
     if facts.model_type in PARALLEL or facts.parallel_residual:
@@ -35,12 +35,12 @@ def layer(t: Layer, x: Var, index: int) -> Var:
         return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
     x = t.add(x, branch)
     t.held = (x,)
-    y = _norm(t, x)
+    y = norm(t, x)
     t.held = (x, y)
     return t.add(x, t.residual_dropout(_mlp(t, y), rate))
 
 
-def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
+def norm(t: Layer, x: Var, width: int | None = None) -> Var:
     match t.facts.model_type:
         case "olmo":
             return _without_weight(t, x)
@@ -88,7 +88,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     k = t.linear("k_proj", x, h, narrow)
     v = t.linear("v_proj", x, h, narrow)
     if facts.qk_norm:
-        q, k = _norm(t, q, shape.dim), _norm(t, k, shape.dim)
+        q, k = norm(t, q, shape.dim), norm(t, k, shape.dim)
     partial = kind in PARTIAL
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if kind in COHERE:

@@ -20,14 +20,21 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     if facts.moe is None or not has_experts(facts, index):
         return t.add(x, llama.mlp(t, y))
+    if facts.model_type in GATED_SHARED:
+        shared = llama.mlp(t, y, facts.moe.shared_intermediate)
+        t.held = (x, y, shared)
+        out = experts(t, y, facts.moe)
+        gate = t.activation(t.linear("shared_expert_gate", y, facts.hidden, 1), "sigmoid")
+        return t.add(x, t.add(out, t.mul(shared, gate)))
     out = experts(t, y, facts.moe)
     if facts.moe.shared_intermediate:
-        shared = llama.mlp(t, y, facts.moe.shared_intermediate)
-        if facts.model_type == "qwen2_moe":
-            gate = t.activation(t.linear("shared_expert_gate", y, facts.hidden, 1), "sigmoid")
-            shared = t.mul(shared, gate)
-        out = t.add(out, shared)
+        t.held = (x, y, out)
+        out = t.add(out, llama.mlp(t, y, facts.moe.shared_intermediate))
     return t.add(x, out)
+
+
+GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"})
+"""Model types whose shared expert runs first and has a gate of its own."""
 
 
 def has_experts(facts: ModelFacts, index: int) -> bool:

@@ -19,7 +19,7 @@ from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, local
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, embedding_bytes, local
 
 TAPE = "docs/memory.md, Activations"
 
@@ -190,11 +190,15 @@ def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     step = run.step
     dropout = _embedding_dropout(run.facts, step.recipe, run.tokens)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
-    leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, step.recipe.weights)
+    leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
     found = [
         *_inputs(run),
-        term("activations", "cos and sin of the rotary embedding", step.front - dropout - leaf - images),
+        term(
+            "activations",
+            "cos and sin of the rotary embedding, causal masks in buffers",
+            step.front - dropout - leaf - images,
+        ),
         term("activations", "the text embeddings' output beside the copy that images go into", images),
         term("activations", "the embeddings' output, made a leaf (enable_input_require_grads)", leaf),
         term("activations", "mask of the dropout behind the embeddings", dropout, *factors),
