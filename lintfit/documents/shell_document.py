@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import Document, FileText, Span
 from lintfit.documents.shell_directives import Directive
 from lintfit.documents.shell_words import Variable, Word
 
@@ -64,3 +65,5 @@ class ShellDocument(Document):
     variables: Mapping[str, Variable] = field(default_factory=dict)
     files: tuple[HereFile, ...] = ()
     """The files that it writes with here-documents, in order."""
+    open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
+    """Opens the files that it sources: needed to read a changed text of it the same way."""

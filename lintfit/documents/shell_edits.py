@@ -117,7 +117,8 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
     wide: Edit | None = None
     for edit in edits:
         text = apply(document.text, [edit])
-        new = [[word.text for word in other.words] for other in read_shell(replace(document.file, text=text)).commands]
+        changed = read_shell(replace(document.file, text=text), document.open_text)
+        new = [[word.text for word in other.words] for other in changed.commands]
         if len(new) != len(old) or new[index] != texts:
             continue
         if all(a == b for at, (a, b) in enumerate(zip(old, new, strict=True)) if at != index):

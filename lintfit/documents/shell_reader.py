@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
@@ -23,7 +23,19 @@ from lintfit.documents.shell_document import Assignment, Command, HereFile, Shel
 from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
 from lintfit.documents.shell_files import read_variable, written_file
 from lintfit.documents.shell_source import Source
-from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, as_words, expand, split, tokens, words
+from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
+from lintfit.documents.shell_words import (
+    Fragment,
+    Scope,
+    Variable,
+    Word,
+    as_words,
+    expand,
+    split,
+    tokens,
+    whole_substitutions,
+    words,
+)
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
@@ -38,17 +50,18 @@ _MAX_WORDS = 5000
 """Words of one command after expansion; a bound against variables that double themselves."""
 
 
-def read_shell(file: FileText) -> ShellDocument:
+def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
     """Read a shell script. Never raises for bad text.
 
-    What tree-sitter cannot parse is one ``syntax-error``; the commands around it are still there.
+    What tree-sitter cannot parse is one ``syntax-error``; the commands around it are still there. ``open_text`` opens
+    the files that it takes variables from (``source common.sh``).
     """
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
         large = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
         return ShellDocument(file, Kind.SHELL, (large,), variables={})
     if is_workflow(file.path):
         return _workflow(file)
-    reader = _Reader(file)
+    reader = _Reader(file, open_text=open_text)
     if is_makefile(file.path):
         reader = _Reader(file, recipes(file.text))
         reader.scope.variables.update(make_variables(file.text))
@@ -63,6 +76,7 @@ def read_shell(file: FileText) -> ShellDocument:
         directives=reader.directives,
         variables=reader.scope.variables,
         files=tuple(reader.files),
+        open_text=open_text,
     )
 
 
@@ -85,7 +99,8 @@ class _Where:
 
 
 class _Reader:
-    def __init__(self, file: FileText, text: str | None = None) -> None:
+    def __init__(self, file: FileText, text: str | None = None, open_text: OpenText | None = None) -> None:
+        self.path, self.open_text = file.path, open_text
         self.source = Source(file.text if text is None else text)
         self.text, self.span = self.source.text, self.source.span
         self.directives = tuple(directives(file.text))
@@ -98,6 +113,8 @@ class _Reader:
         self.called: set[str] = set()
         self.calls = 0
         self.folder = "."
+        self.sourced = 0
+        """How many files deep this one is that the script sources."""
 
     def run(self) -> None:
         self.walk(self.source.root, _Where())
@@ -248,8 +265,10 @@ class _Reader:
             arguments = [fragments for _, fragments in found[1:]]
             self.call(first, arguments, where)
             return
-        if first in ("unset", "read", "source", ".", "shift"):
+        if first in ("unset", "read", "shift"):
             self.side_effect(first, [word for word, _ in found[1:]])
+        if first in ("source", ".") and len(found) > 1 and found[1][0].value:
+            self.source_file(found[1][0].value, found[2:], Span(start, whole.end))
         if first in ("cd", "pushd", "popd"):
             self.change_folder(first, [word for word, _ in found[1:]])
         span = Span(assignments[0].span.start if assignments else start, max(piece.end for piece in pieces if piece))
@@ -266,6 +285,20 @@ class _Reader:
                 self.folder,
             )
         )
+
+    def source_file(self, name: str, given: Sequence[tuple[Word, tuple[Fragment, ...]]], command: Span) -> None:
+        """Read the variables that a sourced file sets."""
+        if self.open_text is None or self.sourced >= MAX_SOURCED:
+            return
+        file = opened(self.open_text, candidates(self.path, self.folder, name))
+        if file is None or file.path == self.path or len(file.text) > MAX_BYTES[Kind.SHELL]:
+            return
+        inner = _Reader(file, open_text=self.open_text)
+        inner.sourced = self.sourced + 1
+        inner.scope.variables = dict(self.scope.variables)
+        inner.scope.positional = arguments(given, command) or self.scope.positional
+        inner.walk(inner.source.root, _Where())
+        self.scope.variables = taken_over(self.scope.variables, inner.scope.variables, command)
 
     def change_folder(self, name: str, arguments: list[Word]) -> None:
         values = [word.value for word in arguments if word.text not in ("--", "-L", "-P")]
@@ -315,13 +348,23 @@ class _Reader:
             return found
         result = found[:run]
         for word, fragments in found[run : None if run == 1 else run + 1]:
+            literal = self.single_quoted(word, fragments)
+            if literal is not None:
+                result.extend(words(self.text, literal, self.scope))
+                continue
             # What is written in the string itself is split as if it came through a reference to it.
             loose = [replace(part, quoted=False, through=(*part.through, word.at)) for part in fragments]
-            lists = split([loose])
+            lists = split([whole_substitutions(loose)])
             result.extend(zip(as_words(lists, word.at), lists, strict=True))
         # The redirects and pipes of the string are no arguments; its further commands stay, with what parts them.
         inside = takewhile(lambda item: item[0].text in JOINTS or not _OPERATOR.match(item[0].text), result[run:])
         return [*result[:run], *inside]
+
+    def single_quoted(self, word: Word, fragments: tuple[Fragment, ...]) -> Span | None:
+        """The text of a word that is one string in single quotes, which the shell that runs it expands itself."""
+        inside = Span(word.at.start + 1, word.at.end - 1)
+        quoted = self.text[word.at.start : word.at.start + 1] == "'"
+        return inside if quoted and len(fragments) == 1 and fragments[0].origin == inside else None
 
     def call(self, name: str, arguments: list[tuple[Fragment, ...]] | None, where: _Where) -> None:
         self.called.add(name)

@@ -433,6 +433,29 @@ def split(lists: list[list[Fragment]]) -> list[tuple[Fragment, ...]]:
     return result
 
 
+def whole_substitutions(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """The fragments of a string that is run, with every ``$(…)`` of its text as one unknown that is not split."""
+    text = "".join(part.text if part.known else "?" * len(part.text) for part in fragments)
+    holes: list[Span] = []
+    offset = text.find("$(")
+    while offset >= 0:
+        holes.append(Span(offset, min(_skip_dollar(text, offset, len(text)), len(text))))
+        offset = text.find("$(", holes[-1].end)
+    result: list[Fragment] = []
+    start = 0
+    for part in fragments:
+        at, end = start, start + len(part.text)
+        for hole in holes:
+            low, high = max(at, hole.start), min(end, hole.end)
+            if low < high:
+                result += [_part(part, at - start, low - start)] if at < low else []
+                result.append(replace(_part(part, low - start, high - start), known=False))
+                at = high
+        result += [_part(part, at - start, end - start)] if at < end or not part.text else []
+        start = end
+    return result
+
+
 def _part(fragment: Fragment, start: int, end: int) -> Fragment:
     origin = fragment.origin
     if origin is not None:

@@ -67,8 +67,20 @@ class Workspace:
         key = (self._resolve(path), kind)
         document = self._documents.get(key)
         if document is None:
-            document = self._documents[key] = reader(kind)(file)
+            document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
         return document
+
+    def _shell(self, file: FileText) -> Document:
+        from lintfit.documents.shell_reader import read_shell
+
+        return read_shell(file, self._sourced)
+
+    def _sourced(self, path: Path) -> FileText | None:
+        """The text of a file that a shell script sources; None where it cannot be read."""
+        try:
+            return self.file(path, Kind.SHELL) if self.exists(path) else None
+        except ReadError:
+            return None
 
     def with_overlay(self, texts: Mapping[Path, str]) -> Workspace:
         """A workspace in which these paths hold these texts; all other documents are shared, not read again."""

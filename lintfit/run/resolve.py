@@ -116,14 +116,15 @@ def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting 
         return first(name, plugin, *_config_then_script(sources, name)[:-1])
     found = first(name, *_config_then_script(sources, name))
     if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
-        inferred = _inferred_accumulation(sources, settings)
+        inferred = _inferred_accumulation(sources, settings, sources.said("deepspeed", "train_batch_size"))
         return inferred or default(name, 1, "DeepSpeed's default").over(found)
+    if not sources.uses_trainer and sources.deepspeed is None and found is None:
+        return _inferred_accumulation(sources, settings, sources.said("script", "train_batch_size"))
     return _unless_changed(sources, found)
 
 
-def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting], total: Setting | None) -> Setting | None:
     """DeepSpeed works the third of the batch triple out from the other two."""
-    total = sources.said("deepspeed", "train_batch_size")
     samples, micro, gpus = (_whole(s) for s in (total, settings.get("micro_batch_size"), settings.get("gpus")))
     if samples is None or micro is None or gpus is None:
         return None

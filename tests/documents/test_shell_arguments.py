@@ -53,3 +53,77 @@ def test_arithmetic_knows_what_the_batch_job_asks_for() -> None:
     job = "#SBATCH --nodes=4\n#SBATCH --ntasks-per-node 2\nPER_NODE=8\na $((SLURM_NNODES * PER_NODE)) $SLURM_NNODES\n"
     assert last(job) == ["a", "32", None]
     assert last("a $((SLURM_NNODES * 8))\n") == ["a", None]
+
+
+@pytest.mark.parametrize("test", ['"$STAGE" == ""', '-z "$STAGE"', "-z $2", '! -n "$STAGE"', '"${2}" = ""'])
+def test_a_test_for_an_argument_that_nobody_hands_in(test: str) -> None:
+    assert last(f"STAGE=$2\nif [ {test} ]; then\n  STAGE=2\nfi\na $STAGE\n") == ["a", "2"]
+
+
+def test_an_argument_is_not_compared_with_a_word() -> None:
+    assert last('MODE=$1\nB=1\nif [ "$MODE" = "large" ]; then\n  B=8\nfi\na $B\n') == ["a", None]
+
+
+SUBSTITUTED = "$(scontrol show hostname $LIST | head -n1)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"N=2\nbash -c 'a --at {SUBSTITUTED} --n $N'\n",
+        f'N=2\nbash -c "a --at {SUBSTITUTED} --n $N"\n',
+        'N=2\nbash -c "a --at \\$(scontrol show hostname \\$LIST | head -n1) --n $N"\n',
+        f"N=2\nARGS='--at {SUBSTITUTED}'\nbash -c \"a $ARGS --n $N\"\n",
+    ],
+)
+def test_a_substitution_in_a_string_that_is_run_is_one_word(text: str) -> None:
+    words = read(text).commands[-1].words[2:]
+    assert [word.value for word in words] == ["a", "--at", None, "--n", "2"]
+    assert words[2].text == SUBSTITUTED
+
+
+SOURCED = {
+    "common.sh": "CARDS=2\nexport KEPT=1\n",
+    "scripts/flags.sh": 'B=1\nif [ "$1" = "large" ]; then\n  B=4\nfi\n. common.sh\n',
+    "loop.sh": "source loop.sh\nX=1\nsource other.sh\n",
+    "other.sh": "source loop.sh\n",
+}
+
+
+class TestSourced:
+    def read(self, text: str, path: str = "scripts/run.sh") -> ShellDocument:
+        def opened(path: Path) -> FileText | None:
+            text = SOURCED.get(path.as_posix())
+            return FileText(path, text) if text is not None else None
+
+        return read_shell(FileText(Path(path), text), opened)
+
+    def last(self, text: str) -> list[str | None]:
+        return [word.value for word in self.read(text).commands[-1].words]
+
+    @pytest.mark.parametrize("command", ["source common.sh", ". ../common.sh", "source $(dirname $0)/flags.sh"])
+    def test_variables_are_known(self, command: str) -> None:
+        assert self.last(f"{command}\na $CARDS\n") == ["a", "2"]
+
+    def test_with_arguments_of_its_own(self) -> None:
+        assert self.last("source flags.sh large\na $B\n") == ["a", "4"]
+
+    def test_what_it_exports_is_in_the_environment_with_the_command_as_its_place(self) -> None:
+        document = self.read("source common.sh\ntorchrun train.py\n")
+        kept = document.commands[-1].environment["KEPT"]
+        assert kept.value == "1"
+        assert document.text[slice(kept.span.start, kept.span.end)] == "source common.sh"
+
+    def test_a_word_from_it_has_no_place_but_its_own(self) -> None:
+        document = self.read("source common.sh\na $CARDS\n")
+        word = document.commands[-1].words[1]
+        assert (word.span, document.slice(word.span)) == (word.at, "$CARDS")
+
+    def test_a_branch_that_may_not_run_leaves_it_unknown(self) -> None:
+        assert self.last('if [ "$X" = y ]; then\n  source common.sh\nfi\na $CARDS\n') == ["a", None]
+
+    def test_files_that_source_each_other_end(self) -> None:
+        assert self.last("source loop.sh\na $X\n") == ["a", "1"]
+
+    def test_a_file_that_is_not_there(self) -> None:
+        assert self.last("source missing.sh\na $CARDS\n") == ["a", None]

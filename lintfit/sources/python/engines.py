@@ -73,6 +73,7 @@ def _inline(reading: Reading, table: Table, record: Record | None, trainer: bool
             ("micro_batch_size", "train_micro_batch_size_per_gpu"),
             ("gradient_accumulation_steps", "gradient_accumulation_steps"),
             ("max_grad_norm", "gradient_clipping"),
+            ("train_batch_size", "train_batch_size"),
         ):
             if key in table.items and name not in reading.settings:
                 _put(reading, name, table.items[key], record)
