@@ -65,7 +65,11 @@ def set_flag(
         edits = [Edit(_after_equals(document, at, flag), _quoted(value, word)) for at in _places(word)]
     else:
         texts[found[0] + 1] = value
-        edits = [Edit(at, _requoted(document.slice(at), value, current)) for at in _places(current)]
+        edits = [
+            Edit(at, text) for at in _places(current) if (text := _requoted(document, at, value, current)) is not None
+        ]
+        if not edits:
+            raise ValueError(f"{value!r} needs quotes and stands inside a variable's string")
     return _narrowest(document, command, texts, edits)
 
 
@@ -141,11 +145,19 @@ def _quoted(value: str, word: Word | None) -> str:
     return "'" + value.replace("'", "'\\''") + "'"
 
 
-def _requoted(written: str, value: str, word: Word) -> str:
-    """A value in the double quotes that the one before it has."""
-    if written[:1] == written[-1:] == '"' and len(written) > 1 and not any(mark in value for mark in '"$`\\!'):
+def _requoted(document: ShellDocument, at: Span, value: str, word: Word) -> str | None:
+    """A value in the quotes that the one before it has, or stands in alone; None where it would need others."""
+    written, text = document.slice(at), document.text
+    plain = not any(mark in value for mark in "\"'$`\\!")
+    if written[:1] == written[-1:] == '"' and len(written) > 1 and plain:
         return f'"{value}"'
-    return _quoted(value, word)
+    around = text[max(at.start - 1, 0) : at.start]
+    if plain and around in ("'", '"') and text[at.end : at.end + 1] == around:
+        return value
+    try:
+        return _quoted(value, word)
+    except ValueError:
+        return None
 
 
 def _after_equals(document: ShellDocument, place: Span, flag: str) -> Span:

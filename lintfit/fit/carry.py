@@ -20,7 +20,7 @@ from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.change import BY_LAUNCHER, ZERO_KEYS
-from lintfit.run.homes import has_trainer, in_launcher_file, zero_in_launcher_file
+from lintfit.run.homes import has_trainer, in_launch_line, in_launcher_file, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
 
@@ -185,7 +185,7 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
     sharding = wanted.pop("fsdp", None)
     if engine == "ddp":
         yield "engine", engine
-    elif in_launcher_file(run, engine):
+    elif in_launcher_file(run, engine) or in_launch_line(run, engine):
         yield "engine", engine
         if engine == "deepspeed":
             yield from _zero_of_launcher(run, wanted)

@@ -113,6 +113,8 @@ class Space:
         another = "method" in changes or "quantization" in changes
         if another and "gpus" in changes:
             return False  # who has more cards need not train something else
+        if self.subject.run.recipe is not None and {"mixed_precision", "weights_dtype"} <= changes.keys():
+            return False  # one word of the recipe says both
         return not ("method" in changes and "forced_float32" in changes)
 
     def _value(self, changes: dict[str, Any], name: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
-from lintfit.run.homes import in_launcher_file
+from lintfit.run.homes import in_launch_line, in_launcher_file
 from lintfit.run.model import Run
 from lintfit.sources.deepspeed import new_config
 
@@ -17,8 +17,8 @@ from lintfit.sources.deepspeed import new_config
 def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
     """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings.
 
-    A new DeepSpeed has the config of the file that would be written: Accelerate's own (:data:`BY_LAUNCHER`), which
-    leaves every buffer at DeepSpeed's default, else a JSON in which the Trainer fills them.
+    A new DeepSpeed has the config of what would be written: the settings of Accelerate's launcher
+    (:data:`BY_LAUNCHER`), which leave every buffer at DeepSpeed's default, else a JSON in which the Trainer fills them.
     """
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
     buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
@@ -47,13 +47,14 @@ ZERO_KEYS = frozenset(
 
 
 BY_LAUNCHER = "by_launcher"
-"""Name of the change that says that Accelerate's file, not a DeepSpeed JSON, states the new DeepSpeed."""
+"""Name of the change that says that Accelerate's launcher, not a DeepSpeed JSON, states the new DeepSpeed."""
 
 
 def as_written(run: Run, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with where a new DeepSpeed of this run would be stated."""
     new = changes.get("engine") == "deepspeed" and run.spec is not None and run.spec.engine != "deepspeed"
-    return {**changes, BY_LAUNCHER: True} if new and in_launcher_file(run, "deepspeed") else dict(changes)
+    launched = new and (in_launcher_file(run, "deepspeed") or in_launch_line(run, "deepspeed"))
+    return {**changes, BY_LAUNCHER: True} if launched else dict(changes)
 
 
 def _config_of(before: Spec, after: Spec, changes: Mapping[str, Any]) -> dict[str, Any]:

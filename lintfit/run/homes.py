@@ -16,12 +16,21 @@ def in_launcher_file(run: Run, engine: str) -> bool:
     It is for a loop of the script's own, and for a Trainer where the file, not the trainer's arguments, says that FSDP
     runs or could as well.
     """
-    if run.accelerate is None:
+    if run.accelerate is None or in_launch_line(run, engine):
         return False
     stated = run.accelerate.settings.get("engine")
     if not has_trainer(run):
         return True
     return stated is not None and (stated.value == "fsdp" or (engine == "fsdp" and stated.value == "ddp"))
+
+
+def in_launch_line(run: Run, engine: str) -> bool:
+    """Whether ``accelerate launch`` itself is where this engine would be asked for: a loop of the script's own, and no
+    file, or options that count before it."""
+    launch = run.launch
+    if launch is None or launch.launcher != "accelerate" or has_trainer(run) or engine == "fsdp":
+        return False
+    return run.accelerate is None or "engine" in launch.settings
 
 
 def zero_in_launcher_file(run: Run) -> bool:

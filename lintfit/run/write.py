@@ -10,12 +10,13 @@ from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.run.change import ZERO_KEYS
-from lintfit.run.homes import has_trainer, zero_in_launcher_file
+from lintfit.run.homes import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.settings import AUTO, Place
 
 if TYPE_CHECKING:
     from lintfit.memory.spec import Fsdp
+    from lintfit.sources.launcher import Launch
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
@@ -78,7 +79,7 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
         case _ if name in ZERO_KEYS:
-            return run.deepspeed.write(name, value) if run.deepspeed is not None else None
+            return _write_size(run, name, value)
         case "fsdp":
             return _write_fsdp(run, value)
         case "gpus" | "nodes":
@@ -91,6 +92,14 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_optimizer(run, value)
         case _:
             return author.write(name, value) if author is not None else None
+
+
+def _write_size(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:
+    if run.deepspeed is not None:
+        return run.deepspeed.write(name, value)
+    if run.script is None or not run.script.zero_in_dict:
+        raise CannotWrite("the sizes of ZeRO's buffers stand in a DeepSpeed config, and there is none")
+    return run.script.write(name, value)
 
 
 def _write_optimizer(run: Run, value: str) -> tuple[FileEdit, ...] | None:
@@ -147,7 +156,9 @@ def _inside(edit: FileEdit, place: Place) -> bool:
 
 
 def _write_engine(run: Run, value: str) -> tuple[FileEdit, ...] | None:
-    """Accelerate's ``distributed_type``; several processes of another launcher are DDP without a word."""
+    """Accelerate's option or ``distributed_type``; several processes of another launcher are DDP without a word."""
+    if run.launch is not None and value == "deepspeed" and in_launch_line(run, value):
+        return run.launch.write("engine", value)
     if run.accelerate is not None and "engine" in run.accelerate.settings:
         return run.accelerate.write("engine", value)
     launcher = run.launch.launcher if run.launch is not None else None
@@ -160,7 +171,7 @@ def _write_launched_accumulation(run: Run, value: int) -> tuple[FileEdit, ...] |
     Where it is silent, Accelerate before 0.26 hands on 1, which a Trainer refuses and a loop leaves alone.
     """
     if run.accelerate is None:
-        return None
+        return ()
     stated = "gradient_accumulation_steps" in run.accelerate.settings
     return run.accelerate.write("gradient_accumulation_steps", value) if stated or has_trainer(run) else ()
 
@@ -169,7 +180,13 @@ def _write_fsdp(run: Run, value: Fsdp | None) -> tuple[FileEdit, ...] | None:
     """How FSDP shards, or None for no FSDP: Accelerate's file where that states it, else the trainer's arguments."""
     if run.accelerate is not None and run.accelerate.engine == "fsdp":
         return run.accelerate.write("fsdp", value)
+    if run.launch is not None and "fsdp" in run.launch.settings and value is not None:
+        return run.launch.write("fsdp", value)
     if not has_trainer(run) or run.script is None:
+        if value is not None and run.script is not None and run.launch is not None and run.accelerate is None:
+            raise CannotWrite(
+                "how FSDP wraps a loop of the script's own is said in an Accelerate YAML, and there is none"
+            )
         return None
     if value is None and run.launch is not None:
         for name in FSDP_ARGUMENTS:
@@ -195,6 +212,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
         return run.launch.write(name, value)
     if run.script is not None and run.deepspeed is None and _in_script(run.script, name):
         return run.script.write(name, value)
+    if run.launch is not None and run.deepspeed is None and in_launch_line(run, "deepspeed"):
+        return _launched_zero(run.launch, name, value)
     if value == "nvme":
         return run.deepspeed.write_offload(name, value, run.nvme_path) if run.deepspeed is not None else None
     for source in (run.deepspeed, run.accelerate):
@@ -202,6 +221,12 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
         if edits is not None:
             return edits
     return None
+
+
+def _launched_zero(launch: Launch, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    if value == "nvme":
+        raise CannotWrite("accelerate launch hands no folder on NVMe on")
+    return () if value == "none" and name not in launch.settings else launch.write(name, value)
 
 
 def _in_script(script: ScriptSource, name: str) -> bool:
@@ -259,6 +284,9 @@ def _precision_outside(run: Run, value: str) -> tuple[FileEdit, ...] | None:
         return author.write(value, True) if author is not None else None
     if run.script is not None and "mixed_precision" in run.script.settings:
         return run.script.write("mixed_precision", value)
+    launch = run.launch if run.launch is not None and run.launch.launcher == "accelerate" else None
+    if launch is not None and ("mixed_precision" in launch.settings or run.accelerate is None):
+        return launch.write("mixed_precision", value)
     return run.accelerate.write("mixed_precision", value) if run.accelerate is not None else None
 
 

@@ -64,6 +64,11 @@ FIELDS: tuple[Field, ...] = (
     Field("zero_force_ds_cpu_optimizer", ("zero_force_ds_cpu_optimizer",), truth),
 )
 
+ZERO_SIZES: Mapping[str, str] = {
+    field.name: str(field.path[1]) for field in FIELDS if field.path[0] == ZERO and field.read is coerced_integer
+}
+"""The keys of ``zero_optimization`` that say how large something is, by setting."""
+
 _FIELD_BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 
 

@@ -106,6 +106,10 @@ class Launch:
             return self.set_flag("deepspeed", str(value))
         if name == "gpus":
             return self._write_gpus(value)
+        if name == "engine":
+            return self._write_engine(value)
+        if name == "fsdp":
+            return self._write_fsdp(value)
         option = launcher_settings.option_for(self.invocation.launcher, name)
         return self.set_option(option, launcher_settings.spelled(value)) if option is not None else None
 
@@ -152,6 +156,39 @@ class Launch:
         counts = {"--gres", "--gpus-per-node", *(("--ntasks-per-node",) if self.launcher == "python" else ())}
         options = [(each.key, each.value_span) for each in self.document.directives if each.key in counts]
         return tuple(asked_cards(self.document, options, before, after))
+
+    def _write_engine(self, value: Any) -> tuple[FileEdit, ...] | None:
+        """Accelerate's switch for an engine, in the place of the one that is there."""
+        switches = launcher_settings.SWITCHES
+        wanted = next((switch for switch, engine in switches.items() if engine == value), None)
+        if wanted is None or self.invocation.launcher != "accelerate":
+            return None
+        found = next((o for name, o in self.invocation.options.items() if name in switches), None)
+        if found is not None:
+            edit = Edit(found.flag.span, f"--{wanted}")
+        elif self.invocation.script is not None:
+            at = self.invocation.script.at.start
+            edit = Edit(Span(at, at), f"--{wanted} ")
+        else:
+            return None
+        return (FileEdit(self.document.path, edit, self.document),)
+
+    def _write_fsdp(self, value: Any) -> tuple[FileEdit, ...] | None:
+        """The next of Accelerate's options about FSDP that says something else; empty where none does."""
+        stated = self.settings.get("fsdp")
+        if stated is None or value is None:
+            return None
+        now = stated.value
+        if value.version != now.version:
+            return self.set_option("fsdp_version", str(value.version))
+        if value.strategy != now.strategy:
+            if value.version == 1:
+                return self.set_option("fsdp_sharding_strategy", value.strategy)
+            whole = {"FULL_SHARD": "true", "SHARD_GRAD_OP": "false"}.get(value.strategy)
+            return self.set_option("fsdp_reshard_after_forward", whole) if whole is not None else None
+        if value.cpu_offload != now.cpu_offload:
+            return self.set_option("fsdp_offload_params", launcher_settings.spelled(value.cpu_offload))
+        return ()
 
     def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:
         option = launcher_settings.GPUS.get(self.invocation.launcher)

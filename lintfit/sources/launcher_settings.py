@@ -48,13 +48,14 @@ ACCELERATE: Mapping[str, tuple[str, Reader]] = {
 }
 """``accelerate launch``'s options by setting."""
 
-_ENGINES: Mapping[str, Any] = {
+SWITCHES: Mapping[str, Any] = {
     "use_deepspeed": "deepspeed",
     "use_fsdp": "fsdp",
     "multi_gpu": "ddp",
     "use_megatron_lm": UNKNOWN,
     "tpu": UNKNOWN,
 }
+"""``accelerate launch``'s switches that choose an engine."""
 
 
 def option_for(launcher: str, name: str) -> str | None:
@@ -90,7 +91,7 @@ def _value(option: Option, reader: Reader) -> Any:
 
 
 def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
-    for flag, engine in _ENGINES.items():
+    for flag, engine in SWITCHES.items():
         option = invocation.options.get(flag)
         if option is not None:
             yield Setting("engine", engine, around.at(option.flag.span))

@@ -65,6 +65,8 @@ PRECISIONS: Mapping[str, tuple[str, str]] = {
 }
 """dtype of the weights (adapters as well) and of autocast, by Fabric's precision."""
 
+_TRUE = {dtype: name for name, (dtype, _) in PRECISIONS.items() if name in ("bf16-true", "16-true")}
+
 QUANTIZERS: Mapping[str, str] = {
     "bnb.nf4": "nf4",
     "bnb.nf4-dq": "nf4-double",
@@ -146,8 +148,10 @@ class LitGptRecipe:
     def adjustable(self) -> frozenset[str]:
         names = {"micro_batch_size", "gradient_accumulation_steps", "seq_len", "mixed_precision"}
         precision = self.value("precision")
-        if self.method == "lora" and self._single and isinstance(precision, str) and precision.endswith("-true"):
-            names.add("quantization")
+        if isinstance(precision, str) and precision.endswith("-true"):
+            names.add("weights_dtype")
+            if self.method == "lora" and self._single:
+                names.add("quantization")
         return frozenset(names)
 
     def value(self, key: str) -> Any:
@@ -171,6 +175,8 @@ class LitGptRecipe:
             case "quantization" if name in self.adjustable:
                 spelled = next((word for word, known in QUANTIZERS.items() if known == value), None)
                 return self._write("quantize", spelled) if spelled is not None else None
+            case "weights_dtype" if name in self.adjustable and value in _TRUE:
+                return self._write("precision", _TRUE[value])
             case "bf16" | "fp16" if value is True:
                 return self._write("precision", "bf16-mixed" if name == "bf16" else "16-mixed")
             case "gpus":

@@ -53,6 +53,11 @@ class ScriptSource:
         """
         return writing.write(self, name, value)
 
+    @property
+    def zero_in_dict(self) -> bool:
+        """Whether the script makes the ``zero_optimization`` of a DeepSpeed config itself, all of it known."""
+        return self.reading.zero is not None and not self.reading.zero.open
+
     def argument(self, *names: str) -> Setting | None:
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.
 

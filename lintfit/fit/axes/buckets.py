@@ -32,7 +32,8 @@ def options(subject: Subject) -> Iterator[Option]:
     """
     run, spec = subject.run, subject.spec
     by_file = zero_in_launcher_file(run) and can_shard(subject)
-    by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents)
+    in_dict = run.script is not None and run.script.zero_in_dict
+    by_json = spec.engine == "deepspeed" and (run.deepspeed is not None or not run.documents or in_dict)
     if not by_file and not by_json:
         return
     current = _current(zero_config(spec))

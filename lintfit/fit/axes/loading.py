@@ -17,7 +17,9 @@ def options(subject: Subject) -> Iterator[Option]:
     if spec.facts.checkpoint_dtype not in ("bf16", "fp16"):
         return
     dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
-    kept = spec.method == "lora" or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
+    # LitGPT's precision is that of the adapters, too.
+    frozen = spec.method == "lora" and run.recipe is None
+    kept = frozen or (spec.engine == "deepspeed" and spec.mixed_precision != "no")
     safe = kept and setting is not None and setting.provenance.kind == "default"
     note = "" if safe else f"the weights are kept in {dtype} instead of fp32"
     yield Option(f"{dtype} weights", {"weights_dtype": dtype}, Effect.SAME if safe else Effect.NUMERICS, note)

@@ -14,6 +14,7 @@ from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
+from lintfit.sources.deepspeed import ZERO_SIZES
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import adapters
 from lintfit.sources.python.calls import whole
@@ -53,6 +54,8 @@ def write(source: ScriptSource, name: str, value: Any) -> Edits | None:
             return writer.argument((name,), value)
         case "zero_stage" | "offload_optimizer" | "offload_param":
             return writer.zero(name, value)
+        case _ if name in ZERO_SIZES:
+            return writer.zero_size(ZERO_SIZES[name], value)
         case "seq_len":
             return writer.length(value)
         case "fsdp":
@@ -142,6 +145,21 @@ class Writer:
         if stated and home is not None:
             return self.replace_value(Value(home.origin), None, value, _code(value))
         return self._into_dict(name, value)
+
+    def zero_size(self, key: str, value: int) -> Edits | None:
+        """A size of ``zero_optimization`` in a DeepSpeed dict of the script; None where there is no such dict."""
+        table = self.source.reading.zero
+        if table is None or table.open:
+            return None
+        stated = table.items.get(key)
+        if stated is not None:
+            return self.replace_value(stated, None, value, _code(value))
+        if isinstance(table.origin, Datum):
+            return data_writer.edits(table.origin.document, {(*table.origin.path, key): value})
+        if not isinstance(table.origin, cst.Dict):
+            return None
+        document = self.calls.document_of(table.origin)
+        return edits_in(document, python_edits.add_entry(document, table.origin, _code(key), _code(value)))
 
     def _into_dict(self, name: str, value: Any) -> Edits | None:
         """A key that the ``zero_optimization`` of a DeepSpeed dict lacks."""
