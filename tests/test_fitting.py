@@ -74,7 +74,9 @@ def test_a_diff_writes_nothing_and_apply_writes_what_it_shows(medical: Path) -> 
 
 def test_what_cannot_be_written_is_refused(medical: Path) -> None:
     script = medical / "supervised_finetuning.py"
-    script.write_text(script.read_text().replace("    data = load_dataset(", '    model.to("cuda")\n    data = load_dataset('))
+    script.write_text(
+        script.read_text().replace("    data = load_dataset(", '    model.to("cuda")\n    data = load_dataset(')
+    )
     listed = lintfit("fit", ".", "--output-format", "json", cwd=medical).json["runs"][0]["plans"]
     number, reason = next((plan["number"], plan["by_hand"]) for plan in listed if plan["name"] == "QLoRA")
     assert reason and all(("by_hand" in plan) is (plan["applicability"] == "display") for plan in listed)
