@@ -23,7 +23,7 @@ def _scorer(spec: dict[str, Any], mode: Any, log: Any) -> Any:
     """The value or the reward model: the policy's backbone again, with one score a token."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    from bench.fake_tensors import materialise
+    from bench.fake_models import materialise
 
     settings = dict(spec["model_config"])
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -44,7 +44,7 @@ def train(policy: Any, reference: Any, spec: dict[str, Any], mode: Any, log: Any
     from accelerate.utils import convert_outputs_to_fp32
     from trl.experimental.ppo import ppo_trainer
 
-    from bench.fake_tensors import make_optimizer
+    from bench.fake_models import make_optimizer
 
     value, reward = _scorer(spec, mode, log), _scorer(spec, mode, log).eval()
     value.train()

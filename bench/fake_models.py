@@ -1,0 +1,83 @@
+"""Models and optimizers of ``bench.fake_tensors``: transformers', PEFT's and torch's own, on the fake device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def build(spec: dict[str, Any], mode: Any) -> Any:
+    """The model of a spec, with its adapters and checkpointing, ready to train."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+    settings = dict(spec["model_config"])
+    config = AutoConfig.for_model(settings.pop("model_type"), **settings)
+    config.use_cache = spec.get("trainer") == "ppo"  # its trainer does not come by where transformers' turns it off
+    dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
+    loader = AutoModelForImageTextToText if spec.get("images") else AutoModelForCausalLM
+    with torch.device("meta"):
+        model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
+        if spec.get("trainer") in ("dpo", "grpo"):
+            from bench import fake_trl
+
+            fake_trl.prepare(model, spec)
+        if spec["method"] == "lora":
+            model = adapted(model, spec)
+    materialise(model, mode)
+    model.train()
+    if spec["gradient_checkpointing"]:
+        model.gradient_checkpointing_enable({"use_reentrant": spec["use_reentrant"]})
+        if spec["method"] == "lora":
+            model.enable_input_require_grads()
+    return model
+
+
+def materialise(model: Any, mode: Any) -> None:
+    """Fake tensors on ``cuda:0`` in the place of a model's on the meta device; shared ones stay shared."""
+    made: dict[int, Any] = {}
+    for module in model.modules():
+        for name, value in (*module._parameters.items(), *module._buffers.items()):
+            if value is None:
+                continue
+            if id(value) not in made:
+                with mode:
+                    fake = torch.empty(value.shape, dtype=value.dtype, device="cuda:0")
+                is_parameter = isinstance(value, torch.nn.Parameter)
+                made[id(value)] = torch.nn.Parameter(fake, value.requires_grad) if is_parameter else fake
+                made[-id(value)] = value  # keeps the id taken
+            (module._parameters if name in module._parameters else module._buffers)[name] = made[id(value)]
+
+
+def reference(spec: dict[str, Any], mode: Any) -> Any:
+    """DPO's frozen copy; with adapters the policy without them stands for it."""
+    if not spec.get("reference_model") or spec["method"] == "lora":
+        return None
+    return build({**spec, "gradient_checkpointing": False}, mode).eval()
+
+
+def adapted(model: Any, spec: dict[str, Any]) -> Any:
+    """The model with PEFT's adapters as the spec has them."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        task_type="CAUSAL_LM",
+        r=spec["lora_rank"],
+        target_modules=spec["lora_targets"],
+        lora_dropout=spec["lora_dropout"],
+    )
+    return get_peft_model(model, config, autocast_adapter_dtype=True)
+
+
+def make_optimizer(model: Any, spec: dict[str, Any]) -> Any:
+    """The optimizer over the Trainer's two groups, the second for norms and biases; weight decay is 0 by default."""
+    trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    plain = [value for name, value in trained if "norm" in name or "ln_" in name or name.endswith("bias")]
+    ids = {id(value) for value in plain}
+    groups = [{"params": [value for _, value in trained if id(value) not in ids], "weight_decay": 0.0}]
+    groups.append({"params": plain, "weight_decay": 0.0})
+    groups = [group for group in groups if group["params"]]
+    if spec["optimizer"] == "sgd":
+        return torch.optim.SGD(groups, lr=1e-3)
+    fused = spec["optimizer"] == "adamw_torch_fused"
+    return torch.optim.AdamW(groups, lr=1e-3, **({"fused": True} if fused else {"foreach": True}))
