@@ -10,6 +10,11 @@ import tree_sitter_bash
 
 from lintfit.documents.model import Problem, Span
 
+_PLACEHOLDER = re.compile(
+    r"(?<==)<[^<>|&;\n]*[^<>|&;\s]>|(?<=[ \t])<[A-Za-z](?:[\w ./-]*\w)?>(?=[\s_/]|\Z)"
+    r"|(?<=[\"'])<[A-Za-z][\w./-]* [\w ./-]*>(?=[\"'])"
+)
+"""``DATA=<path to the data>``, which is to be filled in and no bash as it stands."""
 _INLINE_COMMENT = re.compile(r"(?<=\s)`#[^`\n]*`(?=\s)")
 
 
@@ -28,6 +33,9 @@ class Source:
         self.text = re.sub(r"\\(?=(?:\n\s*)?\Z)", " ", self.text)
         # `# comment` among the arguments is an empty substitution, which tree-sitter cannot read.
         self.text = _INLINE_COMMENT.sub(lambda match: " " * len(match.group()), self.text)
+        # What is to be filled in is not known, like a variable that nobody sets.
+        if "<" in self.text:
+            self.text = _PLACEHOLDER.sub(lambda match: "$" + re.sub(r"\W", "_", match.group()[1:]), self.text)
         data = self.text.encode("utf-8", "surrogatepass")
         self._characters: list[int] | None = None
         if len(data) != len(self.text):

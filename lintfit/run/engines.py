@@ -56,7 +56,11 @@ def zero(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]
         return
     missing = chosen if chosen.value is UNKNOWN else _missing_file(sources)
     if missing is not None:
-        yield from (Setting(name, UNKNOWN, missing.provenance) for name in _UNSAID)
+        # An engine of the script's own may still be known to have no ZeRO.
+        own = chosen.value is UNKNOWN and sources.said("script", "engine") is not None
+        for name in _UNSAID:
+            said = sources.said("script", name) if own else None
+            yield said or Setting(name, UNKNOWN, missing.provenance)
         return
     for name, fallback in _UNSAID.items():
         candidates = [sources.said(dialect, name) for dialect in ("deepspeed", "script", "launch", "accelerate")]

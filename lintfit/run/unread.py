@@ -25,8 +25,13 @@ def unread_training(sources: Sources) -> str | None:
 
 
 def unfollowed_trainer(settings: Mapping[str, Setting]) -> str | None:
-    """The PPO of TRL up to 0.11, which the script steps, and which knows no reward model."""
+    """Trainers whose settings are read and whose memory is not.
+
+    The PPO of TRL up to 0.11, which the script steps, and which knows no reward model; Megatron's own loop.
+    """
     trainer = settings.get("trainer")
+    if trainer is not None and trainer.value == "megatron":
+        return "Megatron's own model and engine, which lintfit does not follow"
     if trainer is None or trainer.value != "ppo" or "reward_model" in settings:
         return None
     return "the PPOTrainer of TRL up to 0.11, whose steps the script makes itself"

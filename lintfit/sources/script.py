@@ -14,7 +14,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
-from lintfit.sources.python import defaults, facts, modelling, training, writing
+from lintfit.sources.python import defaults, facts, megatron, modelling, training, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
@@ -182,6 +182,8 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         walk.read,
         walk.lengths,
         open_data=walk.open_data,
+        flags=walk.flags,
+        environment=walk.environment,
         gradients=walk.gradients,
         recomputing=walk.recomputing,
         divisors=walk.divisors,
@@ -189,6 +191,7 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
     )
     modelling.read(reading)
     training.read(reading)
+    megatron.read(reading)
     return reading
 
 

@@ -127,3 +127,21 @@ class TestSourced:
 
     def test_a_file_that_is_not_there(self) -> None:
         assert self.last("source missing.sh\na $CARDS\n") == ["a", None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DATA=<prefix of the data>_text\nN=2\na --data $DATA --n $N\n",
+        "N=2\na --data <data.json> --n $N\n",
+        'D="<PATH TO DATA>"\nN=2\nARGS="--data $D --n $N"\nbash -c "a $ARGS"\n',
+    ],
+)
+def test_what_is_to_be_filled_in_is_not_known(text: str) -> None:
+    document = read(text)
+    assert [word.value for word in document.commands[-1].words][-4:] == ["--data", None, "--n", "2"]
+    assert document.problems == ()
+
+
+def test_a_redirect_is_none() -> None:
+    assert last("a --n 2 <in.txt >out.txt\n") == ["a", "--n", "2"]

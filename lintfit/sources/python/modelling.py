@@ -181,6 +181,10 @@ def _by_name(reading: Reading, trainer: Record) -> None:
     kwargs = models.init_kwargs(trainer, reading.found.arguments)
     if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
         return
+    made = reading.found.arguments
+    if kwargs is None and made is not None and made.parsed and made.open:
+        reading.derive("weights_dtype", UNKNOWN, "the file that fills the arguments is not read")
+        return
     items = kwargs.items if isinstance(kwargs, Table) else {}
     names = ("dtype",) if reading.at_least("trl", 0, 29) else ("dtype", "torch_dtype")
     value = next((items[name] for name in names if name in items), None)

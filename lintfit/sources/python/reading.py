@@ -10,6 +10,7 @@ import libcst as cst
 
 from lintfit.documents.model import DataDocument, Kind
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
 from lintfit.sources.python.state import Defaults, Flagged, Gradient
@@ -50,6 +51,9 @@ class Reading:
     zero: Table | None = None
     """The ``zero_optimization`` of a DeepSpeed config that is a dict of the script."""
     open_data: Callable[[str, Kind], DataDocument | None] | None = None
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    """The flags of the launch line, declared or not."""
+    environment: Mapping[str, str] = field(default_factory=dict)
     gradients: Sequence[Gradient] = ()
     recomputing: Sequence[Flagged] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)

@@ -163,6 +163,8 @@ def _checkpointing_argument(reading: Reading, made: Object, record: Record | Non
     stated = next((made.attributes[name] for name in CHECKPOINTING if name in made.attributes), None)
     value = stated or reading.attribute(made, "gradient_checkpointing")
     if value is None or (made.open and plain(value) is UNKNOWN):
+        if made.parsed and made.open:
+            reading.derive("gradient_checkpointing", UNKNOWN, "the file that fills the arguments is not read")
         return
     reading.put("gradient_checkpointing", value, record, to=False if plain(value) is None else None)
 
