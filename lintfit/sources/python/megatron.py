@@ -1,8 +1,8 @@
 """Megatron-LM's own loop (``megatron.training.pretrain``), whose settings are its flags.
 
-The flags are those of ``megatron/training/arguments.py`` (Megatron-LM core 0.12) and of ``megatron/arguments.py`` before
-it, which Megatron-DeepSpeed has kept. The package is read nowhere: it builds model, optimizer and ranks in ways of its
-own, so that nothing is said of its memory.
+The flags are those of ``megatron/training/arguments.py`` (Megatron-LM core 0.12), and before it of
+``megatron/arguments.py``, which Megatron-DeepSpeed has kept. The package is read nowhere: it builds model,
+optimizer and ranks in ways of its own, so that nothing is said of its memory.
 """
 
 from __future__ import annotations
