@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Plan
-from lintfit.fit.carry import Pen
 from lintfit.fit.options import Candidate, Effect, Subject
-from lintfit.fit.planner import confirm, displayed, proof
+from lintfit.fit.planner import attempted, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
@@ -58,11 +57,8 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
 
 def written(run: Run, fitting: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
     """The plan as it would be written, else as it would have to be carried out by hand."""
-    if run.documents and Pen(run, workspace, cli).can(fitting.candidate.changes):
-        confirmed = confirm(run, fitting, search, workspace, cli)
-        if confirmed is not None:
-            return confirmed
-    return displayed(run, fitting, search, workspace, cli)
+    plan = attempted(run, fitting, search, workspace, cli)
+    return plan if isinstance(plan, Plan) else displayed(run, fitting, plan, search)
 
 
 class _Kinds:

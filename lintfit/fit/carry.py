@@ -53,7 +53,7 @@ class Pen:
         self._known: dict[str, str] = {}
 
     def can(self, changes: Mapping[str, Any]) -> bool:
-        """Whether every change can be written. That they can be together is what :func:`carry_out` finds out."""
+        """Whether every change can be written. That they can be together is what :func:`attempt` finds out."""
         return not self.why_not(changes)
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
@@ -87,14 +87,8 @@ class Pen:
         return self._known[key]
 
 
-def carry_out(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | None:
-    """Make the changes in every file that states a part of them; None where one of them cannot be written."""
-    carried = attempt(run, changes, workspace, cli)
-    return carried if isinstance(carried, Carried) else None
-
-
 def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:
-    """The same; why, in the place of None."""
+    """Make the changes in every file that states a part of them; why not, where one of them cannot be written."""
     return _carried(run, list(_ordered(run, changes)), workspace, cli)
 
 
@@ -123,6 +117,9 @@ class _Copy:
 
     def change(self, name: str, value: Any) -> str:
         """Make a change, bit by bit; why not, where it cannot be made."""
+        spec = self.run.spec
+        if name == "gradient_accumulation_steps" and spec is not None and spec.gradient_accumulation_steps == value:
+            return ""  # worked out from what has changed already
         for _ in range(STEPWISE.get(name, 1)):
             edits = write_one(self.run, name, value)
             if edits is None:
@@ -153,8 +150,11 @@ _AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation", "deepspeed_f
 _AFTER_FILE = frozenset({*ZERO_KEYS, *_ZERO})
 _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "four_bits": frozenset({"adapters", "forced_float32", "weights_dtype"}),
+    "gpus": frozenset({"engine"}),
+    "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
 }
-"""Changes for which another makes room: a flag for adapters may take the branch that casts the model away."""
+"""Changes for which another makes room: a flag for adapters may take the branch that casts the model away, what starts
+one process has no number of them until it starts several, and accumulation may follow from the micro-batch."""
 
 
 def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:

@@ -15,7 +15,7 @@ from typing import Any
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, attempt, carry_out
+from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, attempt
 from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
@@ -70,28 +70,31 @@ def _of_class(
     run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options
 ) -> tuple[Plan | None, int]:
     """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
-    first: Fitting | None = None
+    first: tuple[Fitting, str] | None = None
     attempts = 0
     for found in search.of_class(effect):
-        first = first or found
-        if not pen.can(found.candidate.changes):
+        known = pen.can(found.candidate.changes)
+        if first is not None and not known:
             continue
-        confirmed = confirm(run, found, search, workspace, cli)
-        if confirmed is not None:
-            return confirmed, attempts
-        attempts += 1
+        plan_or_why = attempted(run, found, search, workspace, cli)
+        if isinstance(plan_or_why, Plan):
+            return plan_or_why, attempts
+        first = first or (found, plan_or_why)
+        attempts += known
         if attempts == _ATTEMPTS:
             break
-    return (displayed(run, first, search, workspace, cli) if first is not None else None), attempts
+    return (displayed(run, *first, search) if first is not None else None), attempts
 
 
-def confirm(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | None:
-    """The plan carried out in memory, read again and estimated again; None where it does not come out as said."""
+def attempted(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | str:
+    """The plan carried out in memory, read again and estimated again; why not, where it does not come out as said."""
     assert run.spec is not None
-    carried = carry_out(run, found.candidate.changes, workspace, cli)
-    result = _as_claimed(run, found, search, carried) if carried is not None else ""
-    if isinstance(result, str) or carried is None or carried.run.spec is None:
-        return None
+    if not run.documents:
+        return "the run is described by a spec, not by files"
+    carried = attempt(run, found.candidate.changes, workspace, cli)
+    result = _as_claimed(run, found, search, carried) if isinstance(carried, Carried) else carried
+    if isinstance(result, str) or isinstance(carried, str) or carried.run.spec is None:
+        return str(result)
     return replace(
         _plan(run, found, search, carried),
         estimate=result,
@@ -108,7 +111,9 @@ def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried) -> E
         return f"once written, it cannot be told any more what the run is ({', '.join(carried.run.unknown)})"
     if carried.run.doubtful:
         names = ", ".join(name.replace("_", " ") for name in carried.run.doubtful)
-        return f"once written, it is not certain what is set: {names}"
+        before = set(carried.run.doubtful) <= set(run.doubtful)
+        when = "as the files are" if before else "once written"
+        return f"{when}, it is not certain what is set: {names}"
     if effective_batch(spec) != effective_batch(run.spec):
         return f"written into these files a step would see {effective_batch(spec)} samples"
     other = next(_unlike(found, spec), None)
@@ -144,18 +149,9 @@ _DECIDES = ("method", "engine", "fsdp", "gpus", "nodes")
 _OWN = frozenset({"lora_rank", "lora_targets", "quantization", "full_load_dtype"})
 
 
-def displayed(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
+def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
     """A plan that fits but that lintfit cannot write into these files, with the reason."""
-    return replace(_plan(run, found, search, None), by_hand=_hindrance(run, found, search, workspace, cli))
-
-
-def _hindrance(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> str:
-    if not run.documents:
-        return "the run is described by a spec, not by files"
-    changes = found.candidate.changes
-    carried = attempt(run, changes, workspace, cli)
-    result = _as_claimed(run, found, search, carried) if isinstance(carried, Carried) else carried
-    return result if isinstance(result, str) else ""
+    return replace(_plan(run, found, search, None), by_hand=why)
 
 
 def _plan(run: Run, found: Fitting, search: Search, carried: Carried | None) -> Plan:

@@ -162,7 +162,21 @@ def _write_engine(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     if run.accelerate is not None and "engine" in run.accelerate.settings:
         return run.accelerate.write("engine", value)
     launcher = run.launch.launcher if run.launch is not None else None
+    if launcher == "python" and value == "ddp":
+        return _write_torchrun(run)
     return () if value == "ddp" and launcher in ("torchrun", "torch.distributed.launch", "accelerate") else None
+
+
+def _write_torchrun(run: Run) -> tuple[FileEdit, ...] | None:
+    """One process for each card in the place of one, where the script's trainer or Accelerate makes DDP of that."""
+    script, launch = run.script, run.launch
+    if launch is None or script is None or not (has_trainer(run) or script.facts.accelerator is not None):
+        return None
+    if "visible_devices" in launch.settings:
+        raise CannotWrite("CUDA_VISIBLE_DEVICES says which cards the run may see")
+    if script.spreads_over_cards:
+        raise CannotWrite("the script lays the model over all cards itself, or trains on one alone")
+    return launch.write("engine", "ddp")
 
 
 def _write_launched_accumulation(run: Run, value: int) -> tuple[FileEdit, ...] | None:
@@ -208,7 +222,8 @@ def _where_it_stands(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | 
     """ZeRO's settings: an option of the launcher that states one, else the DeepSpeed JSON, else the Accelerate YAML."""
     setting = run.settings.get(name)
     place = setting.provenance.place if setting is not None else None
-    if run.launch is not None and place is not None and place.document is run.launch.document:
+    own = run.launch.settings.get(name) if run.launch is not None else None
+    if run.launch is not None and own is not None and place == own.provenance.place:
         return run.launch.write(name, value)
     if run.script is not None and run.deepspeed is None and _in_script(run.script, name):
         return run.script.write(name, value)

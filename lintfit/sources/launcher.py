@@ -158,7 +158,12 @@ class Launch:
         return tuple(asked_cards(self.document, options, before, after))
 
     def _write_engine(self, value: Any) -> tuple[FileEdit, ...] | None:
-        """Accelerate's switch for an engine, in the place of the one that is there."""
+        """Accelerate's switch for an engine, in the place of the one that is there; ``torchrun`` for plain python."""
+        if self.launcher == "python":
+            program, alone = self.invocation.program, not self.invocation.prefix and not self.invocation.options
+            if value != "ddp" or not alone or program.moved or not program.editable:
+                return None
+            return (FileEdit(self.document.path, Edit(program.at, "torchrun"), self.document),)
         switches = launcher_settings.SWITCHES
         wanted = next((switch for switch, engine in switches.items() if engine == value), None)
         if wanted is None or self.invocation.launcher != "accelerate":

@@ -18,7 +18,7 @@ from lintfit.sources.python import defaults, facts, megatron, modelling, trainin
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
-from lintfit.sources.python.reading import Reading
+from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.state import Walk
 from lintfit.sources.python.values import Record, plain
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
@@ -57,6 +57,13 @@ class ScriptSource:
     def zero_in_dict(self) -> bool:
         """Whether the script makes the ``zero_optimization`` of a DeepSpeed config itself, all of it known."""
         return self.reading.zero is not None and not self.reading.zero.open
+
+    @property
+    def spreads_over_cards(self) -> bool:
+        """Whether several processes cannot each have a model: a ``device_map`` of the load, or Unsloth, on one card."""
+        load = self.reading.found.trained_load
+        mapped = load is not None and not sure_none(load.keyword("device_map"))
+        return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
 
     def argument(self, *names: str) -> Setting | None:
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.

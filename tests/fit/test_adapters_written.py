@@ -17,7 +17,7 @@ from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_reader import read_python
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
-from lintfit.fit.carry import Carried, Pen, carry_out
+from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.options import Options
 from lintfit.run.model import Run
 
@@ -117,8 +117,8 @@ def test_adapters_are_written_in_the_style_of_the_script(style: dict[str, Any], 
         assert run.spec is not None
         changes = _changes(quantization)
         assert Pen(run, Workspace(), options).can(changes)
-        carried = carry_out(run, changes, Workspace(), options)
-        assert carried is not None
+        carried = attempt(run, changes, Workspace(), options)
+        assert isinstance(carried, Carried)
         _reads_as_asked(run, carried, changes)
         before, after = (folder / "train.py").read_bytes(), carried.texts[folder / "train.py"]
         _keeps_the_rest(before, after, style)
@@ -127,8 +127,8 @@ def test_adapters_are_written_in_the_style_of_the_script(style: dict[str, Any], 
         again, options = _run(folder, style["gpus"])
         assert again.spec is not None and carried.run.spec is not None
         assert again.spec.method == "lora" and again.spec.quantization == quantization
-        second = carry_out(again, changes, Workspace(), options)
-        assert second is not None and not second.edits, "what is written is not written again"
+        second = attempt(again, changes, Workspace(), options)
+        assert isinstance(second, Carried) and not second.edits, "what is written is not written again"
 
 
 def _reads_as_asked(run: Run, carried: Carried, changes: Mapping[str, Any]) -> None:
@@ -181,7 +181,7 @@ def test_what_cannot_be_wrapped_safely_is_left_alone(line: str, tmp_path: Path) 
         'args = TrainingArguments("out", bf16=True)\n' + line
     )
     run, options = _run(tmp_path, 1)
-    assert carry_out(run, _changes(None), Workspace(), options) is None
+    assert isinstance(attempt(run, _changes(None), Workspace(), options), str)
 
 
 def test_a_reference_model_beside_adapters_is_left_alone(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_reference_model_beside_adapters_is_left_alone(tmp_path: Path) -> None
         'DPOTrainer(model=model, ref_model=other, args=DPOConfig("out")).train()\n'
     )
     run, options = _run(tmp_path, 1)
-    assert carry_out(run, _changes(None), Workspace(), options) is None
+    assert isinstance(attempt(run, _changes(None), Workspace(), options), str)
 
 
 def test_a_name_that_means_something_else_is_not_taken() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
-from lintfit.fit.carry import carry_out
+from lintfit.fit.carry import Carried, attempt
 from lintfit.options import Options
 from lintfit.run.model import Run
 
@@ -144,8 +144,8 @@ def test_what_is_asked_is_written_where_it_lives_and_nothing_else_changes(
         run = judged.run
         assert run.spec is not None
         changes = _changes(run, wanted)
-        carried = carry_out(run, changes, Workspace(), options)
-        assert carried is not None
+        carried = attempt(run, changes, Workspace(), options)
+        assert isinstance(carried, Carried)
         after = carried.run.spec
         assert after is not None
         for key, value in changes.items():

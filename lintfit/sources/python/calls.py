@@ -48,6 +48,11 @@ class Calls:
         """The script itself."""
         return self._documents[0]  # type: ignore[no-any-return]
 
+    @property
+    def documents(self) -> Sequence[PythonDocument]:
+        """The script and the modules of its repository that it draws in."""
+        return self._documents
+
     def texts(self) -> Iterator[str]:
         """The texts of the script and of all modules of its repository that it imports from, parsed or not."""
         yield from (document.text for document in self._documents)

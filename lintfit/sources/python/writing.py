@@ -10,6 +10,8 @@ import libcst as cst
 
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
+from lintfit.documents.python_walk import walk
+from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN
 from lintfit.sources import data_writer
@@ -22,7 +24,7 @@ from lintfit.sources.python.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.python.models import is_arguments
 from lintfit.sources.python.reading import sure_none
 from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
-from lintfit.sources.python.values import Datum, Object, Record, Table, Value, plain
+from lintfit.sources.python.values import Const, Datum, Object, Record, Table, Value, plain
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -109,10 +111,9 @@ class Writer:
             if name == "gradient_accumulation_steps" and self.found.accelerator is not None:
                 return self.keyword(self.found.accelerator, name, _code(value))
             return None
-        for passed in home.record.passed:
-            if passed.value.origin is home.origin:
-                return self.replace_value(passed.value, passed.node.value, value, _code(value))
-        return None
+        passed = next((p for p in home.record.passed if p.value.origin is home.origin), None)
+        node = passed.node.value if passed is not None else None
+        return self.replace_value(Value(home.origin), node, value, _code(value))
 
     def length(self, value: int) -> Edits | None:
         """How long a sequence may be, where a file states it; a length that is only a guess is nobody's to change."""
@@ -143,28 +144,46 @@ class Writer:
             return self.replace_value(passed.value, passed.node.value if passed.node.star == "" else None, value, code)
         home = self.source.reading.homes.get(name)
         if stated and home is not None:
-            return self.replace_value(Value(home.origin), None, value, _code(value))
+            written = self.replace_value(Value(home.origin), None, value, _code(value))
+            return written if written is not None or value != "cpu" else self._offload_switch()
         return self._into_dict(name, value)
+
+    def _offload_switch(self) -> Edits | None:
+        """The one field of the command line that asks for offload, where the script works the device out from it.
+
+        DeepSpeed-Chat's ``--offload``, which some of its copies take and then refuse with an assertion.
+        """
+        off = {
+            name: made
+            for made in self.source.walk.parsed
+            for name, value in made.attributes.items()
+            if name in _OFFLOADS and isinstance(value, Const) and value.value is False
+        }
+        if len(off) != 1:
+            return None
+        ((name, made),) = off.items()
+        for document in self.calls.documents:
+            nodes = walk(document.module) if document.module is not None and "assert" in document.text else ()
+            if any(_speaks_of(node, name) for node in nodes if isinstance(node, cst.Assert)):
+                raise CannotWrite(f"an assertion of the script speaks of --{name}")
+        stated = None if isinstance(made.attributes[name].origin, Flag) else self.source.new_flag(name, True)
+        return stated or self.field(made, (name,), True)
 
     def zero_size(self, key: str, value: int) -> Edits | None:
         """A size of ``zero_optimization`` in a DeepSpeed dict of the script; None where there is no such dict."""
         table = self.source.reading.zero
-        if table is None or table.open:
-            return None
-        stated = table.items.get(key)
+        stated = table.items.get(key) if table is not None and not table.open else None
         if stated is not None:
             return self.replace_value(stated, None, value, _code(value))
-        if isinstance(table.origin, Datum):
-            return data_writer.edits(table.origin.document, {(*table.origin.path, key): value})
-        if not isinstance(table.origin, cst.Dict):
-            return None
-        document = self.calls.document_of(table.origin)
-        return edits_in(document, python_edits.add_entry(document, table.origin, _code(key), _code(value)))
+        return self._entry(table, key, value)
 
     def _into_dict(self, name: str, value: Any) -> Edits | None:
         """A key that the ``zero_optimization`` of a DeepSpeed dict lacks."""
-        table = self.source.reading.zero
         key, entry = (name, {"device": value}) if name != "zero_stage" else ("stage", value)
+        return self._entry(self.source.reading.zero, key, entry)
+
+    def _entry(self, table: Table | None, key: str, entry: Any) -> Edits | None:
+        """A new entry of a dict, of the script or of a file that it reads."""
         if table is None or table.open or key in table.items:
             return None
         if isinstance(table.origin, Datum):
@@ -395,6 +414,14 @@ class Writer:
         if made is not None and CHECKPOINTING[0] in made.attributes:
             return CHECKPOINTING
         return tuple(reversed(CHECKPOINTING))
+
+
+_OFFLOADS = frozenset({"adam_offload", "cpu_offload", "offload", "offload_optimizer", "optimizer_offload"})
+"""Fields by which scripts ask for an optimizer on the host."""
+
+
+def _speaks_of(node: cst.CSTNode, name: str) -> bool:
+    return any(isinstance(part, cst.Attribute) and part.attr.value == name for part in walk(node))
 
 
 def _keyword(plugin: Record | None, name: str) -> str | None:
