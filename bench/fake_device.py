@@ -97,15 +97,22 @@ class _Grouped(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Any, weight: Any) -> Any:
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(*(t if needed else None for t, needed in zip((x, weight), _other(ctx), strict=True)))
+        ctx.laid_out = (x.shape, x.stride()), (weight.shape, weight.stride())
         return torch.empty(len(x), weight.shape[-1], dtype=x.dtype, device=x.device)
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         return tuple(
-            torch.empty_like(saved) if needed else None
-            for saved, needed in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=True)
+            torch.empty_strided(*like, dtype=grad.dtype, device=grad.device) if needed else None
+            for like, needed in zip(ctx.laid_out, ctx.needs_input_grad, strict=True)
         )
+
+
+def _other(ctx: Any) -> tuple[bool, bool]:
+    """Which factors the other one's gradient needs."""
+    of_x, of_weight = ctx.needs_input_grad
+    return of_weight, of_x
 
 
 def _grouped_mm(x: Any, weight: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:

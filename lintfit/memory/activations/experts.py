@@ -34,6 +34,8 @@ ROUTERS = {
     "deepseek_v2": Router(full=True, kept=True),
     "deepseek_v3": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),
+    "glm4_moe_lite": Router(full=True, kept=True),
+    "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
     "gpt_oss": Router(first=True, upcast=False),
     "phimoe": Router(upcast=False),
@@ -85,7 +87,9 @@ def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: boo
     t.held = (*t.held, out)
     item = max(out.item, weights.item)
     weighted = t.new(out.width, item, out.grad or weights.grad)
-    t.op(weighted, (out, weights), (out, weights), temp=(out.scratch(item),))
+    # The weights' gradient is summed up from a whole product; the other is cast when both are made.
+    temp = [out.scratch(item)] * (1 + (out.item < item))
+    t.op(weighted, (out, weights), (out, weights), temp=temp)
     ordered = t.map(weighted, (t.new(k, INDEX, False),))
     if t.recipe.autocast:
         ordered = t.cast(ordered, 4)

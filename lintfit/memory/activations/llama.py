@@ -11,8 +11,10 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
 HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2", "hunyuan_v1_dense"})
-WIDE_NORMS = frozenset({"olmoe"})
+WIDE_NORMS = frozenset({"minimax_m2", "olmoe"})
 """Model types that normalise queries and keys of all heads together."""
+PARTLY_TURNED = frozenset({"glm4_moe", "minimax_m2"})
+"""Model types whose rotary turns a part of each head, which a ``torch.cat`` joins with the rest."""
 OFF_BY_DEFAULT = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
 SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
@@ -39,13 +41,16 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     q = t.linear("q_proj", x, h, wide)
     k = t.linear("k_proj", x, h, narrow)
     v = t.linear("v_proj", x, h, narrow)
-    if facts.model_type in HEAD_NORMS:
+    if facts.model_type in HEAD_NORMS or (facts.model_type == "glm4_moe" and facts.qk_norm):
         q = t.rmsnorm(q, shape.dim)
         k = t.rmsnorm(k, shape.dim)
     elif facts.model_type in WIDE_NORMS:
         q, k = t.rmsnorm(q, wide), t.rmsnorm(k, narrow)
-    q, k = t.rotary(q), t.rotary(k)
-    out = attend(t, q, k, v, shape, dropout=float(facts.config.get("attention_dropout") or 0.0))
+    partial = facts.model_type in PARTLY_TURNED
+    share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
+    q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
+    rate = float(facts.config.get("attention_dropout") or 0.0)
+    out = attend(t, q, k, v, shape, dropout=rate, head_major=partial)
     return t.residual_dropout(t.linear("o_proj", out, wide, h), _rate(facts))
 
 

@@ -30,5 +30,5 @@ def attention(t: Layer, x: Var) -> Var:
     both = t.linear("kv_b_proj", both, latent, heads * (nope + value))
     k_pass, v = t.split(both, (heads * nope, heads * value))
     k = t.op(t.like(q, q.width, q.item, both.grad), (k_pass, k_turned))
-    out = attend(t, q, k, v, Heads(heads, heads, nope + rope, None, value))
+    out = attend(t, q, k, v, Heads(heads, heads, nope + rope, None, value), head_major=True)
     return t.linear("o_proj", out, heads * value, h)

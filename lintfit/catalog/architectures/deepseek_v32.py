@@ -1,0 +1,41 @@
+"""DeepSeek V3.2: V3 with an indexer in every layer that picks the tokens to attend to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import deepseek_v3
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = deepseek_v3.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **deepseek_v3.DEFAULTS,
+    "max_position_embeddings": 163840,
+    "index_topk": 2048,
+    "index_head_dim": 128,
+    "index_n_heads": 64,
+}
+NOTES = deepseek_v3.NOTES
+
+
+def shape(config: Config) -> Shape:
+    return deepseek_v3.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, style, name = shape(config), Style(), "model.layers.{}.self_attn.indexer"
+    heads, width = config.size("index_n_heads", kind="heads"), config.size("index_head_dim", kind="head_dim")
+    rank = config.size("q_lora_rank", kind="hidden")
+    indexer = [
+        *linear(f"{name}.wq_b", heads * width, rank, numbers.layers),
+        *linear(f"{name}.wk", width, numbers.hidden, numbers.layers),
+        *norm(f"{name}.k_norm", width, numbers.layers, bias=True),
+        *linear(f"{name}.weights_proj", heads, numbers.hidden, numbers.layers),
+    ]
+    attention = deepseek_v3.latent_attention(config, numbers)
+    layers = [*attention, *indexer, *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
+    return around(numbers, style, layers)

@@ -1,0 +1,114 @@
+"""Qwen 3 Next 80B-A3B: three layers of gated delta rule to one of gated attention, routed and shared experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    decoder_shape,
+    fused_experts,
+    gated_mlp,
+    linear,
+    norm,
+    router,
+)
+from lintfit.catalog.architectures._decoder import Style, around
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "tie_word_embeddings": False,
+    "partial_rotary_factor": 0.25,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "decoder_sparse_step": 1,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "num_experts_per_tok": 10,
+    "num_experts": 512,
+    "mlp_only_layers": [],
+    "full_attention_interval": 4,
+    "output_router_logits": False,
+}
+NOTES = ("multi-token-prediction layers of the checkpoint are not loaded by transformers and not counted",)
+
+
+def shape(config: Config) -> Shape:
+    return replace(decoder_shape(config, qk_norm=True), moe=qwen2_moe.shape(config).moe)
+
+
+def linear_layers(config: Config) -> int:
+    """Layers with the gated delta rule: all but every fourth, where ``layer_types`` does not say."""
+    kinds = config.strings("layer_types")
+    layers = config.size("num_hidden_layers", kind="layers")
+    if kinds:
+        return sum(kind == "linear_attention" for kind in kinds)
+    return layers - layers // config.size("full_attention_interval", kind="layers")
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, layer = shape(config), "model.layers.{}"
+    hidden, moe, mlp = numbers.hidden, numbers.moe, "model.layers.{}.mlp"
+    assert moe is not None
+    found = [
+        *_attention(config, numbers, numbers.layers - linear_layers(config)),
+        *_delta_rule(config, hidden, linear_layers(config)),
+        *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers),
+        *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
+        *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),
+        *gated_mlp(f"{mlp}.shared_expert", hidden, moe.shared_intermediate, moe.layers),
+        *router(f"{mlp}.shared_expert_gate", 1, hidden, moe.layers),
+        *norm(f"{layer}.input_layernorm", hidden, numbers.layers),
+        *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
+    ]
+    return around(numbers, Style(), found)
+
+
+def _attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:
+    """Attention whose query projection gives a gate as well."""
+    name, bias = "model.layers.{}.self_attn", config.flag("attention_bias")
+    return [
+        *linear(f"{name}.q_proj", 2 * numbers.query, numbers.hidden, copies, bias=bias),
+        *linear(f"{name}.k_proj", numbers.key_value, numbers.hidden, copies, bias=bias),
+        *linear(f"{name}.v_proj", numbers.key_value, numbers.hidden, copies, bias=bias),
+        *linear(f"{name}.o_proj", numbers.hidden, numbers.query, copies, bias=bias),
+        *norm(f"{name}.q_norm", numbers.head_dim, copies),
+        *norm(f"{name}.k_norm", numbers.head_dim, copies),
+    ]
+
+
+def _delta_rule(config: Config, hidden: int, copies: int) -> list[Tensor]:
+    """``Qwen3NextGatedDeltaNet``: a short convolution over queries, keys and values, decay and gate for each head."""
+    name = "model.layers.{}.linear_attn"
+    width = config.size("linear_value_head_dim", kind="head_dim")
+    heads = config.size("linear_num_value_heads", kind="heads")
+    keys = config.size("linear_num_key_heads", kind="heads") * config.size("linear_key_head_dim", kind="head_dim")
+    values, mixed = heads * width, 2 * keys + heads * width
+    return [
+        Tensor(f"{name}.conv1d.weight", (mixed, 1, config.size("linear_conv_kernel_dim")), copies, "conv"),
+        *linear(f"{name}.in_proj_qkvz", mixed + values, hidden, copies),
+        *linear(f"{name}.in_proj_ba", 2 * heads, hidden, copies),
+        Tensor(f"{name}.dt_bias", (heads,), copies, "bias"),
+        Tensor(f"{name}.A_log", (heads,), copies, "other"),
+        *norm(f"{name}.norm", width, copies),
+        *linear(f"{name}.out_proj", hidden, values, copies),
+    ]
