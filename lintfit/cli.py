@@ -219,7 +219,7 @@ def _estimated(
 @click.argument("paths", nargs=-1)
 @click.option("--spec", metavar="FILE|-", help="A spec as JSON, or an array of them; - reads standard input.")
 @click.option("--maximize", type=click.Choice(["micro-batch", "seq-len"]), help="The most that fits.")
-@click.option("--minimize", type=click.Choice(["gpus", "step-time"]), help="The least that does.")
+@click.option("--minimize", type=click.Choice(["gpus", "sharding", "step-time"]), help="The least that does.")
 @click.option("--margin", metavar="SHARE|SIZE", help="What plans leave free on a card: 10%, 2GiB.")
 @click.option("--diff", metavar="N", type=int, help="Print what plan N would change; write nothing.")
 @click.option("--apply", metavar="N", type=int, help="Write plan N, as it is listed.")

@@ -15,7 +15,8 @@ from lintfit.errors import LintfitError
 from lintfit.findings import Plan
 from lintfit.fit.alternatives import Alternatives, alternatives, written
 from lintfit.fit.confirm import text_of, texts_after
-from lintfit.fit.extremes import Extreme, Figure, Goal, extremes, limit_of
+from lintfit.fit.extremes import Goal, extremes, limit_of
+from lintfit.fit.figures import Extreme, Figure
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search
 from lintfit.fit.space import Space

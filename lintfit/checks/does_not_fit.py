@@ -35,7 +35,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _help(context: RunContext) -> str:
     if context.plan is not None:
-        return f"what fits: {context.plan.fix.message}"
+        by_hand = f" (by hand: {context.plan.by_hand})" if context.plan.by_hand else ""
+        return f"what fits: {context.plan.fix.message}{by_hand}"
     return "for a plan, say how many there are (--gpus, or gpus in lintfit.toml)" if context.run.count_open else ""
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
+from lintfit.documents.widths import has_no_room, shown_width
 
 _BARE_KEY = re.compile(r"[A-Za-z_]\w*")
 _GAP = re.compile(r"(?:[ \t\r\n]|(?://|\#)[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -44,6 +47,14 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     comma = _comma(text, last.end, node.span.end if braced else len(text))
     if not spread:
         gap = _between(text, items) or ", "
+        more = len(gap) + len(new)
+        if (
+            braced
+            and _on_own_line(document, steps)
+            and has_no_room(text, last.end, more)
+            and _simple(text, node, items)
+        ):
+            return tuple(_parted(document, node, items, new))
         return (
             Edit(_point(comma + 1 if comma is not None else last.end), gap.lstrip(",") + new if comma else gap + new),
         )
@@ -59,6 +70,31 @@ def added(document: DataDocument, steps: list[Node], step: str | int, value: Any
     if end == last.end:
         return (Edit(_point(end), "," + line),)
     return (Edit(_point(last.end), ","), Edit(_point(end), line))
+
+
+def _on_own_line(document: DataDocument, steps: list[Node]) -> bool:
+    """Whether a collection is an item of one whose items have lines of their own."""
+    return len(steps) > 1 and bool(_items(steps[-2])) and _spread(document, steps[-2])
+
+
+def _simple(text: str, node: Node, items: list[Span]) -> bool:
+    """Whether between the items of a collection on one line there is nothing but commas and blanks."""
+    ends = [node.span.start + 1, *(item.end for item in items)]
+    starts = [*(item.start for item in items), node.span.end - 1]
+    gaps = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+    return all(not gap.strip(" \t,") for gap in gaps)
+
+
+def _parted(document: DataDocument, node: Node, items: list[Span], new: str) -> Iterator[Edit]:
+    """One item a line, the new one behind them, and the closing bracket below."""
+    text, newline = document.text, document.file.newline
+    indent = indentation(text, node.span.start)
+    inner = newline + indent + _unit(document)
+    yield Edit(Span(node.span.start + 1, items[0].start), inner)
+    for item, following in pairwise(items):
+        yield Edit(Span(item.end, following.start), "," + inner)
+    last = "," if "," in text[items[-1].end : node.span.end - 1] else ""
+    yield Edit(Span(items[-1].end, node.span.end - 1), f",{inner}{new}{last}{newline}{indent}")
 
 
 def _first(document: DataDocument, steps: list[Node], step: str | int, value: Any) -> tuple[Edit, ...]:
@@ -127,7 +163,9 @@ def render(document: DataDocument, value: Any, indent: str, spread: bool) -> str
     if not spread or not isinstance(value, (dict, list)) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     if isinstance(value, list) and not any(isinstance(item, (dict, list)) for item in value):
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        if len(indent) + len(line) <= shown_width(document.text):
+            return line
     newline, inner = document.file.newline, indent + _unit(document)
     if isinstance(value, list):
         lines = [inner + render(document, item, inner, True) for item in value]

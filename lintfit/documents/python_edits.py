@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from lintfit.documents import python_layout
 from lintfit.documents.model import Edit, Span
+from lintfit.documents.python_layout import Bracketed
+from lintfit.documents.python_layout import width as width
 from lintfit.documents.python_reader import PythonDocument
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement | cst.BaseSmallStatement
@@ -27,7 +30,8 @@ def replace(document: PythonDocument, node: cst.CSTNode, text: str) -> tuple[Edi
 def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) -> tuple[Edit, ...]:
     """Make the call say ``name=code``: replace the keyword's value, or add it after the last plain argument.
 
-    An added keyword stands on a line of its own where the call's arguments do. Existing ``**kwargs`` stay last.
+    An added keyword stands on a line of its own where the call's arguments do, or where no line has room for it.
+    Existing ``**kwargs`` stay last.
     """
     for argument in call.args:
         if argument.keyword is not None and argument.keyword.value == name:
@@ -38,20 +42,48 @@ def set_keyword(document: PythonDocument, call: cst.Call, name: str, code: str) 
 def add_arguments(document: PythonDocument, call: cst.Call, *texts: str) -> tuple[Edit, ...]:
     """Add arguments after the last plain one, each on a line of its own where the call's arguments are."""
     plain = [argument for argument in call.args if argument.star != "**"]
-    if not plain:
-        if not call.args:
-            return (Edit(_point(_open_bracket(document, call)), ", ".join(texts)),)
-        start = document.span(call.args[0]).start
-        separator = f",{document.file.newline}{_indent(document, start)}" if _starts_line(document, start) else ", "
-        return (Edit(_point(start), "".join(text + separator for text in texts)),)
-    last = plain[-1]
-    span = document.span(last)
-    if len(call.args) == 1 and isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+    items = [document.span(argument) for argument in call.args]
+    if not items:
+        return (Edit(_point(_open_bracket(document, call)), ", ".join(texts)),)
+    if not plain and _starts_line(document, items[0].start):
+        separator = f",{document.file.newline}{_indent(document, items[0].start)}"
+        return (Edit(_point(items[0].start), "".join(text + separator for text in texts)),)
+    span = document.span(plain[-1]) if plain else items[0]
+    if len(items) == 1 and isinstance(call.args[0].value, cst.GeneratorExp) and not call.args[0].value.lpar:
         return (Edit(_point(span.start), "("), Edit(_point(span.end), f"), {', '.join(texts)}"))
     if _starts_line(document, span.start):
-        line = f",{document.file.newline}{_indent(document, span.start)}"
-        return _add_line(document, last, span, line.join(texts))
-    return (Edit(_point(span.end), "".join(f", {text}" for text in texts)),)
+        indent = _indent(document, span.start)
+        lines = [python_layout.fitted(document, text, indent) for text in texts]
+        return _add_line(document, plain[-1], span, f",{document.file.newline}{indent}".join(lines))
+    outer = _outermost(document, call)
+    return python_layout.added(
+        document,
+        _bracketed(document, call),
+        items.index(span) + 1 if plain else 0,
+        texts,
+        _bracketed(document, outer) if outer is not None else None,
+    )
+
+
+def _bracketed(document: PythonDocument, call: cst.Call) -> Bracketed:
+    """The arguments of a call, at least one, between its brackets."""
+    items = [document.span(argument) for argument in call.args]
+    return Bracketed(Span(items[0].start - _blank(document, call), document.span(call).end - 1), items)
+
+
+def _outermost(document: PythonDocument, call: cst.Call) -> cst.Call | None:
+    """The outermost call on whose line, as one of whose arguments, another one stands."""
+    found: cst.Call | None = None
+    line = _line_start(document.text, document.span(call).start)
+    before: cst.CSTNode = call
+    node: cst.CSTNode | None = document.parent(call)
+    while node is not None and not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
+        if isinstance(node, cst.Call) and any(argument is before for argument in node.args):
+            if _line_start(document.text, document.span(node).start) != line:
+                break
+            found = node
+        before, node = node, document.parent(node)
+    return found
 
 
 def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> tuple[Edit, ...]:
@@ -63,7 +95,9 @@ def add_entry(document: PythonDocument, node: cst.Dict, key: str, code: str) -> 
     span = document.span(last)
     if _starts_line(document, span.start):
         return _add_line(document, last, span, text)
-    return (Edit(_point(span.end), f", {text}"),)
+    whole = document.span(node)
+    around = Bracketed(Span(whole.start + 1, whole.end - 1), [document.span(element) for element in node.elements])
+    return python_layout.added(document, around, len(node.elements), (text,))
 
 
 def add_names(document: PythonDocument, aliases: Sequence[cst.ImportAlias], place: int, names: Sequence[str]) -> Edit:
@@ -76,12 +110,6 @@ def add_names(document: PythonDocument, aliases: Sequence[cst.ImportAlias], plac
     span = document.span(aliases[-1])
     separator = "," + document.file.newline + _indent(document, span.start) if own_lines else ", "
     return Edit(_point(span.end), "".join(separator + name for name in names))
-
-
-def width(document: PythonDocument) -> int:
-    """Columns that a new line may take: what black allows, more where the file's own lines are longer, at most 120."""
-    longest = max((len(line) for line in document.text.splitlines()), default=0)
-    return max(88, min(longest, 120))
 
 
 def quote(document: PythonDocument, text: str) -> str:
@@ -221,10 +249,14 @@ def _value_span(document: PythonDocument, argument: cst.Arg) -> Span:
 
 def _open_bracket(document: PythonDocument, call: cst.Call) -> int:
     """Where the first argument of a call without arguments would stand."""
+    return document.span(call).end - 1 - _blank(document, call)
+
+
+def _blank(document: PythonDocument, call: cst.Call) -> int:
+    """Characters between the opening bracket and what follows it."""
     module = document.module
     assert module is not None
-    blank = module.code_for_node(call.whitespace_before_args)
-    return document.span(call).end - 1 - len(blank)
+    return len(module.code_for_node(call.whitespace_before_args))
 
 
 def _comma_end(document: PythonDocument, argument: cst.Arg | cst.BaseDictElement) -> int | None:

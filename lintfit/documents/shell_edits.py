@@ -6,16 +6,20 @@ import re
 from dataclasses import replace
 
 from lintfit.documents.edits import apply
+from lintfit.documents.lines import indentation, line_start, starts_line
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.shell_elsewhere import is_workflow
 from lintfit.documents.shell_reader import read_shell
 from lintfit.documents.shell_words import Word
+from lintfit.documents.widths import has_no_room
 
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _NUMBER = re.compile(r"-[0-9.]")
 _BOOLEANS = {"true", "false", "yes", "no", "1", "0", "t", "f", "y", "n"}
 _SEPARATOR = re.compile(r"(?:[ \t\r\n]|\\(?=\r?\n))*")
 _CONTINUATION = re.compile(r"\\\r?\n(?P<indent>[ \t]*)")
+_CONTINUED = re.compile(r"\\\r?\n\Z")
 
 
 def find_flag(command: Command, flag: str) -> tuple[int, Word | None] | None:
@@ -38,9 +42,9 @@ def set_flag(
 
     Where the flag is there, its (last) value is replaced, wherever it is written: also in the assignment that a
     variable's words come from. Else it is added in the command's own style, a line of its own behind a continuation
-    or on the line, behind ``after`` (default: the last word, before any redirect or pipe). Empty where the command
-    says so already. Raises ValueError where the place of the value makes other words, too, or the value would need
-    quotes inside a variable's string.
+    or on the line while that has room, behind ``after`` (default: the last word, before any redirect or pipe). Empty
+    where the command says so already. Raises ValueError where the place of the value makes other words, too, or the
+    value would need quotes inside a variable's string.
     """
     found = find_flag(command, flag)
     if found is None:
@@ -174,10 +178,34 @@ def _added(document: ShellDocument, command: Command, flag: str, value: str | No
     text = flag if value is None else f"{flag} {_quoted(value, None)}"
     end = after.at.end if after is not None else command.end
     continuations = list(_CONTINUATION.finditer(document.text, command.span.start, command.end))
-    if not continuations:
-        return Edit(Span(end, end), " " + text)
-    near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
-    return Edit(Span(end, end), f" \\{document.file.newline}{near['indent']}{text}")
+    if continuations:
+        near = next((match for match in reversed(continuations) if match.start() < end), continuations[0])
+        return Edit(Span(end, end), f" \\{document.file.newline}{near['indent']}{text}")
+    indent = _next_line(document, command, end, len(text) + 1)
+    return Edit(Span(end, end), " " + text if indent is None else f" \\{document.file.newline}{indent}{text}")
+
+
+def add_before(document: ShellDocument, word: Word, text: str) -> Edit:
+    """Put words in front of another one: on a line of their own where it begins one behind a continuation."""
+    at = word.at.start
+    continued = starts_line(document.text, at) and _CONTINUED.search(document.text, 0, line_start(document.text, at))
+    between = f" \\{document.file.newline}{indentation(document.text, at)}" if continued else " "
+    return Edit(Span(at, at), text + between)
+
+
+def _next_line(document: ShellDocument, command: Command, end: int, more: int) -> str | None:
+    """What to indent the next line by where a command on one line has no room for so many characters; None where it
+    has, is too long already, or may not be continued.
+
+    Only a command that begins its line is: before it may stand the quotes of a string or the key of a workflow, whose
+    scalars may be folded.
+    """
+    text, start = document.text, command.span.start
+    if not has_no_room(text, end, more) or not starts_line(text, start) or is_workflow(document.path):
+        return None
+    outer = indentation(text, start)
+    others = (match["indent"] for match in _CONTINUATION.finditer(text))
+    return next((indent for indent in others if indent.startswith(outer) and indent != outer), f"{outer}    ")
 
 
 def _cut(document: ShellDocument, first: Word, last: Word) -> tuple[Edit, ...]:

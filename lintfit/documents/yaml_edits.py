@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit.documents.lines import indentation, line_end, line_start, rest_is_blank, starts_line
 from lintfit.documents.model import DataDocument, Edit, Entry, Node, Span
+from lintfit.documents.widths import has_no_room
 from lintfit.documents.yaml11 import is_plain_string
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*(?: [A-Za-z0-9_./+@=-]+)*")
@@ -109,7 +110,19 @@ def _added_in_flow(document: DataDocument, node: Node, step: str | int, value: A
         if end == last.end:
             return (Edit(Span(end, end), "," + line),)
         return (Edit(Span(last.end, last.end), ","), Edit(Span(end, end), line))
+    if has_no_room(text, last.end, len(new) + 2) and rest_is_blank(text, node.span.end):
+        new = f",{document.file.newline}{_flow_indent(document, node, items)}{new}"
+        return (Edit(Span(last.end, last.end), new),)
     return (Edit(Span(last.end, last.end), f", {new}"),)
+
+
+def _flow_indent(document: DataDocument, node: Node, items: list[Span]) -> str:
+    """What a further line of a flow collection is indented by: as its other lines are, else one level."""
+    text = document.text
+    leading = next((item for item in reversed(items) if starts_line(text, item.start)), None)
+    if leading is not None:
+        return indentation(text, leading.start)
+    return indentation(text, node.span.start) + _unit(document)
 
 
 def removed(document: DataDocument, steps: list[Node]) -> tuple[Edit, ...]:

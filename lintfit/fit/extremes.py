@@ -6,55 +6,29 @@ Every answer stands beside the one that is just out of reach, with the figures o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu
 from lintfit.fit.axes.cards import nodes_of
 from lintfit.fit.divisors import divisors
+from lintfit.fit.figures import Extreme, Figure
+from lintfit.fit.least_sharding import least_sharding
 from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_batch, run_of
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.space import Space
 from lintfit.fit.speed import rounded, step_seconds
 from lintfit.memory import estimate
-from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
 
-Goal = Literal["micro-batch", "seq-len", "gpus", "step-time"]
+Goal = Literal["micro-batch", "seq-len", "gpus", "step-time", "sharding"]
 
 MOST_TOKENS = 2**22
 MOST_SAMPLES = 2**14
 """Where the search ends: beyond it no estimate is worth anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One configuration: what it is called, the settings that change for it, its estimate."""
-
-    text: str
-    value: Any
-    changes: dict[str, Any]
-    estimate: Estimate
-    step_time: float | None = None
-    """Relative to the run as it is, for the same number of tokens; None where that is not the question."""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """One answer: ``best`` fits (None: nothing does), ``beyond`` is the next that does not (None: there is none).
-
-    ``fitting`` is the candidate to be written, where there is one; ``remark`` what else is to be known.
-    """
-
-    question: str
-    best: Figure | None
-    beyond: Figure | None
-    remark: str = ""
-    fitting: Fitting | None = None
 
 
 def extremes(run: Run, goal: Goal) -> tuple[Extreme, ...]:
@@ -70,6 +44,8 @@ def extremes(run: Run, goal: Goal) -> tuple[Extreme, ...]:
             return (_fewest(run, spec, margin), *_smallest(run, spec, margin))
         case "step-time":
             return tuple(_fastest(run, spec, margin))
+        case "sharding":
+            return (least_sharding(run, spec, margin),)
 
 
 def limit_of(spec: Spec, margin: Margin) -> int:

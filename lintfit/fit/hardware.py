@@ -21,11 +21,17 @@ class Card:
     nvlink: float = 0.0
 
 
-PCIE_3, PCIE_4, PCIE_5 = 12.0, 24.0, 48.0
-"""GB/s that an x16 link moves one way in practice: some three quarters of 16, 32 and 64 (nvbandwidth)."""
+PCIE_3, PCIE_4, PCIE_5 = 12.0, 26.3, 51.0
+"""GB/s that an x16 link moves one way. The third generation's is NCCL's ``PCI_BW`` (``src/graph/topo.h``, 2.30), the
+others were measured from host to device by nvbandwidth on A100 and H100 (Azure's AI-benchmarking-guide, 2024)."""
 
-NVLINK_2, NVLINK_3, NVLINK_4, NVLINK_5 = 130.0, 230.0, 360.0, 700.0
-"""GB/s bus bandwidth of large all-reduces on eight cards as nccl-tests report it: V100, A100, H100, B200."""
+NVLINK_2, NVLINK_3, NVLINK_4, NVLINK_5 = 6 * 20.0, 231.6, 18 * 20.6, 18 * 40.1
+"""GB/s bus bandwidth of a ring: what NCCL counts on from a link (``SM70_NVLINK_BW`` and its like, ``src/graph/topo.h``,
+2.30) times a card's links. A100's was measured on eight cards (all-reduce of 8 GB, Azure's AI-benchmarking-guide,
+2024; NCCL counts on 12 x 20); H100's 479 there is no ring's: only all-reduce has SHARP."""
+
+NVLINK_A800, NVLINK_H800 = 8 * 20.0, 8 * 20.6
+"""The same with eight links, all that the export versions have."""
 
 CARDS: Mapping[str, Card] = {
     "GB200": Card(2500, 80, 8000, PCIE_5, NVLINK_5),
@@ -37,13 +43,13 @@ CARDS: Mapping[str, Card] = {
     "H100 PCIe": Card(756, 51, 2000, PCIE_5),
     "H100": Card(989, 67, 3350, PCIE_5, NVLINK_4),
     "H800 PCIe": Card(756, 51, 2000, PCIE_5),
-    "H800": Card(989, 67, 3350, PCIE_5, NVLINK_3),
+    "H800": Card(989, 67, 3350, PCIE_5, NVLINK_H800),
     "H20": Card(148, 44, 4000, PCIE_5, NVLINK_4),
     "A100-SXM4-40GB": Card(312, 19.5, 1555, PCIE_4, NVLINK_3),
     "A100-PCIE-40GB": Card(312, 19.5, 1555, PCIE_4),
     "A100 80GB PCIe": Card(312, 19.5, 1935, PCIE_4),
     "A100": Card(312, 19.5, 2039, PCIE_4, NVLINK_3),
-    "A800": Card(312, 19.5, 2039, PCIE_4, NVLINK_3),
+    "A800": Card(312, 19.5, 2039, PCIE_4, NVLINK_A800),
     "A40": Card(150, 37.4, 696, PCIE_4),
     "A30": Card(165, 10.3, 933, PCIE_4),
     "A10G": Card(70, 31.5, 600, PCIE_4),

@@ -12,6 +12,7 @@ from lintfit.fit.hardware import Card, card_of
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.zero_config import zero_config
 
 UTILISATION = 0.4
 """Share of peak FLOPS that fine-tuning reaches; the usual range is 0.3 to 0.5 (Narayanan et al. 2021, table 1)."""
@@ -24,18 +25,23 @@ EAGER_BYTES = 20
 """Bytes that eager attention reads and writes for each score: product, mask, fp32 softmax and cast in the forward pass,
 and as much again in the backward pass (``eager_attention_forward`` of transformers' models)."""
 
-NETWORK_BYTES_PER_S = 12.5e9
-"""What goes in or out of a machine where there are several: one 100 Gbit/s adapter, which nobody states."""
+NETWORK_BYTES_PER_S = 12e9
+"""What goes in or out of a machine where there are several: one 100 Gbit/s adapter, which nobody states, at NCCL's
+``NET_BW`` (``src/graph/topo.h``, 2.30)."""
 HOST_BYTES_PER_S = 100e9
-"""Memory bandwidth that DeepSpeedCPUAdam sees on a two-socket host."""
-NVME_BYTES_PER_S = 3e9
-"""What one NVMe drive reads or writes in large blocks."""
+"""Memory bandwidth that DeepSpeedCPUAdam sees on a two-socket host: an assumption, for nobody states the host."""
+NVME_READ, NVME_WRITE = 10e9 / 4, 5e9 / 4
+"""Bytes a second of one NVMe drive: a quarter of what DeepSpeed's own measurement has on four (``blogs/deepnvme``)."""
 ADAM_BYTES = 28
 """fp32 master, two moments and gradient read, three of them written back, for each parameter."""
 STATE_BYTES = 12
 """The part of them that lies with the optimizer: master and two moments."""
-BUCKET_SECONDS = 50e-6
-"""Start of one collective: 20 to 100 microseconds for a few ranks (nccl-tests' smallest sizes)."""
+BUCKET_SECONDS = 130e-6
+"""What a collective takes longer than its bytes at full bandwidth: for 32 MiB on eight cards 189 microseconds on A100,
+76 on H100 (all-reduce in Azure's AI-benchmarking-guide, 2024)."""
+
+DDP_BUCKET = 25 * 2**20
+"""Bytes of ``DistributedDataParallel``'s ``bucket_cap_mb``."""
 
 _GIGA, _TERA = 1e9, 1e12
 
@@ -152,23 +158,28 @@ def _communication(spec: Spec, card: Card) -> float:
         width = DTYPE_BYTES[spec.weights_dtype]
     trainable, micro_batches = inventory(spec).trainable, spec.gradient_accumulation_steps
     sharded = spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy == "FULL_SHARD")
+    reduced, gathered = _buckets(spec, width)
     if sharded:
         elements = (trainable + 2 * spec.facts.parameters) * micro_batches
+        started = (trainable / reduced + 2 * spec.facts.parameters / gathered) * micro_batches
     elif spec.zero_stage == 2:
         elements = trainable * (micro_batches + 1)
+        started = elements / reduced
     else:
         elements = 2 * trainable
-    seconds = elements * width * (ranks - 1) / ranks / _link(spec, card)
-    return seconds + BUCKET_SECONDS * elements / _bucket(spec)
+        started = trainable / reduced
+    return elements * width * (ranks - 1) / ranks / _link(spec, card) + BUCKET_SECONDS * started
 
 
-def _bucket(spec: Spec) -> float:
-    """Elements that one collective moves."""
-    if spec.engine != "deepspeed":
-        return 25 * 2**20 / 4
-    zero = spec.deepspeed_config.get("zero_optimization")
-    size = zero.get("reduce_bucket_size") if isinstance(zero, dict) else None
-    return float(size) if isinstance(size, int | float) and size >= 1 else 5e8
+def _buckets(spec: Spec, width: int) -> tuple[float, float]:
+    """Elements that one reduction and one gather move: the bucket of DDP or ZeRO, the layer that FSDP wraps."""
+    if spec.engine == "deepspeed":
+        config = zero_config(spec)
+        return max(1, config.reduce_bucket), max(1, config.prefetch_bucket)
+    if spec.engine == "fsdp":
+        unit = spec.facts.parameters / (spec.facts.layers + 1)
+        return unit, unit
+    return DDP_BUCKET / width, DDP_BUCKET / width
 
 
 def _link(spec: Spec, card: Card) -> float:
@@ -192,10 +203,10 @@ def _offload(spec: Spec, card: Card) -> float:
         on_node = own * ranks_per_node(spec)
         seconds += moved / pcie + ADAM_BYTES * on_node / HOST_BYTES_PER_S
         if spec.offload_optimizer == "nvme":
-            seconds += 2 * STATE_BYTES * on_node / NVME_BYTES_PER_S
+            seconds += STATE_BYTES * on_node * (1 / NVME_READ + 1 / NVME_WRITE)
     if spec.offload_param != "none" or fsdp:
         fetched = 2 * 2 * spec.facts.parameters / spec.data_parallel * spec.gradient_accumulation_steps
         seconds += fetched / pcie
         if spec.offload_param == "nvme":
-            seconds += fetched * ranks_per_node(spec) / NVME_BYTES_PER_S
+            seconds += fetched * ranks_per_node(spec) / NVME_READ
     return seconds

@@ -9,7 +9,7 @@ from lintfit.findings import Applicability, Finding, Plan, Severity
 from lintfit.memory.result import Estimate
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
-from lintfit.report.runs import what_runs
+from lintfit.report.runs import step_time, what_runs
 from lintfit.report.summary import summary_lines
 from lintfit.results import CheckResult, RunResult
 from lintfit.settings import spoken
@@ -25,6 +25,7 @@ def render(result: CheckResult, view: View) -> str:
         "### lintfit",
         *(["\n".join(_memory(result.runs, view))] if any(run.estimate for run in result.runs) else []),
         *(block for run in result.runs if run.plan is not None for block in _plan(run, run.plan)),
+        *(_others(run) for run in result.runs if run.alternatives),
         *_fixed(result, view),
         *_findings(result.findings),
         "\n".join(map(clean, summary_lines(result, view))),
@@ -85,7 +86,10 @@ def _peak(estimate: Estimate) -> str:
 
 
 def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
-    yield f"**What makes {code(run.run.id)} fit** ({_how(plan.applicability)})"
+    named = f": {text(plan.name)}" if plan.name else ""
+    yield f"**What makes {code(run.run.id)} fit{named}** ({_how(plan)})"
+    if plan.by_hand:
+        yield f"Not written by lintfit: {text(plan.by_hand)}."
     yield table(
         ["setting", "now", "then", "file"],
         (
@@ -93,19 +97,44 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
             for step in plan.steps
         ),
     )
-    host = plan.estimate.host.peak
-    memory = f"; {gib(host)} GiB of host memory a node" if host else ""
-    yield f"A step takes about {plan.relative_step_time:.1f} times as long{memory}."
+    yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), _cost(plan)))
 
 
-def _how(applicability: Applicability) -> str:
-    match applicability:
+def _cost(plan: Plan) -> str:
+    estimate = plan.estimate
+    parts = [f"a step takes {step_time(plan.relative_step_time)}"]
+    if estimate.host.peak:
+        of = f" of {gib(estimate.host_capacity_bytes)}" if estimate.host_capacity_bytes is not None else ""
+        parts.append(f"{gib(estimate.host.peak)}{of} GiB of host memory a node")
+    if estimate.host.nvme:
+        parts.append(f"{gib(estimate.host.nvme)} GiB on NVMe")
+    return "; ".join(parts)
+
+
+def _how(plan: Plan) -> str:
+    match plan.applicability:
         case Applicability.SAFE:
-            return "`lintfit check --fix` writes it"
+            return "safe: the training stays the same; `lintfit check --fix` writes it"
         case Applicability.UNSAFE:
-            return "`lintfit check --fix --unsafe-fixes` writes it; it may change how the run trains"
+            return "unsafe: it may change how the run trains; `lintfit check --fix --unsafe-fixes` writes it"
         case Applicability.DISPLAY:
-            return "to be carried out by hand"
+            return "by hand"
+
+
+def _others(run: RunResult) -> str:
+    """All kinds of plans, where they were asked for."""
+    head = [">#", "plan", ">GiB per GPU", ">to plan for", ">host GiB", ">step", "applied", "changes in the training"]
+    rows = (_other(number, plan) for number, plan in enumerate(run.alternatives, 1))
+    return f"**Plans for {code(run.run.id)}**, best first\n\n{table(head, rows)}"
+
+
+def _other(number: int, plan: Plan) -> list[str]:
+    estimate = plan.estimate
+    host = gib(estimate.host.peak) if estimate.host.peak else "–"
+    by_hand = plan.applicability is Applicability.DISPLAY
+    how = "by hand" + (f": {text(plan.by_hand)}" if plan.by_hand else "") if by_hand else str(plan.applicability)
+    figures = [gib(estimate.peak.likely), gib(estimate.peak.high), host, f"× {plan.relative_step_time:g}"]
+    return [str(number), text(plan.name), *figures, how, text("; ".join(plan.effects))]
 
 
 def _fixed(result: CheckResult, view: View) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lintfit.findings import Applicability, Plan
 from lintfit.fit.alternatives import Alternatives
-from lintfit.fit.extremes import Extreme, Figure
+from lintfit.fit.figures import Extreme, Figure
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB
 from lintfit.options import Margin

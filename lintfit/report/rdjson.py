@@ -25,13 +25,14 @@ def render(result: CheckResult, view: View) -> str:
 
 def _diagnostic(finding: Finding) -> dict[str, Any]:
     place = finding.place
+    suggestions = _suggestions(finding)
+    said = _said(finding, bool(suggestions))
     diagnostic: dict[str, Any] = {
-        "message": finding.message,
+        "message": f"{finding.message}\n{said}" if said else finding.message,
         "location": _location(place.document, place.span),
         "severity": _SEVERITIES[finding.severity],
         "code": {"value": finding.rule},
     }
-    suggestions = _suggestions(finding)
     if suggestions:
         diagnostic["suggestions"] = suggestions
     if finding.related:
@@ -40,6 +41,15 @@ def _diagnostic(finding: Finding) -> dict[str, Any]:
             for related in finding.related
         ]
     return diagnostic
+
+
+def _said(finding: Finding, is_suggested: bool) -> str:
+    """What to do, where nothing can be suggested; of a suggestion, that it is unsafe."""
+    fix = finding.fix
+    if is_suggested:
+        unsafe = fix is not None and fix.applicability is Applicability.UNSAFE
+        return "The suggestion is unsafe: it may change how the run trains." if unsafe else ""
+    return finding.help or (fix.message if fix is not None else "")
 
 
 def _suggestions(finding: Finding) -> list[dict[str, Any]]:

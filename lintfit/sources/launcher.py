@@ -11,6 +11,7 @@ from typing import Any
 
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.shell_words import Word
 from lintfit.findings import FileEdit
 from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources import launcher_settings
@@ -142,11 +143,18 @@ class Launch:
             text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
             edit = Edit(word.span, text)
         elif self.invocation.script is not None:
-            at = self.invocation.script.at.start
-            edit = Edit(Span(at, at), f"--{option} {value} ")
+            from lintfit.documents.shell_edits import add_before
+
+            edit = add_before(self.document, self._first_of_script(self.invocation.script), f"--{option} {value}")
         else:
             return None
         return (FileEdit(self.document.path, edit, self.document),)
+
+    def _first_of_script(self, script: Word) -> Word:
+        """What starts the script: ``-m`` in front of a module."""
+        words = self.command.words
+        index = words.index(script)
+        return words[index - 1] if self.module and index and words[index - 1].text in ("-m", "--module") else script
 
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and

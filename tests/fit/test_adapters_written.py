@@ -148,9 +148,10 @@ def _keeps_the_rest(before: bytes, after: str, style: Mapping[str, Any]) -> None
     if style["newline"] == "\r\n":
         assert after.count("\n") == after.count("\r\n")
     following = iter(after)
-    assert all(character in following for character in original), "things are added and nothing is taken away"
+    kept = "".join(original.split())  # a call that is parted loses the blank behind a comma
+    assert all(character in following for character in kept), "things are added and nothing is taken away"
     added = len(after.split(style["newline"])) - len(original.split(style["newline"]))
-    assert added <= 16
+    assert added <= 20
 
 
 def _needs_what_it_has(after: str, style: Mapping[str, Any], quantization: str | None) -> None:

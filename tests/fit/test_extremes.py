@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from lintfit.catalog.gpus import lookup
 from lintfit.fit.extremes import Goal, extremes
-from lintfit.fit.options import effective_batch, run_of
+from lintfit.fit.least_sharding import _from_the_least
+from lintfit.fit.options import Subject, effective_batch, run_of
 from lintfit.fit.search import suffices
 from lintfit.memory import estimate
 from lintfit.memory.parse import spec_from_mapping
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import Fsdp, Spec
 from lintfit.run.change import changed_spec
 from tests.fit.generated import specs
 
@@ -112,3 +113,27 @@ def test_tokens_end_where_the_model_does() -> None:
     assert answer.best is not None
     positions = ROOMY.facts.max_positions
     assert answer.best.value == positions or _peak(ROOMY, seq_len=answer.best.value + 1) > (ROOMY.capacity_bytes or 0)
+
+
+@few
+@given(specs)
+def test_nothing_less_sharded_fits(spec: Spec) -> None:
+    answer = extremes(run_of(spec), "sharding")[0]
+    names = [name for name, _ in _from_the_least(Subject(run_of(spec), spec, both_ways=True))]
+    options = dict(_from_the_least(Subject(run_of(spec), spec, both_ways=True)))
+    fits = [name for name in names if suffices(estimate(changed_spec(spec, options[name].changes)))]
+    assert (answer.best.text if answer.best is not None else None) == next(iter(fits), None)
+    if answer.best is not None and answer.beyond is not None:
+        assert names.index(answer.beyond.text) == names.index(answer.best.text) - 1
+    if answer.fitting is not None:
+        assert effective_batch(answer.fitting.spec) == effective_batch(spec)
+
+
+def test_what_is_not_needed_of_the_sharding_is_told() -> None:
+    answer = extremes(run_of(ROOMY), "sharding")[0]
+    assert answer.best is not None and answer.beyond is None
+    assert answer.best.text == "ZeRO-0"
+    fsdp = replace(ROOMY, engine="fsdp", zero_stage=0, offload_optimizer="none", fsdp=Fsdp(1, "FULL_SHARD", True))
+    answer = extremes(run_of(fsdp), "sharding")[0]
+    assert answer.best is not None
+    assert answer.best.changes == {"fsdp": Fsdp(1, "NO_SHARD", False)}

@@ -117,6 +117,9 @@ def test_rdjson() -> None:
     ]
     verdict = next(found for found in diagnostics if found["code"]["value"] == "does-not-fit")
     assert "suggestions" not in verdict, "the plan edits another file"
+    assert verdict["message"].endswith("\nshard everything"), "so that the words say what to do"
+    upcast = next(found for found in diagnostics if found["code"]["value"] == "forced-float32")
+    assert upcast["message"].endswith("The suggestion is unsafe: it may change how the run trains.")
 
 
 def test_junit() -> None:

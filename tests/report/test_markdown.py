@@ -35,7 +35,39 @@ def test_the_plan_stands_with_memory_before_and_after() -> None:
     assert "| 110.6 (105.1–121.7) | 14.9 (14.1–16.4) |" in row
     assert "does not fit → **fits** with the plan |" in row
     assert "| `zero_stage` | `2` | `3` | `ds.json` |" in shown
-    assert "A step takes about 1.3 times as long; 12.0 GiB of host memory a node." in shown
+    assert "- a step takes about 1.3 times as long; 12.0 of 256.0 GiB of host memory a node\n" in shown
+    assert "fit** (safe: the training stays the same; `lintfit check --fix` writes it)" in shown
+
+
+def _planned(**changes: Any) -> CheckResult:
+    """The story with another plan."""
+    (run, *others) = RESULT.runs
+    assert run.plan is not None
+    return replace(RESULT, runs=(replace(run, plan=replace(run.plan, **changes)), *others))
+
+
+def test_a_plan_by_hand_says_why() -> None:
+    hindered = _planned(applicability=Applicability.DISPLAY, by_hand="no flag sets *zero stage* here", name="ZeRO-3")
+    shown = markdown(hindered)
+    assert "fit: ZeRO-3** (by hand)\n\nNot written by lintfit: no flag sets \\*zero stage\\* here.\n" in shown
+    assert "--fix` writes it" not in shown
+
+
+def test_a_plan_says_what_it_changes_in_the_training() -> None:
+    shown = markdown(_planned(applicability=Applicability.UNSAFE, effects=("samples are cut", "other rounding")))
+    assert "- samples are cut\n- other rounding\n- a step takes" in shown
+    assert "(unsafe: it may change how the run trains; `lintfit check --fix --unsafe-fixes` writes it)" in shown
+
+
+def test_all_kinds_stand_in_a_table_where_they_were_asked_for() -> None:
+    (run, *others) = RESULT.runs
+    assert run.plan is not None
+    other = replace(run.plan, applicability=Applicability.DISPLAY, by_hand="who knows", name="QLoRA", effects=("less",))
+    shown = markdown(replace(RESULT, runs=(replace(run, alternatives=(run.plan, other)), *others)))
+    (row,) = [line for line in shown.splitlines() if line.startswith("| 2 |")]
+    assert row == "| 2 | QLoRA | 14.9 | 16.4 | 12.0 | × 1.3 | by hand: who knows | less |"
+    assert "**Plans for `run.sh:1`**, best first" in shown
+    assert "**Plans for" not in markdown(RESULT)
 
 
 def test_what_was_fixed_stands_with_memory_before_and_after() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.fit.axes import fsdp
-from lintfit.fit.options import Effect, Option, Subject, half
+from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
 from lintfit.run.change import as_written
 
 Rung = tuple[int, str, str]
@@ -53,6 +53,21 @@ def options(subject: Subject) -> Iterator[Option]:
             yield Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
         else:
             yield _new(subject, name, rung)
+
+
+def rungs(subject: Subject) -> Iterator[tuple[str, Option]]:
+    """Every rung of ZeRO by name, from the least sharded, the run's own as an option that changes nothing."""
+    if not can_shard(subject):
+        return
+    spec, here = subject.spec, standing(subject)
+    whole = (("ZeRO-0", (0, "none", "none")),) if here is not None else ()
+    for name, rung in (*whole, *RUNGS, *_on_nvme(subject)):
+        if rung == here:
+            yield name, LEAVE
+        elif here is None and (spec.data_parallel > 1 or rung[1] != "none"):
+            yield name, _new(subject, name, rung)
+        elif here is not None:
+            yield name, Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
 
 
 SWAP_BUFFER = 100_000_000

@@ -3,7 +3,9 @@ from accelerate import Accelerator, DeepSpeedPlugin
 from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM
 
-plugin = DeepSpeedPlugin(zero_stage=3, gradient_accumulation_steps=8, offload_optimizer_device="cpu")
+plugin = DeepSpeedPlugin(
+    zero_stage=3, gradient_accumulation_steps=8, offload_optimizer_device="cpu"
+)
 accelerator = Accelerator(mixed_precision="bf16", deepspeed_plugin=plugin)
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torch.bfloat16)
 model.gradient_checkpointing_enable()

@@ -6,7 +6,12 @@ from transformers import AutoModelForCausalLM
 
 ACCUMULATE = 4
 
-fabric = Fabric(accelerator="cuda", devices=8, strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True), precision="bf16-mixed")
+fabric = Fabric(
+    accelerator="cuda",
+    devices=8,
+    strategy=DeepSpeedStrategy(stage=3, offload_optimizer=True),
+    precision="bf16-mixed",
+)
 fabric.launch()
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", torch_dtype=torch.bfloat16)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)

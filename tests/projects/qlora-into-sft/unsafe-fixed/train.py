@@ -23,6 +23,8 @@ trainer = SFTTrainer(
     "Qwen/Qwen2.5-14B",
     args=config,
     train_dataset=load_dataset("json", data_files="d.jsonl")["train"],
-    peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
+    peft_config=LoraConfig(
+        r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+    ),
 )
 trainer.train()

@@ -16,12 +16,16 @@ def main():
         bnb_4bit_use_double_quant=True,
         bnb_4bit_compute_dtype=torch.bfloat16,
     )
-    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-14B", dtype=torch.bfloat16, quantization_config=quantization_config)
+    model = AutoModelForCausalLM.from_pretrained(
+        "Qwen/Qwen2.5-14B", dtype=torch.bfloat16, quantization_config=quantization_config
+    )
     trainer = SFTTrainer(
         model,
         args=training_args,
         train_dataset=load_dataset("trl-lib/Capybara", split="train"),
-        peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
+        peft_config=LoraConfig(
+            r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"
+        ),
     )
     trainer.train()
 
