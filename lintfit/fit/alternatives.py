@@ -106,13 +106,13 @@ def _by_kind(reachable: Iterable[Ranked]) -> dict[Kind, list[Ranked]]:
 def _unbeaten(found: Sequence[Fitting]) -> list[Fitting]:
     """Those, sorted by rank, of which no other is as good in class, host, step time and changes with as little memory.
 
-    What comes first by rank is beaten by less memory alone; what comes later must save an amount that somebody would
-    care about.
+    The best stays whatever it needs: it is what ``check`` offers. Of the others, what comes earlier by rank is beaten
+    by less memory alone; what comes later must save an amount that somebody would care about.
     """
     kept: list[Fitting] = []
     for index, one in enumerate(found):
         earlier = any(_beats(other, one, _SLACK) for other in found[:index])
-        if not earlier and not any(_beats(other, one, 0) for other in found[index + 1 :]):
+        if not index or not (earlier or any(_beats(other, one, 0) for other in found[index + 1 :])):
             kept.append(one)
     return kept
 

@@ -13,6 +13,7 @@ from lintfit.fit.options import Option
 from lintfit.fit.space import PASSING
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
+from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.run.change import changed_spec
@@ -25,7 +26,7 @@ class Bounds:
         self.shortest = shortest
         self.estimates = 0
         self._lasting: dict[tuple[Any, ...], tuple[int, int]] = {}
-        self._least: dict[tuple[Any, ...], int] = {}
+        self._least: dict[tuple[Any, ...], Estimate] = {}
 
     def floor(self, spec: Spec, changes: Mapping[str, Any]) -> int:
         """Bytes of what lasts on the card: no batch and no kernel makes a run smaller than its largest moment.
@@ -62,10 +63,17 @@ class Bounds:
         More samples or tokens only ever add: whether steps accumulate, which decides about gradients that are kept,
         stays as it is in the candidate.
         """
-        key = (*_key(changes, _BATCH), spec.gradient_accumulation_steps > 1)
+        return self._of_one(spec, changes, self.shortest).peak.high
+
+    def of_one_sample(self, spec: Spec, changes: Mapping[str, Any]) -> Estimate:
+        """The estimate with one sample of the candidate's own length: a sharper bound, shared by fewer."""
+        return self._of_one(spec, changes, spec.seq_len)
+
+    def _of_one(self, spec: Spec, changes: Mapping[str, Any], tokens: int) -> Estimate:
+        key = (*_key(changes, _BATCH), spec.gradient_accumulation_steps > 1, tokens)
         if key not in self._least:
             self.estimates += 1
-            self._least[key] = estimate(replace(spec, micro_batch_size=1, seq_len=self.shortest)).peak.high
+            self._least[key] = estimate(replace(spec, micro_batch_size=1, seq_len=tokens))
         return self._least[key]
 
 

@@ -148,6 +148,8 @@ class Search:
     def result(self, candidate: Candidate, spec: Spec) -> Estimate | None:
         """The estimate of a candidate that fits, None for one that does not; keeps count of those."""
         bound = self.bounds.least(spec, candidate.changes)
+        if bound <= self.limit and spec.micro_batch_size > 1:
+            bound = self.bounds.of_one_sample(spec, candidate.changes).peak.high
         if bound > self.limit:
             self._rule_out(bound, candidate)
             return None

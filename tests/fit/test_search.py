@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from lintfit.memory.engines import states
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Margin
 from lintfit.run.change import changed_spec
-from tests.fit.generated import specs
+from tests.fit.generated import spec_of, specs
 
 few = settings(
     max_examples=8,
@@ -45,6 +46,44 @@ def test_brute_force_finds_nothing_better(spec: Spec, margin: Margin) -> None:
     else:
         assert found.rank == min(fitting)
         assert found.estimate.peak.high <= search.capacity - margin.bytes_of(search.capacity)
+
+
+small = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["Qwen/Qwen2.5-1.5B", "gpt2-xl", "meta-llama/Llama-2-7b-hf"]),
+        "gpu": st.sampled_from(["RTX 4070", "RTX 3090", "A100-SXM4-40GB"]),
+        "gpus": st.sampled_from([1, 2]),
+        "host_memory_gib": st.sampled_from([16, 64, 256]),
+        "weights_dtype": st.just("bf16"),
+        "mixed_precision": st.just("bf16"),
+        "method": st.sampled_from(["full", "lora"]),
+        "micro_batch_size": st.sampled_from([1, 2]),
+        "gradient_accumulation_steps": st.sampled_from([1, 2]),
+        "seq_len": st.sampled_from([512, 1024]),
+        "gradient_checkpointing": st.booleans(),
+        "attention": st.just("sdpa"),
+        "engine": st.sampled_from(["plain", "deepspeed", "fsdp"]),
+        "zero_stage": st.sampled_from([1, 2, 3]),
+    }
+)
+"""Runs whose whole space, more cards and other trainings included, is small enough to estimate."""
+
+
+@settings(parent=few, max_examples=12)
+@given(small, st.booleans(), st.booleans())
+def test_brute_force_over_all_axes_finds_nothing_better(described: dict[str, Any], nvme: bool, both_ways: bool) -> None:
+    spec = spec_of(described)
+    run = replace(run_of(spec), nvme_path="/scratch") if nvme else run_of(spec)
+    search = Search(Space(Subject(run, spec, both_ways)), Margin())
+    fitting = {}
+    for candidate in search.space:
+        changed = changed_spec(spec, candidate.changes)
+        if suffices(estimate(changed), search.limit):
+            fitting[search.rank(candidate, changed)] = candidate
+    best = {effect: [rank for rank, one in fitting.items() if one.effect is effect] for effect in Effect}
+    for effect in Effect:
+        found = next(search.of_class(effect), None)
+        assert (found.rank if found is not None else None) == min(best[effect], default=None), effect
 
 
 @few
