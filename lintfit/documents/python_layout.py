@@ -46,7 +46,9 @@ def added(
     if now > width(document) or now + len(here.text) <= width(document) or not _is_simple(document, around):
         return (here,)
     if _one_line(text, around):
-        return _around(document, outer, here) or tuple(_parted(document, around, behind, texts))
+        if outer is not None and _one_line(text, outer) and _is_simple(document, outer):
+            return _both_parted(document, outer, around, behind, texts, here)
+        return tuple(_parted(document, around, behind, texts))
     leading = [item.start for item in items if starts_line(text, item.start)]
     if not leading or not behind:
         return (here,)
@@ -54,15 +56,17 @@ def added(
     return (Edit(Span(place, place), "".join(line + each for each in texts)),)
 
 
-def _around(document: PythonDocument, outer: Bracketed | None, here: Edit) -> tuple[Edit, ...]:
-    """The edit itself with the items parted between which it stands; none where that makes no room for it."""
-    if outer is None or not _one_line(document.text, outer) or not _is_simple(document, outer):
-        return ()
+def _both_parted(
+    document: PythonDocument, outer: Bracketed, around: Bracketed, behind: int, texts: Sequence[str], here: Edit
+) -> tuple[Edit, ...]:
+    """The outer items on lines of their own; where that makes no room for the edit, the inner ones, too."""
     held = next(item for item in outer.items if item.start <= here.span.start <= item.end)
-    indent = len(indentation(document.text, held.start)) + len(step(document))
-    if indent + held.end - held.start + len(here.text) + 1 > width(document):
-        return ()
-    return (*_parted(document, outer, 0, (), len(here.text)), here)
+    base = indentation(document.text, held.start)
+    base += "" if starts_line(document.text, held.start) else step(document)
+    if len(base) + held.end - held.start + len(here.text) + 1 <= width(document):
+        return (*_parted(document, outer, 0, (), more=len(here.text)), here)
+    inner = _parted(document, around, behind, texts, base=base)
+    return (*_parted(document, outer, 0, (), more=width(document)), *inner)
 
 
 def fitted(document: PythonDocument, text: str, indent: str) -> str:
@@ -90,14 +94,20 @@ def _call(code: str) -> cst.Call:
 
 
 def _parted(
-    document: PythonDocument, around: Bracketed, behind: int, texts: Sequence[str], more: int = 0
+    document: PythonDocument,
+    around: Bracketed,
+    behind: int,
+    texts: Sequence[str],
+    more: int = 0,
+    base: str | None = None,
 ) -> Iterator[Edit]:
     """Items of one line on lines of their own, or together on the line below the opening bracket.
 
-    ``more`` is how many characters are added within them.
+    ``more`` is how many characters are added within them, ``base`` the indentation of the line that the bracket will
+    stand on (default: of the one that it stands on).
     """
     text, items, newline = document.text, around.items, document.file.newline
-    outer = indentation(text, around.inside.start - 1)
+    outer = base if base is not None else indentation(text, around.inside.start - 1)
     rest = text[items[-1].end : around.inside.end]
     if starts_line(text, items[0].start):
         inner, alone, lead, end = indentation(text, items[0].start), True, "", rest.lstrip(" \t,")

@@ -28,8 +28,9 @@ and as much again in the backward pass (``eager_attention_forward`` of transform
 NETWORK_BYTES_PER_S = 12e9
 """What goes in or out of a machine where there are several: one 100 Gbit/s adapter, which nobody states, at NCCL's
 ``NET_BW`` (``src/graph/topo.h``, 2.30)."""
-HOST_BYTES_PER_S = 100e9
-"""Memory bandwidth that DeepSpeedCPUAdam sees on a two-socket host: an assumption, for nobody states the host."""
+HOST_BYTES_PER_S = 47e9
+"""Memory bandwidth that DeepSpeedCPUAdam sees on a host: 28 bytes for each parameter of Llama-2-7B in the 4 s that
+DeepSpeed reports beside four A100 (``blogs/deepspeed-zenflow``). Nobody states the host."""
 NVME_READ, NVME_WRITE = 10e9 / 4, 5e9 / 4
 """Bytes a second of one NVMe drive: a quarter of what DeepSpeed's own measurement has on four (``blogs/deepnvme``)."""
 ADAM_BYTES = 28

@@ -101,6 +101,22 @@ def test_the_call_around_is_parted_first(tmp_path: Path) -> None:
     )
 
 
+def test_calls_within_calls_are_parted_from_without(tmp_path: Path) -> None:
+    text = 'if x:\n    Trainer(model=m, args=Arguments("out", bf16=True, per_device_train_batch_size=micro)).train()\n'
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    (tmp_path / "ruff.toml").write_text("line-length = 100\n")
+    document = read_python(read_text(path))
+    inner = nodes(document, cst.Call)[2]
+    assert isinstance(inner, cst.Call)
+    result = apply(text, add_arguments(document, inner, "gradient_accumulation_steps=8"))
+    assert result == (
+        "if x:\n    Trainer(\n        model=m,\n        args=Arguments(\n"
+        '            "out", bf16=True, per_device_train_batch_size=micro, gradient_accumulation_steps=8\n'
+        "        ),\n    ).train()\n"
+    )
+
+
 def test_a_long_argument_is_broken_between_its_brackets(tmp_path: Path) -> None:
     config = 'peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")'
     text = "t = SFTTrainer(\n    model=model,\n    args=args,\n)\n"

@@ -15,7 +15,7 @@ from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.spec import GIB, Spec
-from lintfit.options import Margin
+from lintfit.options import Margin, Options
 from lintfit.run.change import changed_spec
 from tests.fit.generated import spec_of, specs
 
@@ -73,7 +73,7 @@ small = st.fixed_dictionaries(
 @given(small, st.booleans(), st.booleans())
 def test_brute_force_over_all_axes_finds_nothing_better(described: dict[str, Any], nvme: bool, both_ways: bool) -> None:
     spec = spec_of(described)
-    run = replace(run_of(spec), nvme_path="/scratch") if nvme else run_of(spec)
+    run = replace(run_of(spec), options=Options(nvme_path="/scratch" if nvme else None))
     search = Search(Space(Subject(run, spec, both_ways)), Margin())
     fitting = {}
     for candidate in search.space:

@@ -14,9 +14,12 @@ def cli():
 @click.argument("out")
 def train(name, micro_batch, bf16, out):
     m = AutoModelForCausalLM.from_pretrained(name, torch_dtype="bfloat16")
-    Trainer(model=m, args=TrainingArguments(
-        out, bf16=bf16, per_device_train_batch_size=micro_batch, gradient_accumulation_steps=8
-    )).train()
+    Trainer(
+        model=m,
+        args=TrainingArguments(
+            out, bf16=bf16, per_device_train_batch_size=micro_batch, gradient_accumulation_steps=8
+        ),
+    ).train()
 
 
 if __name__ == "__main__":

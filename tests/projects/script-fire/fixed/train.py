@@ -8,9 +8,12 @@ class App:
 
     def train(self, micro=4, bf16=False):
         model = AutoModelForCausalLM.from_pretrained(self.model, torch_dtype="bfloat16")
-        Trainer(model=model, args=TrainingArguments(
-            "out", bf16=bf16, per_device_train_batch_size=micro, gradient_accumulation_steps=8
-        )).train()
+        Trainer(
+            model=model,
+            args=TrainingArguments(
+                "out", bf16=bf16, per_device_train_batch_size=micro, gradient_accumulation_steps=8
+            ),
+        ).train()
 
     def evaluate(self, micro=64):
         pass
