@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,12 +21,14 @@ from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.state import Walk
-from lintfit.sources.python.values import Record, plain
+from lintfit.sources.python.values import Record, Value, plain
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
 
+
+_GLUED = re.compile(r"--?[\w.-]+=")
 
 AddFlag = Callable[[str, str | None], tuple[FileEdit, ...] | None]
 
@@ -166,8 +169,9 @@ def read_script(
             positional=positional,
             assume=assume,
         )
-        Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix()).run()
-        return walk, _read(walk, calls, library, versions or {})
+        interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
+        interpreter.run()
+        return walk, _read(walk, calls, library, versions or {}, interpreter.globals.names)
 
     walk, reading = read(known)
     settings = reading.settings
@@ -178,7 +182,13 @@ def read_script(
     return ScriptSource(document, facts.facts(reading.found, calls), settings, reading, walk, add_flag)
 
 
-def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions: Mapping[str, str]) -> Reading:
+def _read(
+    walk: Walk,
+    calls: Calls,
+    library: defaults.CatalogDefaults,
+    versions: Mapping[str, str],
+    constants: Mapping[str, Value],
+) -> Reading:
     reading = Reading(
         facts.find(walk.records),
         walk.records,
@@ -191,6 +201,7 @@ def _read(walk: Walk, calls: Calls, library: defaults.CatalogDefaults, versions:
         open_data=walk.open_data,
         flags=walk.flags,
         environment=walk.environment,
+        constants=constants,
         gradients=walk.gradients,
         recomputing=walk.recomputing,
         divisors=walk.divisors,
@@ -206,6 +217,10 @@ def _words(flags: Sequence[Flag]) -> list[str]:
     """``sys.argv[1:]`` as the flags make it up."""
     words: list[str] = []
     for flag in flags:
+        written = flag.document.text[flag.place.span.start : flag.place.span.end]
+        if flag.value is not None and _GLUED.match(written):
+            words.append(f"--{flag.name}={flag.value}")
+            continue
         words.append("--" + flag.name)
         words += flag.words or (() if flag.value is None else (flag.value,))
     return words

@@ -10,11 +10,13 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.json_reader import read_json
-from lintfit.documents.model import DataDocument, FileText, Kind
+from lintfit.documents.model import DataDocument, Document, FileText, Kind
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.settings import UNKNOWN
 from lintfit.sources.launcher import read_launches
-from lintfit.sources.script import ScriptSource
+from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import script, values
 
 TRAIN = """
@@ -257,3 +259,48 @@ def test_a_yaml_of_ruamel_fills_arguments_and_an_adapter(peft: str, expected: tu
     found = values(read(DATACLASSES, {"config.yaml": text}))
     assert (found["method"], found.get("lora_rank")) == expected
     assert found["micro_batch_size"] == 3
+
+
+class TestExecuted:
+    TRAIN = """
+    batch_size = 12
+    accumulation = 8
+    exec(open("options.py").read())
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+    made = TrainingArguments("o", per_device_train_batch_size=batch_size, gradient_accumulation_steps=accumulation)
+    Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=made).train()
+    """
+    OPTIONS = """
+    import sys
+    for word in sys.argv[1:]:
+        if "=" in word:
+            key, value = word.split("=")
+            globals()[key[2:]] = value
+        else:
+            exec(open(word).read())
+    """
+
+    @pytest.mark.parametrize(
+        ("line", "batch", "steps"),
+        [
+            ("", 12, 8),
+            ("small.py", 4, 8),
+            ("small.py --accumulation=2", 4, 2),
+            ("small.py --batch_size=1 --accumulation=2", 1, 2),
+            ("missing.py", 12, 8),
+        ],
+    )
+    def test_constants_that_the_command_line_changes(self, tmp_path: Path, line: str, batch: int, steps: int) -> None:
+        for name, text in (("train.py", self.TRAIN), ("options.py", self.OPTIONS), ("small.py", "batch_size = 4\n")):
+            (tmp_path / name).write_text(dedent(text))
+        (tmp_path / "run.sh").write_text(f"torchrun train.py {line}\n")
+        workspace = Workspace(tmp_path)
+        document, launch = workspace.read(Path("train.py")), read_launches(workspace.read(Path("run.sh")))[0]
+        assert isinstance(document, PythonDocument)
+
+        def opened(path: Path) -> Document | None:
+            return workspace.read(path) if workspace.exists(path) else None
+
+        source = read_script(document, launch.flags, has_launch=True, positional=launch.positional, open_file=opened)
+        found = values(source)
+        assert (found["micro_batch_size"], found["gradient_accumulation_steps"]) == (batch, steps)

@@ -38,7 +38,7 @@ BUILTINS = frozenset({
     "abs", "all", "any", "bool", "bytes", "dict", "enumerate", "filter", "float", "frozenset", "getattr", "hasattr",
     "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range",
     "repr", "reversed", "round", "set", "setattr", "sorted", "str", "sum", "super", "tuple", "type", "vars", "zip",
-    "eval", "exit", "quit",
+    "eval", "exec", "exit", "globals", "quit",
 })  # fmt: skip
 _INTEGER_DTYPE = re.compile(r"torch\.(u?int\d+|long|short|bool|char|quint\w+)")
 _MAX_LOOP = 64
@@ -304,13 +304,20 @@ class Expressions:
 
     def _slice(self, node: cst.Subscript, holder: Value, scope: Scope) -> Value:
         part = node.slice[0].slice
-        if not isinstance(holder, Items) or holder.open or not isinstance(part, cst.Slice) or part.step is not None:
+        text = holder.value if isinstance(holder, Const) and isinstance(holder.value, str) else None
+        if (
+            (text is None and (not isinstance(holder, Items) or holder.open))
+            or not isinstance(part, cst.Slice)
+            or part.step is not None
+        ):
             return Unknown(node)
         bounds = [None if bound is None else self.eval(bound, scope) for bound in (part.lower, part.upper)]
         if any(bound is not None and not isinstance(bound, Const) for bound in bounds):
             return Unknown(node)
         lower, upper = (bound.value if isinstance(bound, Const) else None for bound in bounds)
-        return Items(node, holder.items[lower:upper])
+        if text is not None:
+            return Const(node, text[lower:upper])
+        return Items(node, holder.items[lower:upper]) if isinstance(holder, Items) else Unknown(node)
 
     def environment(self, name: str, default: Value | None, node: cst.CSTNode) -> Value:
         """An environment variable: the launch's, else the default that the script gives."""

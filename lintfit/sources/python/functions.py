@@ -259,6 +259,19 @@ def _eval(interpreter: Interpreter, record: Record) -> Value:
     return Ref(text.origin if text is not None else None, str(known)) if named else Unknown(record.node)
 
 
+def _exec(interpreter: Interpreter, record: Record) -> Value:
+    """``exec(open("config.py").read())``; a file that cannot be told is taken for one that the command line names."""
+    path = config_files.path_of(record.value(0))
+    named = [word for word in interpreter.walk.positional if word.endswith(".py")] if path is None else [path.value]
+    for name in named:
+        interpreter.run_file(str(name))
+    return Const(record.node, None)
+
+
+def _globals(interpreter: Interpreter, record: Record) -> Value:
+    return Table(record.node, dict(interpreter.globals.names))
+
+
 def _is_file(interpreter: Interpreter, record: Record) -> Value:
     """Whether a config file is there: known only where it is at hand."""
     known = plain(record.value(0) or Unknown(record.node))
@@ -315,6 +328,8 @@ FUNCTIONS: dict[str, Handler] = {
     "hasattr": _hasattr,
     "vars": _vars,
     "eval": _eval,
+    "exec": _exec,
+    "globals": _globals,
     "isinstance": _isinstance,
     "print": _constant(None),
     "dataclasses.asdict": _vars,

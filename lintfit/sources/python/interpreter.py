@@ -42,6 +42,8 @@ _MAX_FOLLOWS = 6
 """How often one function is followed; more calls of it add nothing new."""
 _MAX_SMALL_FOLLOWS = 300
 """The same for a function of a few statements, as those that convert values are."""
+_MAX_EXECUTED = 8
+"""Files that are run by ``exec``, into one another or one after the other."""
 _SMALL = 3
 """Statements of such a function."""
 
@@ -56,6 +58,7 @@ class Interpreter(Statements):
         self._modules = modules
         self._scopes: dict[str, Scope | None] = {}
         self._follows: dict[int, int] = {}
+        self._executed = 0
 
     def run(self) -> None:
         """Walk the module, then the functions that nothing in it called."""
@@ -328,6 +331,16 @@ class Interpreter(Statements):
             self.post_init(made)
         library.constructed(made, record)
         return made
+
+    def run_file(self, name: str) -> None:
+        """Run the statements of another file as the module's own."""
+        module = self._modules.beside(name) if self._modules is not None and not self.walk.frames else None
+        if module is None or self.walk.branch.taken is False or self._executed >= _MAX_EXECUTED:
+            return
+        self._executed += 1
+        entry = self.has_entry
+        self.block(module.body, self.globals)
+        self.has_entry = entry
 
     def property_value(self, getter: Function) -> Value:
         node = getter.node

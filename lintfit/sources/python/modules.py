@@ -64,6 +64,18 @@ class Modules:
             self._found[name] = self._load(name)
         return self._found[name]
 
+    def beside(self, name: str) -> cst.Module | None:
+        """The tree of a file that the script runs by its name; None where it is not at hand."""
+        for folder in (self._script.path.parent, Path(), *self._script.path.parent.parents):
+            path = Path(os.path.normpath(folder / name))
+            document = next((known for known in self.documents if known.path == path), None)
+            document = document or (self._open(path) if self._open is not None else None)  # type: ignore[assignment]
+            if isinstance(document, PythonDocument):
+                if document not in self.documents:
+                    self.documents.append(document)
+                return document.module
+        return None
+
     def bases(self, name: str, cls: str) -> tuple[str, ...] | None:
         """The bases of a class of a module that is not parsed, as written; None where it has no such class."""
         if name not in self._classes:

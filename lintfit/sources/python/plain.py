@@ -6,11 +6,12 @@ Read in torch 2.13 (``torch.amp.autocast_mode``, ``torch.distributed.fsdp``).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings import UNKNOWN, Provenance
 from lintfit.sources.python import engines, models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Value, objects, plain
@@ -169,6 +170,25 @@ def batch(loader: Record) -> Value | None:
         if made is not None:
             return made
     return Const(loader.node, UNKNOWN)
+
+
+_BATCHES = ("micro_batch_size", "device_batch_size", "train_batch_size", "batch_size")
+"""What a script calls its micro-batch."""
+
+
+def batch_by_name(reading: Reading) -> None:
+    """A constant of that name, where the script makes its batches itself."""
+    loads = any(record.name.endswith("DataLoader") for record in reading.records)
+    if "micro_batch_size" in reading.settings or loads:
+        return
+    for name in _BATCHES:
+        value = reading.constants.get(name)
+        if value is not None and type(plain(value)) is int:
+            setting = reading.put("micro_batch_size", value)
+            why = f"{name} is taken for the micro-batch"
+            assumed = Provenance("assumed", why, setting.provenance.place)
+            reading.settings["micro_batch_size"] = replace(setting, provenance=assumed)
+            return
 
 
 def asks_engine(value: Value) -> bool:

@@ -54,6 +54,8 @@ class Reading:
     flags: Mapping[str, Flag] = field(default_factory=dict)
     """The flags of the launch line, declared or not."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    """The names of the script's module, as they are at its end."""
     gradients: Sequence[Gradient] = ()
     recomputing: Sequence[Flagged] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)

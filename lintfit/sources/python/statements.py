@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 
 import libcst as cst
@@ -228,6 +229,9 @@ class Statements(Expressions):
         if len(target.slice) != 1 or not isinstance(target.slice[0].slice, cst.Index):
             return
         key = self.eval(target.slice[0].slice.value, scope)
+        if isinstance(target.value, cst.Call) and dotted(target.value.func) == "globals":
+            self._override(key, value)
+            return
         if not isinstance(key, Const):
             return
         if isinstance(holder, Ref) and holder.name == "os.environ":
@@ -236,6 +240,20 @@ class Statements(Expressions):
             self._store(holder.items, key.value, value)
         elif isinstance(holder, Object) and isinstance(key.value, str):
             self._store(holder.attributes, key.value, value)
+
+    def _override(self, key: Value, value: Value) -> None:
+        """``globals()[key] = value``: a constant of the script that its command line may change.
+
+        Where the key is not known, every flag that is named like a constant is taken to change it.
+        """
+        names, flags = self.globals.names, self.walk.flags
+        if self.walk.branch.taken is False:
+            return
+        for name in [key.value] if isinstance(key, Const) else [name for name in flags if name in names]:
+            if name in flags:
+                names[name] = replace(parsers.convert(flags[name], None), over=names.get(name))
+            else:
+                self._store(names, name, value)
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = [element.value for element in target.elements]
@@ -322,6 +340,10 @@ class Statements(Expressions):
         repeats = not isinstance(source, Items) or source.open or len(source.items) != 1
         if repeats:
             self._counts(node, scope)
+        if isinstance(node.iter, cst.Call) and dotted(node.iter.func) == "range" and len(node.iter.args) == 1:
+            count = node.iter.args[0].value
+            if "accum" in dotted(count):
+                self.walk.accumulations.append(self.eval(count, scope))
         self.walk.loops += repeats
         self.walk.iterated.append(listed[-1] if listed else None)
         flow = self.block(body_of(node.body), scope)

@@ -265,6 +265,7 @@ def _loop(reading: Reading) -> None:
     if by_hand:
         plain_loop.engine(reading)
         plain_loop.precision(reading)
+        plain_loop.batch_by_name(reading)
     _accumulates(reading)
 
 
@@ -469,8 +470,14 @@ def _by_name(reading: Reading) -> None:
     found = list(_LENGTH.finditer(document.text))
     if len({match["value"] for match in found}) == 1:
         why = f"{found[0]['name']} is taken for the length of a sequence"
-        place = Place(document, Span(*found[0].span("value")))
-        reading.settings["seq_len"] = Setting("seq_len", int(found[0]["value"]), Provenance("assumed", why, place))
+        place: Place | None = Place(document, Span(*found[0].span("value")))
+        changed = reading.constants.get(found[0]["name"])
+        length = plain(changed) if changed is not None else None
+        if changed is not None and type(length) is int:
+            place = reading.place_of(changed.origin) or place
+        else:
+            length = int(found[0]["value"])
+        reading.settings["seq_len"] = Setting("seq_len", length, Provenance("assumed", why, place))
 
 
 def _is_read(reading: Reading, value: Value) -> bool:
