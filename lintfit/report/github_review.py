@@ -16,13 +16,14 @@ from typing import Any
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit
-from lintfit.findings import Applicability, FileEdit, Finding
+from lintfit.findings import Applicability, FileEdit, Finding, Plan
 from lintfit.report import View, shown_path
+from lintfit.report.bars import gib
 from lintfit.report.encoding import dumps
-from lintfit.report.markdown import code, fence, place_of, text
+from lintfit.report.markdown import code, cost, fence, place_of, text
 from lintfit.report.markdown import render as summary
 from lintfit.report.pull_request import Hunks, shown_lines
-from lintfit.results import CheckResult
+from lintfit.results import CheckResult, RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ def render(result: CheckResult, view: View) -> str:
     """The review as JSON: the Markdown summary as its text, each finding as a comment with what would mend it."""
     base = os.environ.get("GITHUB_BASE_REF")
     hunks = shown_lines(f"origin/{base}", Path()) if base else None
-    comments = [comment for finding in result.findings for comment in _comments(finding)]
+    plans = {id(run.plan.fix): run for run in result.runs if run.plan is not None}
+    comments = [comment for finding in result.findings for comment in _comments(finding, plans.get(id(finding.fix)))]
     inside = [comment for comment in comments if _is_shown(comment, hunks)]
     outside = [comment for comment in comments if not _is_shown(comment, hunks)]
     body = "\n\n".join([summary(result, view).rstrip("\n"), *_elsewhere(outside)]) + "\n"
@@ -65,11 +67,16 @@ def _elsewhere(comments: Sequence[_Comment]) -> Iterator[str]:
         yield "</details>"
 
 
-def _comments(finding: Finding) -> Iterator[_Comment]:
-    """The finding where it stands; its fix there and, a comment for each, at every other place that it changes."""
+def _comments(finding: Finding, planned: RunResult | None) -> Iterator[_Comment]:
+    """The finding where it stands; its fix there and, a comment for each, at every other place that it changes.
+
+    ``planned`` is the run whose plan the fix is.
+    """
     document = finding.place.document
     path, line = shown_path(document.path), document.position(finding.place.span.start).line
     message = f"**{finding.severity}** {code(finding.rule)}: {text(finding.message)}"
+    if planned is not None and planned.plan is not None:
+        message += f"\n\n{_outcome(planned, planned.plan)}"
     parts = list(_suggestions(finding))
     if not parts:
         advice = finding.help or (finding.fix.message if finding.fix is not None else "")
@@ -82,6 +89,16 @@ def _comments(finding: Finding) -> Iterator[_Comment]:
         said = message if part is here else f"For {code(finding.rule)} at {code(place_of(finding))}"
         body = f"{said}\n\n{_advice(finding, len(parts), number)}\n\n{part.body}"
         yield _Comment(part.path, part.first, part.last, body)
+
+
+def _outcome(run: RunResult, plan: Plan) -> str:
+    """What the plan comes to: memory before and after, time, and what it changes in the training."""
+    after = plan.estimate
+    before = f"{gib(run.estimate.peak.likely)} → " if run.estimate is not None else ""
+    of = f" of {gib(after.capacity_bytes)}" if after.capacity_bytes is not None else ""
+    peak = f"{before}**{gib(after.peak.likely)}**{of} GiB on each GPU"
+    effects = "".join(f"\n- {text(effect)}" for effect in plan.effects)
+    return f"{text(plan.name or 'the plan')}: {peak}; {cost(plan)}{effects}"
 
 
 def _advice(finding: Finding, parts: int, number: int) -> str:

@@ -97,10 +97,11 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
             for step in plan.steps
         ),
     )
-    yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), _cost(plan)))
+    yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), cost(plan)))
 
 
-def _cost(plan: Plan) -> str:
+def cost(plan: Plan) -> str:
+    """``a step takes about 1.3 times as long; 12.0 of 256.0 GiB of host memory a node``."""
     estimate = plan.estimate
     parts = [f"a step takes {step_time(plan.relative_step_time)}"]
     if estimate.host.peak:

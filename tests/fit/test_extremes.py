@@ -7,13 +7,15 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 
 from lintfit.catalog.gpus import lookup
-from lintfit.fit.extremes import Goal, extremes
+from lintfit.fit.extremes import Goal, _smaller, extremes
 from lintfit.fit.least_sharding import _from_the_least
-from lintfit.fit.options import Subject, effective_batch, run_of
-from lintfit.fit.search import suffices
+from lintfit.fit.options import Effect, Subject, effective_batch, run_of
+from lintfit.fit.search import Search, suffices
+from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.parse import spec_from_mapping
 from lintfit.memory.spec import Fsdp, Spec
+from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 from tests.fit.generated import specs
 
@@ -106,6 +108,17 @@ def test_the_smallest_card_is_smaller_and_still_fits() -> None:
     assert suffices(best)
     assert (beyond.capacity_bytes or 0) < (best.capacity_bytes or 0) < (ROOMY.capacity_bytes or 0)
     assert beyond.peak.high > (beyond.capacity_bytes or 0)
+
+
+def test_every_smaller_card_is_too_small_and_every_larger_one_is_not() -> None:
+    spec = replace(ROOMY, gpus=1, offload_optimizer="none", engine="single", zero_stage=0, micro_batch_size=2)
+    best = extremes(run_of(spec), "gpus")[1].best
+    assert best is not None
+    for card in _smaller(spec):
+        on = replace(spec, gpu=card, capacity_bytes=card.usable_bytes)
+        search = Search(Space(Subject(run_of(on), on), Effect.NUMERICS), Margin())
+        fits = next(search.fitting(), None) is not None
+        assert fits is (card.usable_bytes >= (best.estimate.capacity_bytes or 0)), card.name
 
 
 def test_tokens_end_where_the_model_does() -> None:

@@ -156,6 +156,13 @@ def test_a_new_file_is_shown_at_the_finding() -> None:
     assert 'new file `ds.json`:\n\n```json\n{"a": 1}\n```' in comment["body"]
 
 
+def test_the_comment_of_a_plan_says_what_it_comes_to() -> None:
+    result = _planned(effects=("samples are cut",), name="ZeRO-3")
+    (said,) = [c["body"] for c in review(result)["comments"] if c["body"].startswith("**error** `does-not-fit`")]
+    assert "ZeRO-3: 110.6 → **14.9** of 23.7 GiB on each GPU; a step takes about 1.3 times as long; 12.0 of" in said
+    assert "\n- samples are cut\n" in said
+
+
 def test_a_display_fix_is_no_suggestion() -> None:
     finding = Story().upcast()
     assert finding.fix is not None
