@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lintfit.errors import LintfitError
 
@@ -19,13 +19,13 @@ NEW_OBJECTS = 50_000
 through it for garbage every 700 objects, Python's default, finds none and takes a tenth of the time."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run ``lintfit`` with the arguments of the process and exit with 0, 1 or 2."""
     gc.set_threshold(NEW_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run())
+    _leave(run())
 
 
 def run() -> int:
@@ -72,6 +72,14 @@ def _usage(error: ClickException) -> str:
     if isinstance(error, UsageError) and error.ctx is not None:
         return f"{message.rstrip('.')} (see `{error.ctx.command_path} --help`)"
     return message
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process as it stands: to take apart all that a run has made takes up to a tenth of its time."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # None, a full disk or a closed pipe, closed by hand
+            stream.flush()
+    os._exit(status)
 
 
 def _say(message: str) -> int:
