@@ -62,6 +62,11 @@ class Sources:
         return Setting(name, getattr(options, name), options.provenance(name))
 
     @property
+    def missing_yaml(self) -> Setting | None:
+        """What names an Accelerate YAML that is not at hand, so that what it would say is not known."""
+        return self.said("launch", "accelerate_config") if self.accelerate is None else None
+
+    @property
     def training_is_read(self) -> bool:
         """Whether the training is in sight: a recipe, or a script with a trainer, an engine or a backward pass."""
         if self.script is None:

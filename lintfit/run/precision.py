@@ -15,6 +15,9 @@ def mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Settin
         "mixed_precision", sources.said("launch", "mixed_precision"), sources.said("accelerate", "mixed_precision")
     )
     in_code = sources.said("script", "mixed_precision")
+    stated = in_code or environment or (argument if argument is not None and argument.value != "no" else None)
+    if sources.missing_yaml is not None and sources.deepspeed is None and stated is None:
+        return Setting("mixed_precision", UNKNOWN, sources.missing_yaml.provenance)
     if settings["engine"].value == "deepspeed" and sources.deepspeed is not None:
         return _deepspeed_precision(sources, argument, in_code, environment)
     if sources.uses_trainer:

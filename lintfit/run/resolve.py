@@ -115,6 +115,10 @@ def _accumulation(sources: Sources, settings: Mapping[str, Setting]) -> Setting 
     if plugin is not None and plugin.value is not AUTO and sources.said("deepspeed", name) is None:
         return first(name, plugin, *_config_then_script(sources, name)[:-1])
     found = first(name, *_config_then_script(sources, name))
+    by_engine = sources.missing_yaml if sources.deepspeed is None and not sources.uses_trainer else None
+    if by_engine is not None and found is not None and found.provenance.kind in ("derived", "default"):
+        # An engine that the YAML sets up accumulates by itself.
+        return Setting(name, UNKNOWN, by_engine.provenance, (found,))
     if not sources.uses_trainer and sources.deepspeed is not None and sources.said("deepspeed", name) is None:
         inferred = _inferred_accumulation(sources, settings, sources.said("deepspeed", "train_batch_size"))
         return inferred or default(name, 1, "DeepSpeed's default").over(found)

@@ -354,3 +354,27 @@ def test_parameters_are_offloaded_at_stage_3_alone(stage: int, device: str) -> N
     setting = resolve(Sources(Options(), deepspeed=_deepspeed(zero_optimization=offload)))["offload_param"]
     assert setting.value == device
     assert any(beaten.value == "cpu" for beaten in setting.overrode) == (stage < 3)
+
+
+LOOP = """
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+accelerator = Accelerator()
+model = AutoModelForCausalLM.from_pretrained("a/b")
+optimizer = torch.optim.AdamW(model.parameters())
+model, optimizer = accelerator.prepare(model, optimizer)
+for batch in loader:
+    accelerator.backward(model(**batch).loss)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("file", "precision", "steps"), [("acc.yaml", "bf16", 1), ("other.yaml", UNKNOWN, UNKNOWN)])
+def test_an_accelerate_yaml_that_is_not_there(tmp_path: Path, file: str, precision: object, steps: object) -> None:
+    (tmp_path / "train.py").write_text(LOOP)
+    (tmp_path / "acc.yaml").write_text("distributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_processes: 2\n")
+    (tmp_path / "run.sh").write_text(f"accelerate launch --config_file {file} --num_processes 2 train.py\n")
+    settings = load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings
+    assert settings["mixed_precision"].value == precision
+    assert settings["gradient_accumulation_steps"].value == steps

@@ -43,6 +43,26 @@ import click
 def train(name, micro, bf16):
 """
 
+CLICK_ON = """
+import click
+def train(*, name, micro, bf16):
+{use}
+@click.command()
+@click.option("--model", "-m", "name", default="m")
+@click.option("--micro-batch", "micro", type=int, default=4)
+@click.option("--bf16/--no-bf16", default=True)
+def main(**kwargs):
+    train(**kwargs)
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("line", "expected"), [("", ("m", 4, True)), ("-m n --micro-batch 2", ("n", 2, True))])
+def test_click_hands_its_options_on(line: str, expected: object) -> None:
+    found = values(script(HEAD + CLICK_ON.format(use=USE.strip("\n")), line.replace("-m n", "--model n")))
+    assert (found["model"], found["micro_batch_size"], found["bf16"]) == expected
+
 
 @pytest.mark.parametrize(
     ("head", "call", "line", "words", "expected"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings import AUTO, UNKNOWN
 from tests.sources.scripts import script, values
 from tests.sources.test_script_packages import project
 
@@ -319,3 +319,50 @@ optimizer.step()
     setting = script(text, "").settings.get("seq_len")
     assert (setting.value if setting else None) == length
     assert setting is None or (setting.provenance.kind == "assumed") == (length != 256)
+
+
+@pytest.mark.parametrize(
+    ("calls", "method"),
+    [
+        ("switch(model.language_model.parameters(), not True)", UNKNOWN),
+        ("switch(model.language_model.parameters(), True)", "full"),
+        ("switch(model.visual.parameters(), False)", "full"),
+    ],
+)
+def test_a_helper_that_freezes_what_it_is_handed(calls: str, method: object) -> None:
+    text = (
+        MODEL
+        + f"""
+def switch(parameters, on):
+    for p in parameters:
+        p.requires_grad = on
+model = AutoModelForCausalLM.from_pretrained("a/b")
+{calls}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    )
+    assert values(script(text, ""))["method"] == method
+
+
+@pytest.mark.parametrize(
+    ("version", "dtype"), [("<5", "fp32"), ("<4.50", "fp32"), ("<6", AUTO), ("4.57.1", "fp32"), ("5.0.0", AUTO)]
+)
+def test_a_version_below_a_bound(version: str, dtype: object) -> None:
+    text = MODEL + 'model = AutoModelForCausalLM.from_pretrained("a/b")\nTrainer(model=model).train()\n'
+    assert values(script(text, "", versions={"transformers": version}))["weights_dtype"] == dtype
+
+
+def test_a_token_that_is_cut_off_again() -> None:
+    text = (
+        MODEL
+        + """
+from transformers import AutoTokenizer
+CUTOFF = 256
+tokenizer = AutoTokenizer.from_pretrained("a/b")
+ids = tokenizer("text", truncation=True, max_length=CUTOFF + 1)["input_ids"][:-1]
+model = AutoModelForCausalLM.from_pretrained("a/b")
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    )
+    setting = script(text, "").settings["seq_len"]
+    assert (setting.value, setting.provenance.kind) == (256, "assumed")

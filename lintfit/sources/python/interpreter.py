@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import libcst as cst
 
@@ -310,7 +311,9 @@ class Interpreter(Statements):
         if node.params.star_kwarg is not None:
             used = {id(flag) for flag, _ in filled.values()}
             rest = {name: parsers.convert(flag, None) for name, flag in self.walk.flags.items() if id(flag) not in used}
-            scope.names[node.params.star_kwarg.name.value] = Table(node, dict(rest), open=not self.walk.assume)
+            named = {parameter.name.value for parameter in (*node.params.params, *node.params.kwonly_params)}
+            kept: dict[Any, Value] = {name: value for name, value in given.items() if name not in named}
+            scope.names[node.params.star_kwarg.name.value] = Table(node, kept | rest, open=not self.walk.assume)
         return self._run(node, scope)
 
     def _instantiate(self, cls: Class, record: Record) -> Value:

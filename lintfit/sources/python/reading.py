@@ -142,7 +142,7 @@ class Home:
 
 
 def version_numbers(text: str | None) -> tuple[int, ...] | None:
-    """``"4.48.1"`` as ``(4, 48, 1)``; None for nothing or nonsense."""
+    """``"4.48.1"`` as ``(4, 48, 1)``, ``"<5"`` as ``(4, 99)``, right before it; None for nothing or nonsense."""
     if not text:
         return None
     numbers: list[int] = []
@@ -151,6 +151,10 @@ def version_numbers(text: str | None) -> tuple[int, ...] | None:
         if not digits:
             break
         numbers.append(int(digits))
+    if text.startswith("<") and any(numbers):
+        while numbers[-1] == 0:
+            numbers.pop()
+        numbers[-1:] = [numbers[-1] - 1, 99]
     return tuple(numbers) or None
 
 

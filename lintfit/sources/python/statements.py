@@ -331,6 +331,9 @@ class Statements(Expressions):
         before = len(self.walk.records)
         source = self.eval(node.iter, scope)
         listed = [r for r in self.walk.records[before:] if r.name in ("parameters", "named_parameters")]
+        if isinstance(source, Object) and source.call is not None and source.call not in listed:
+            # A helper that is handed them: freeze(model.parameters()).
+            listed = [r for r in (source.call,) if r.name in ("parameters", "named_parameters")] or listed
         if isinstance(source, Items) and not source.open and 1 < len(source.items) <= _MAX_UNROLLED:
             return self._unrolled(node, source, scope)
         element: Value = Unknown(node.iter)

@@ -51,6 +51,8 @@ CHECKPOINTING = ("activation_checkpointing", "gradient_checkpointing")
 PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
 """Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
+"""``tokenizer(…, max_length=limit + 1)["input_ids"][:-1]``, as scripts after alpaca-lora have it."""
 _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
@@ -430,14 +432,17 @@ def _length_of_text(reading: Reading) -> None:
     for value, where in (*_tokenized(reading), *_declared(reading)):
         known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
         if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
-            setting = reading.put("seq_len", value, where, to=known)
+            by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
+            cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
+            setting = reading.put("seq_len", value, where, to=known - cut)
             why = ""
             if isinstance(value, Bounded):
                 why = "the smallest of several limits, of which one is not known"
             elif where is None and not _is_read(reading, value):
                 why = "nothing in sight reads this field; it is taken for the length of a sequence"
-            elif isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer):
-                why = "a token more or less is taken to stay in the sequence that is trained on"
+            elif by_one:
+                kept = "be cut off again" if cut else "stay in the sequence that is trained on"
+                why = f"a token more or less is taken to {kept}"
             if why:
                 assumed = Provenance("assumed", why, setting.provenance.place)
                 reading.settings["seq_len"] = replace(setting, provenance=assumed)
@@ -445,7 +450,7 @@ def _length_of_text(reading: Reading) -> None:
     _in_parts(reading)
     if "seq_len" not in reading.settings:
         _handed_on(reading)
-    if "seq_len" not in reading.settings:
+    if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
         _by_name(reading)
 
 
