@@ -178,7 +178,11 @@ def _named_by_flag(reading: Reading) -> None:
 
 def _by_name(reading: Reading, trainer: Record) -> None:
     """TRL loads a model that it is given by name: in float32 since 0.29, with ``model_init_kwargs["dtype"]`` else."""
-    kwargs = models.init_kwargs(trainer, reading.found.arguments)
+    made = reading.found.arguments
+    kwargs = models.init_kwargs(trainer, made)
+    if kwargs is None and made is not None and made.open:
+        reading.state("weights_dtype", UNKNOWN, trainer.node, "arguments that are not known may ask for a dtype")
+        return
     if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
         return
     made = reading.found.arguments

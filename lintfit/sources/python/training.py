@@ -167,6 +167,9 @@ def _checkpointing_argument(reading: Reading, made: Object, record: Record | Non
     if value is None or (made.open and plain(value) is UNKNOWN):
         if made.parsed and made.open:
             reading.derive("gradient_checkpointing", UNKNOWN, "the file that fills the arguments is not read")
+        elif made.open and made.call is not None:
+            why = "arguments that are not known may ask for it"
+            reading.state("gradient_checkpointing", UNKNOWN, made.call.node, why)
         return
     reading.put("gradient_checkpointing", value, record, to=False if plain(value) is None else None)
 
