@@ -150,6 +150,15 @@ LAUNCHES = (
         "drawn at random (random.seed(20261122)) from 549 launch files and training scripts without a row, at most two "
         "for a repository; one was wrong in the table, three were right only because the checkout lacked a file",
     ),
+    (
+        "launches_7",
+        "of the same kind as the first forty: half of further files of their repositories, half of repositories without "
+        "a row; one of the three wrong was wrong in the table",
+    ),
+    (
+        "launches_8",
+        "of the same kind once more, drawn and read after what the seventh table had shown was mended",
+    ),
 )
 
 
