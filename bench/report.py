@@ -152,8 +152,8 @@ LAUNCHES = (
     ),
     (
         "launches_7",
-        "of the same kind as the first forty: half of further files of their repositories, half of repositories without "
-        "a row; one of the three wrong was wrong in the table",
+        "of the same kind as the first forty: half of further files of their repositories, half of repositories "
+        "without a row; one of the three wrong was wrong in the table",
     ),
     (
         "launches_8",

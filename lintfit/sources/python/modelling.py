@@ -181,13 +181,10 @@ def _by_name(reading: Reading, trainer: Record) -> None:
     made = reading.found.arguments
     kwargs = models.init_kwargs(trainer, made)
     if kwargs is None and made is not None and made.open:
-        reading.state("weights_dtype", UNKNOWN, trainer.node, "arguments that are not known may ask for a dtype")
+        why = "the file that fills the arguments is not read" if made.parsed else "not all of the arguments are known"
+        reading.derive("weights_dtype", UNKNOWN, why)
         return
     if kwargs is not None and not isinstance(kwargs, Table) and not sure_none(kwargs):
-        return
-    made = reading.found.arguments
-    if kwargs is None and made is not None and made.parsed and made.open:
-        reading.derive("weights_dtype", UNKNOWN, "the file that fills the arguments is not read")
         return
     items = kwargs.items if isinstance(kwargs, Table) else {}
     names = ("dtype",) if reading.at_least("trl", 0, 29) else ("dtype", "torch_dtype")
