@@ -14,6 +14,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
 from lintfit.findings import Plan
 from lintfit.fit.alternatives import Alternatives, alternatives, written
+from lintfit.fit.carry import Pen
 from lintfit.fit.confirm import text_of, texts_after
 from lintfit.fit.extremes import Goal, extremes, limit_of
 from lintfit.fit.figures import Extreme, Figure
@@ -118,7 +119,8 @@ def _answer(result: RunResult, start: int, workspace: Workspace, options: Option
     assert run.spec is not None
     search = Search(Space(Subject(run, run.spec), Effect.SAME), run.options.margin)
     fitting = [answer.fitting for answer in answers if answer.fitting is not None]
-    plans = tuple(written(run, one, search, workspace, options) for one in fitting)
+    pen = Pen(run, workspace, options)
+    plans = tuple(written(run, one, search, pen) for one in fitting)
     return Answer(result, start, plans, extremes=answers)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Plan
+from lintfit.fit.carry import Pen
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.planner import attempted, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search
@@ -42,23 +44,64 @@ def alternatives(run: Run, workspace: Workspace, cli: Options) -> Alternatives:
     space = Space(Subject(run, run.spec))
     search = Search(space, run.options.margin)
     kinds = _Kinds(search)
-    found = sorted(kinds.best(), key=lambda fitting: fitting.rank)
+    found = sorted(kinds.best(), key=lambda way: way[0].rank)
     looked_at = search.tried.count + len(found)
-    if found and not found[0].candidate.options:
+    if found and not found[0][0].candidate.options:
         return Alternatives(fits=True, combinations=looked_at)
     if not found:
         return Alternatives(combinations=looked_at, shortfall=shortfall(run, space))
-    plans = [written(run, fitting, search, workspace, cli) for fitting in _unbeaten(found)[:MOST]]
-    # Only of the first is it true that all that is cheaper does not fit.
-    proofs = [kinds.proof, *[""] * len(plans)]
-    shown = (replace(plan, proof=text) for plan, text in zip(plans, proofs, strict=False))
+    ways = _ways(run, found, search, Pen(run, workspace, cli))
+    # Only of the very best is it true that all that is cheaper does not fit.
+    proofs = [kinds.proof if way is found[0][0] else "" for way, _ in ways]
+    shown = (replace(plan, proof=text) for (_, plan), text in zip(ways, proofs, strict=True))
     return Alternatives(tuple(shown), combinations=looked_at)
 
 
-def written(run: Run, fitting: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan:
+Way = tuple[Fitting, Plan]
+
+
+def _ways(run: Run, found: Sequence[tuple[Fitting, Iterator[Fitting]]], search: Search, pen: Pen) -> list[Way]:
+    """What to list, best first. What is to be carried out by hand hides nothing that lintfit can write."""
+    others = {id(best): rest for best, rest in found}
+    kinds = [best for best, _ in found]
+    ways = [_carried_out(run, one, others[id(one)], search, pen) for one in _unbeaten(kinds)[:MOST]]
+    by_hand = {id(one) for one, plan in ways if plan.by_hand}
+    known = {id(one) for one in _unbeaten(kinds)}
+    for one in _unbeaten([one for one in kinds if id(one) not in by_hand]) if by_hand else ():
+        if id(one) not in known and len(ways) < MOST:
+            way = _carried_out(run, one, others[id(one)], search, pen)
+            ways += [] if way[1].by_hand else [way]
+    return sorted(ways, key=lambda way: way[0].rank)
+
+
+def written(run: Run, fitting: Fitting, search: Search, pen: Pen) -> Plan:
     """The plan as it would be written, else as it would have to be carried out by hand."""
-    plan = attempted(run, fitting, search, workspace, cli)
+    plan = attempted(run, fitting, search, pen)
     return plan if isinstance(plan, Plan) else displayed(run, fitting, plan, search)
+
+
+_TRIED = 3
+"""How many of a kind are carried out where the best of it does not come out as it claims."""
+_LOOKED_AT = 60
+"""How many that fit are looked at for those."""
+
+
+def _carried_out(run: Run, fitting: Fitting, others: Iterator[Fitting], search: Search, pen: Pen) -> Way:
+    """The plan as it would be written, else the next of its kind that can be, else as one to carry out by hand."""
+    best = attempted(run, fitting, search, pen)
+    if isinstance(best, Plan):
+        return fitting, best
+    tried = 0
+    for other in islice(others, _LOOKED_AT) if run.documents else ():
+        if not pen.can(other.candidate.changes):
+            continue
+        plan = attempted(run, other, search, pen)
+        if isinstance(plan, Plan):
+            return other, plan
+        tried += 1
+        if tried == _TRIED:
+            break
+    return fitting, displayed(run, fitting, best, search)
 
 
 class _Kinds:
@@ -68,8 +111,8 @@ class _Kinds:
         self.search = search
         self.proof = ""
 
-    def best(self) -> Iterator[Fitting]:
-        """One by one; a kind that only adds to one that fits is no other way out."""
+    def best(self) -> Iterator[tuple[Fitting, Iterator[Fitting]]]:
+        """One by one, each with the others of its kind; a kind that only adds to one that fits is no other way out."""
         done: list[set[str]] = []
 
         def new(candidate: Candidate) -> bool:
@@ -80,11 +123,12 @@ class _Kinds:
             for kind, members in sorted(by_kind.items(), key=lambda item: len(item[0])):
                 if not _is_new(kind, done):
                     continue
-                fitting = next(self.search.first_fitting(members), None)
+                fits = self.search.first_fitting(members)
+                fitting = next(fits, None)
                 if fitting is None:
                     continue
                 done.append(set(kind))
-                yield fitting
+                yield fitting, fits
                 if not fitting.candidate.options:
                     return
             if done and not self.proof:

@@ -51,6 +51,11 @@ class Pen:
     def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
         self.run, self.workspace, self.cli = run, workspace, cli
         self._known: dict[str, str] = {}
+        self._undone: dict[str, str] = {}
+
+    def undone(self, changes: Mapping[str, Any], name: str, reason: str) -> None:
+        """Note that a change was written and came to nothing, for something else in the files decides it."""
+        self._undone[_in_its_place(changes, name)] = reason
 
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`attempt` finds out."""
@@ -58,6 +63,9 @@ class Pen:
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
+        for name in changes if self._undone else ():
+            if (known := self._undone.get(_in_its_place(changes, name))) is not None:
+                return known
         wanted = list(_ordered(self.run, changes))
         names = {name for name, _ in wanted}
         for name, value in wanted:
@@ -85,6 +93,14 @@ class Pen:
             carried = _carried(self.run, [*before, change], self.workspace, self.cli)
             self._known[key] = carried if isinstance(carried, str) else ""
         return self._known[key]
+
+
+_PATHS = ("engine", "forced_float32", "method", "quantization")
+"""Changes by which a script may take another way."""
+
+
+def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
+    return repr((name, changes.get(name), [(other, changes[other]) for other in _PATHS if other in changes]))
 
 
 def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:

@@ -59,16 +59,14 @@ def plan(run: Run, workspace: Workspace, cli: Options) -> Outcome:
     for effect in Effect:
         if effect > _FURTHEST:
             break
-        found, failed = _of_class(run, search, effect, pen, workspace, cli)
+        found, failed = _of_class(run, search, effect, pen)
         refused += failed
         if found is not None:
             return Outcome(found, found.rejected, refused=refused)
     return Outcome(None, _ladder_rejected(run, {}), shortfall(run, space), refused)
 
 
-def _of_class(
-    run: Run, search: Search, effect: Effect, pen: Pen, workspace: Workspace, cli: Options
-) -> tuple[Plan | None, int]:
+def _of_class(run: Run, search: Search, effect: Effect, pen: Pen) -> tuple[Plan | None, int]:
     """The best plan of a class that can be written, else the best that can only be shown; how many were refused."""
     first: tuple[Fitting, str] | None = None
     attempts = 0
@@ -76,7 +74,7 @@ def _of_class(
         known = pen.can(found.candidate.changes)
         if first is not None and not known:
             continue
-        plan_or_why = attempted(run, found, search, workspace, cli)
+        plan_or_why = attempted(run, found, search, pen)
         if isinstance(plan_or_why, Plan):
             return plan_or_why, attempts
         first = first or (found, plan_or_why)
@@ -86,13 +84,13 @@ def _of_class(
     return (displayed(run, *first, search) if first is not None else None), attempts
 
 
-def attempted(run: Run, found: Fitting, search: Search, workspace: Workspace, cli: Options) -> Plan | str:
+def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
     """The plan carried out in memory, read again and estimated again; why not, where it does not come out as said."""
     assert run.spec is not None
     if not run.documents:
         return "the run is described by a spec, not by files"
-    carried = attempt(run, found.candidate.changes, workspace, cli)
-    result = _as_claimed(run, found, search, carried) if isinstance(carried, Carried) else carried
+    carried = attempt(run, found.candidate.changes, pen.workspace, pen.cli)
+    result = _as_claimed(run, found, search, carried, pen) if isinstance(carried, Carried) else carried
     if isinstance(result, str) or isinstance(carried, str) or carried.run.spec is None:
         return str(result)
     return replace(
@@ -103,7 +101,7 @@ def attempted(run: Run, found: Fitting, search: Search, workspace: Workspace, cl
     )
 
 
-def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried) -> Estimate | str:
+def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried, pen: Pen) -> Estimate | str:
     """The estimate of the run that was written and read again; where that is not what the plan says, what it is."""
     spec = carried.run.spec
     assert run.spec is not None
@@ -119,7 +117,9 @@ def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried) -> E
     other = next(_unlike(found, spec), None)
     if other is not None:
         name, said = other
-        return f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
+        reason = f"once written, {name.replace('_', ' ')} would still be {spoken(said)}: something else decides it"
+        pen.undone(found.candidate.changes, name, reason)
+        return reason
     result = estimate(spec)
     if result.capacity_bytes is not None and result.peak.high > search.limit:
         need = f"{result.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"

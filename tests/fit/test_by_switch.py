@@ -9,6 +9,7 @@ import pytest
 
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
+from lintfit.fit.alternatives import alternatives
 from lintfit.fit.carry import Carried, Pen, attempt
 from lintfit.options import Options
 from lintfit.run.model import Run
@@ -157,3 +158,42 @@ def test_why_one_process_stays_one(command: str, mapped: str, reason: str, tmp_p
     changes = {"gpus": 2, "engine": "ddp", "gradient_accumulation_steps": 2}
     carried = _written(tmp_path, TRAINER.format(mapped=mapped), command, changes)
     assert isinstance(carried, str) and carried.startswith(reason)
+
+
+OFF_WITH_ADAPTERS = """\
+from dataclasses import dataclass
+
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+@dataclass
+class Arguments(TrainingArguments):
+    use_peft: bool = True
+
+
+(args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype="bfloat16")
+if args.use_peft:
+    if args.gradient_checkpointing:
+        args.gradient_checkpointing = False
+    model = get_peft_model(model, LoraConfig(r=16, target_modules="all-linear"))
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_what_the_script_undoes_is_never_said_to_be_written(tmp_path: Path) -> None:
+    """Checkpointing that adapters switch off again: what is listed as written does without it."""
+    command = "python train.py --output_dir out --bf16 True --gradient_checkpointing False "
+    command += "--per_device_train_batch_size 8 --gradient_accumulation_steps 2\n"
+    (tmp_path / "train.py").write_text(OFF_WITH_ADAPTERS)
+    (tmp_path / "run.sh").write_text(command)
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "seq_len": 2048}
+    options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
+    (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
+    plans = alternatives(judged.run, Workspace(), options).plans
+    checkpoints = [plan for plan in plans if "gradient checkpointing" in plan.name]
+    reason = "once written, gradient checkpointing would still be off: something else decides it"
+    assert checkpoints and {plan.by_hand for plan in checkpoints} == {reason}
+    written = [plan for plan in plans if not plan.by_hand]
+    assert written and all(plan.estimate.verdict == "fits" for plan in written)
