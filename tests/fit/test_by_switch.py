@@ -136,7 +136,7 @@ def test_four_bits_by_the_flags_of_the_script(field: str, test: str, four: str, 
     carried = _written(tmp_path, script, f"{command}\n", {"quantization": "nf4"})
     assert isinstance(carried, Carried) and carried.run.spec is not None
     assert carried.run.spec.quantization == "nf4"
-    assert carried.texts[tmp_path / "run.sh"] == f"{command} {added}\n"
+    assert carried.texts[tmp_path / "run.sh"].replace("\\\n", "").split() == f"{command} {added}".split()
 
 
 def test_one_process_becomes_one_for_each_card(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_the_script_undoes_is_never_said_to_be_written(tmp_path: Path) -> N
     command += "--per_device_train_batch_size 8 --gradient_accumulation_steps 2\n"
     (tmp_path / "train.py").write_text(OFF_WITH_ADAPTERS)
     (tmp_path / "run.sh").write_text(command)
-    stated: dict[str, Any] = {"gpu": "RTX 3090", "seq_len": 2048}
+    stated: dict[str, Any] = {"gpu": "RTX 3090", "seq_len": 1024}
     options = Options(**stated, isolated=True, origins=dict.fromkeys(stated, "--flag"))
     (judged,) = load_runs([tmp_path / "run.sh"], options)[1]
     plans = alternatives(judged.run, Workspace(), options).plans
