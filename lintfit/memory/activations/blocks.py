@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Larger, Tape, Var, once
+from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
 
 
 class Layer(Tape):
     """A tape with the model's numbers and the recipe at hand.
 
     ``batched``: whether there is more than one sequence. ``slides``: whether the layer's window is no longer than
-    the sequences.
+    the sequences. ``early``: whether a node's saved tensors are gone when its gradients are cast (non-reentrant
+    checkpointing, whose hooks hand them out).
     """
 
-    __slots__ = ("_batched", "asked_batched", "facts", "recipe", "slides")
+    __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "slides")
 
     def __init__(
         self,
@@ -25,6 +26,7 @@ class Layer(Tape):
         selective: bool = False,
         batched: bool = False,
         slides: bool = False,
+        early: bool = False,
     ) -> None:
         super().__init__(watched, selective)
         self.facts = facts
@@ -32,6 +34,7 @@ class Layer(Tape):
         self._batched = batched
         self.asked_batched = False
         self.slides = slides
+        self.early = early
 
     @property
     def batched(self) -> bool:
@@ -239,8 +242,15 @@ class Layer(Tape):
         item = max(a.item, b.item)
         out = self.like(a, a.width, item, a.grad or b.grad, a.storage.kind)
         saved = [var for var, other in ((a, b), (b, a)) if other.grad]
-        temp = [var.scratch(item) for var in (a, b) if var.grad and var.item < item]
+        temp = [self.uncast(var, item) for var in (a, b) if var.grad and var.item < item]
         return self.op(out, (a, b), saved, temp=temp)
+
+    def uncast(self, x: Var, item: int) -> Scratch:
+        """What a gradient of ``item`` bytes an element takes beside ``x``'s own, until it is cast.
+
+        Where what was saved is gone by then, the cast one comes in its place.
+        """
+        return x.scratch(item - x.item if self.early else item)
 
     def dropout(self, x: Var) -> Var:
         """``native_dropout`` on CUDA: saves a mask of one byte an element."""

@@ -88,7 +88,7 @@ def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: boo
     item = max(out.item, weights.item)
     weighted = t.new(out.width, item, out.grad or weights.grad)
     # The weights' gradient is summed up from a whole product; the other is cast when both are made.
-    temp = [out.scratch(item)] * (1 + (out.item < item))
+    temp = [out.scratch(item), *([t.uncast(out, item)] if out.item < item else [])]
     t.op(weighted, (out, weights), (out, weights), temp=temp)
     ordered = t.map(weighted, (t.new(k, INDEX, False),))
     if t.recipe.autocast:

@@ -92,7 +92,8 @@ def profile(
     """
     window, _ = kinds(facts)[index]
     slides = window is not None and seq >= window
-    form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides))
+    early = checkpointed and not reentrant
+    form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides, early))
     return counted(form, batch, seq, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
 
 
@@ -155,6 +156,7 @@ class _How(NamedTuple):
     selective: bool
     batched: bool
     slides: bool
+    early: bool = False
 
 
 def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
@@ -173,7 +175,8 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
 
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
     """The form, and whether it depends on ``how.batched``."""
-    t = Layer(facts, recipe, watched=True, selective=how.selective, batched=how.batched, slides=how.slides)
+    modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
+    t = Layer(facts, recipe, watched=True, **modes)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
