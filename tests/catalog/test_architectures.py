@@ -24,6 +24,10 @@ def test_every_module_keeps_the_contract(name: str) -> None:
         assert isinstance(function, Callable)  # type: ignore[arg-type]
 
 
+TEXT_PARTS = {"ministral3"}
+"""Language models that are published inside of multimodal ones only, whose encoder lintfit does not know."""
+
+
 def test_every_module_has_a_model_in_the_catalogue() -> None:
     used = set()
     for model in ids():
@@ -32,7 +36,7 @@ def test_every_module_has_a_model_in_the_catalogue() -> None:
         module = architectures.find(facts.model_type)
         assert module is not None
         used.add(module.__name__.rpartition(".")[2])
-    assert used == set(MODULES)
+    assert used == set(MODULES) - TEXT_PARTS
 
 
 @pytest.mark.parametrize("name", ["_blocks", "_decoder", "", "llama.evil", "../llama", "os", "LLAMA ", "no_such_type"])
