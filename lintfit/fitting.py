@@ -167,8 +167,7 @@ def _lines(answer: Answer, view: View) -> list[Any]:
         return [*header(run, view), *wrapped([("  ", "")], answer.unknown, view.width, 4, "note")]
     if answer.found is not None:
         return run_plans(answer.result, answer.found, view, answer.start)
-    assert run.spec is not None
-    return extreme_lines(answer.result, answer.extremes, run.options.margin, view)
+    return extreme_lines(answer.result, answer.extremes, answer.plans, answer.start, view)
 
 
 def _numbered(answers: Sequence[Answer], number: int) -> Plan:

@@ -44,6 +44,9 @@ BUCKET_SECONDS = 130e-6
 DDP_BUCKET = 25 * 2**20
 """Bytes of ``DistributedDataParallel``'s ``bucket_cap_mb``."""
 
+GATHERS = {"FULL_SHARD": 2, "HYBRID_SHARD": 2, "SHARD_GRAD_OP": 1, "HYBRID_SHARD_ZERO2": 1, "_HYBRID_SHARD_ZERO2": 1}
+"""How often FSDP gathers all parameters for a micro-batch: for forward and backward, or once for both."""
+
 _GIGA, _TERA = 1e9, 1e12
 
 
@@ -150,7 +153,7 @@ def _own(spec: Spec) -> float:
 
 def _communication(spec: Spec, card: Card) -> float:
     """Gradients reduced once a step (ZeRO-2: at every micro-batch), and where parameters are sharded a gather in the
-    forward and one in the backward pass of every micro-batch."""
+    forward and mostly one in the backward pass of every micro-batch."""
     ranks = spec.data_parallel
     if ranks < 2:
         return 0.0
@@ -158,11 +161,11 @@ def _communication(spec: Spec, card: Card) -> float:
     if spec.engine in ("single", "ddp"):
         width = DTYPE_BYTES[spec.weights_dtype]
     trainable, micro_batches = inventory(spec).trainable, spec.gradient_accumulation_steps
-    sharded = spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy == "FULL_SHARD")
+    gathers = 2 if spec.zero_stage == 3 else GATHERS.get(spec.fsdp.strategy, 0) if spec.fsdp is not None else 0
     reduced, gathered = _buckets(spec, width)
-    if sharded:
-        elements = (trainable + 2 * spec.facts.parameters) * micro_batches
-        started = (trainable / reduced + 2 * spec.facts.parameters / gathered) * micro_batches
+    if gathers:
+        elements = (trainable + gathers * spec.facts.parameters) * micro_batches
+        started = (trainable / reduced + gathers * spec.facts.parameters / gathered) * micro_batches
     elif spec.zero_stage == 2:
         elements = trainable * (micro_batches + 1)
         started = elements / reduced

@@ -102,12 +102,27 @@ def _now(result: RunResult) -> list[Line]:
     return lines
 
 
-def extreme_lines(result: RunResult, answers: Iterable[Extreme], margin: Margin, view: View) -> list[Line]:
-    """The answers of ``--maximize`` or ``--minimize`` for one run."""
+def extreme_lines(
+    result: RunResult, answers: Iterable[Extreme], plans: Sequence[Plan], start: int, view: View
+) -> list[Line]:
+    """The answers of ``--maximize`` or ``--minimize`` for one run, each with how to have it written.
+
+    ``plans`` are those of the answers that change something, in their order; the first is number ``start``.
+    """
     lines = [*header(result.run, view), *_now(result)]
+    numbered = enumerate(plans, start)
     for answer in answers:
-        lines += [[], *_answer(answer, margin, view)]
+        lines += [[], *_answer(answer, result.run.options.margin, view)]
+        if answer.fitting is not None:
+            lines += _written(*next(numbered), view)
     return lines
+
+
+def _written(number: int, plan: Plan, view: View) -> list[Line]:
+    if plan.by_hand:
+        return wrapped([("    by hand: ", "note")], plan.by_hand, view.width, 6)
+    text = f"`--diff {number}` shows what it would write, `--apply {number}` writes it"
+    return wrapped([("    help: ", "help")], text, view.width, 6)
 
 
 def _answer(answer: Extreme, margin: Margin, view: View) -> list[Line]:
