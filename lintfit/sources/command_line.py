@@ -45,8 +45,9 @@ class Option:
 class Invocation:
     """A launch command by its parts. ``module`` says that ``script`` is a module's name (``-m``).
 
-    ``positional`` are the words between the script and its first flag. ``opaque`` says that among the launcher's own
-    options are words that could not be expanded, so that any of its options may be set without being listed.
+    ``positional`` are the words between the script and its first flag, ``loose`` those behind a flag whose value is
+    glued to it. ``opaque`` says that among the launcher's own options are words that could not be expanded, so that
+    any of its options may be set without being listed.
     ``action`` is what a front end that trains from a recipe is asked for (``finetune_lora``); it has no script.
     ``machines`` is the option by which a submitting script in front of ``--`` is told on how many it runs the command.
     """
@@ -58,6 +59,7 @@ class Invocation:
     module: bool
     arguments: tuple[Option, ...]
     positional: tuple[Word, ...] = ()
+    loose: tuple[Word, ...] = ()
     opaque: bool = False
     prefix: tuple[Word, ...] = ()
     action: str | None = None
@@ -311,6 +313,7 @@ def _with_script(
         module=module,
         arguments=own,
         positional=_positional(words[index + 1 :]),
+        loose=_loose(words[index + 1 :]),
         opaque=opaque,
         prefix=tuple(words[:program]),
     )
@@ -412,6 +415,18 @@ def _positional(words: Sequence[Word]) -> tuple[Word, ...]:
     """The words in front of a script's first flag (a recipe's file, Hydra's ``key=value``)."""
     count = next((index for index, word in enumerate(words) if _is_flag(word)), len(words))
     return tuple(words[:count])
+
+
+def _loose(words: Sequence[Word]) -> tuple[Word, ...]:
+    """The words that stand behind a ``--name=value``."""
+    found: list[Word] = []
+    glued = False
+    for word in words:
+        if _is_flag(word):
+            glued = "=" in word.text
+        elif glued:
+            found.append(word)
+    return tuple(found)
 
 
 def _is_flag(word: Word) -> bool:

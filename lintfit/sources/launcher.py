@@ -280,18 +280,21 @@ def _launch(document: ShellDocument, command: Command, invocation: Invocation, r
     )
 
 
-_OVERRIDE = re.compile(r"(?P<name>[A-Za-z_][\w.]*)=")
+_OVERRIDE = re.compile(r"\+{0,2}(?P<name>[A-Za-z_][\w./]*)=")
 
 
 def _overrides(document: ShellDocument, invocation: Invocation) -> Iterator[Flag]:
     """Words such as ``train.lr=1e-5``, which OmegaConf's ``from_cli`` takes."""
-    for word in (*invocation.positional, *(word for option in invocation.arguments for word in option.words)):
+    words = (*invocation.positional, *(word for option in invocation.arguments for word in option.words))
+    loose = invocation.loose if invocation.script is not None else ()
+    for word in (*words, *loose):
         match = _OVERRIDE.match(word.text)
-        if match is None or not word.editable:
+        if match is None:
             continue
         start = min(word.span.start + match.end(), word.span.end)
         value = _shown(word.value[match.end() :] if word.value is not None else None, word.text[match.end() :])
-        yield Flag(match["name"], value, Place(document, word.span), Place(document, Span(start, word.span.end)))
+        at = Place(document, Span(start, word.span.end)) if word.editable else None
+        yield Flag(match["name"], value, Place(document, word.span), at)
 
 
 def _set_flag(

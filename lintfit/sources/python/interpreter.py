@@ -9,7 +9,7 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.sources.python import library, models, parsers
+from lintfit.sources.python import hydra, library, models, parsers
 from lintfit.sources.python.modules import Modules
 from lintfit.sources.python.state import MAX_DEPTH, Branch, Frame, OutOfBudget, Walk
 from lintfit.sources.python.statements import Statements, body_of
@@ -163,6 +163,8 @@ class Interpreter(Statements):
     def _invoked(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         match function:
             case Function():
+                if id(function.node) in self.walk.hydra and not record.passed:
+                    return self._configured(function, record)
                 if id(function.node) in self.walk.options and not record.passed:
                     return self.enter(function)
                 return self.follow(function, record)
@@ -334,6 +336,14 @@ class Interpreter(Statements):
             self.post_init(made)
         library.constructed(made, record)
         return made
+
+    def _configured(self, function: Function, record: Record) -> Value:
+        """Run the function that Hydra hands its config."""
+        node = function.node
+        if not isinstance(node, cst.FunctionDef) or not node.params.params:
+            return Unknown(record.node)
+        config = hydra.composed(self, self.walk.hydra[id(node)], record)
+        return self._run(node, Scope({node.params.params[0].name.value: config}, function.scope or self.globals))
 
     def run_file(self, name: str) -> None:
         """Run the statements of another file as the module's own."""

@@ -47,22 +47,23 @@ def merged(values: Iterable[Value], record: Record) -> Value:
     result = Table(record.node)
     for value in values:
         table = as_table(value)
-        result = _over(result, table) if table is not None else Table(record.node, open=True)
+        result = over(result, table) if table is not None else Table(record.node, open=True)
     return config(result)
 
 
-def _over(below: Table, above: Table) -> Table:
+def over(below: Table, above: Table) -> Table:
+    """Two configs merged key by key; the second wins."""
     made = Table(above.origin if above.items else below.origin, {}, below.open or above.open)
     for key in dict.fromkeys([*below.items, *above.items]):
         old, new = below.items.get(key), above.items.get(key)
         inner, outer = as_table(old), as_table(new)
         if inner is not None and outer is not None:
-            made.items[key] = _over(inner, outer)
+            made.items[key] = over(inner, outer)
         elif new is not None:
             made.items[key] = new if old is None else replace(new, over=old)
         elif old is not None:
             # What may be overridden by keys out of sight is not known.
-            made.items[key] = _over(inner, Table(open=True)) if inner is not None and above.open else old
+            made.items[key] = over(inner, Table(open=True)) if inner is not None and above.open else old
             if inner is None and above.open:
                 made.items[key] = Unknown(old.origin)
     return made
@@ -88,7 +89,8 @@ def dotted(words: Iterable[Flag], record: Record) -> Table:
             inner.items[part] = inner = deeper if isinstance(deeper, Table) else Table(record.node)
         value = word.value
         known = value is not None and "$" not in value
-        inner.items[last] = Const(word, parsers.guess(value)) if known and value is not None else Unknown(word)
+        guess = None if value in ("null", "~") else parsers.guess(value or "")
+        inner.items[last] = Const(word, guess) if known else Unknown(word)
     return table
 
 

@@ -140,6 +140,8 @@ class Walk:
     """The functions that each ``typer.Typer()`` runs, by the command's name; by the id of that object."""
     options: dict[int, dict[str, Field]] = field(default_factory=dict)
     """Click options by the id of the function that they decorate."""
+    hydra: dict[int, dict[str, Value]] = field(default_factory=dict)
+    """What ``@hydra.main`` is told, by the id of the function that it decorates."""
 
     def step(self) -> None:
         self.steps += 1

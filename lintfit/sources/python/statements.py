@@ -437,6 +437,11 @@ class Statements(Expressions):
         scope.set(node.name.value, function)
         for decorator in node.decorators:
             call = decorator.decorator
+            if isinstance(call, cst.Call) and dotted(call.func).rpartition(".")[2] == "main":
+                target = self.eval(call.func, scope)
+                if isinstance(target, Ref) and target.name == "hydra.main":
+                    passed, _ = self._arguments(call, scope)
+                    self.walk.hydra[id(node)] = {p.name: p.value for p in passed if p.name is not None}
             if isinstance(call, cst.Call) and dotted(call.func).endswith(".command"):
                 self._command(call, function, scope)
             if isinstance(call, cst.Call) and dotted(call.func).endswith((".option", ".argument")):

@@ -109,7 +109,7 @@ def _trainer(reading: Reading) -> None:
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:
     """Whether a second, frozen copy of the model is held: TRL's rule for DPO-like and GRPO-like trainers."""
-    handed = record.keyword("ref_model")
+    handed = record.keyword("ref_model", "reference_model")
     if handed is not None and not sure_none(handed):
         reading.put("reference_model", handed, record, to=True if objects_of(handed) else UNKNOWN)
         return
