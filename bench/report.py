@@ -218,12 +218,16 @@ def speed() -> str:
     found = _read(RESULTS / "speed.json")
     if found is None:
         return _missing("bench.speed --out bench/results/speed.json")
-    lines = ["| | processor time |", "| --- | --: |"]
-    lines += [f"| `{name}` | {1000 * seconds:.0f} ms |" for name, seconds in found["processor_seconds"].items()]
+    lines = ["| | processor time | times `python -c pass` |", "| --- | --: | --: |"]
+    lines += [
+        f"| `{name}` | {1000 * seconds:.0f} ms | {found['ratios'][name]:.0f} |"
+        for name, seconds in found["processor_seconds"].items()
+    ]
+    rates = " and ".join(f"{rate:.0f}" for rate in found["specs_per_second"])
     return (
-        f"Python {found['python']}, {found['date']}; specs that all differ. A thousand take {found['ratio']:.0f} times "
-        f"as long as `python -c pass`; {found['specs_per_second']:.0f} specs a second once the process has begun.\n\n"
-        + "\n".join(lines)
+        f"Whole processes, Python {found['python']}, {found['date']}; specs that all differ: *planned*, five models in "
+        "many ways; *measured*, the runs of the two sections above and those under fake tensors, with other lengths. "
+        f"{rates} specs a second once the process has begun.\n\n" + "\n".join(lines)
     )
 
 

@@ -1,6 +1,11 @@
 """How much processor time a thousand specs take in one process, against ``python -c pass`` in the same minutes.
 
 python -m bench.speed [--repeats 7] [--out bench/results/speed.json]
+
+Whole processes of the command line: ``lintfit estimate --spec FILE``, from the interpreter's start to the end of the
+JSON. Two kinds of specs: ``planned``, five models in many ways, as somebody who plans has them; ``measured``, runs whose
+memory others have measured or counted (``../shared/data`` beside the repository; left out where that is not there), of
+which hardly two have the model and the settings in common.
 """
 
 from __future__ import annotations
@@ -14,11 +19,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import cycle, islice, product
+from itertools import count, cycle, islice, product
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+MEASURED = ("oracle.dev.jsonl", "published.dev.jsonl", "outcomes.dev.jsonl")
 COUNT = 1000
 MODELS = ("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-7B", "mistralai/Mistral-7B-v0.1", "google/gemma-2-9b", "gpt2")
 RUNS: tuple[dict[str, Any], ...] = (
@@ -30,9 +37,9 @@ RUNS: tuple[dict[str, Any], ...] = (
 )
 
 
-def specs(count: int = COUNT) -> list[dict[str, Any]]:
+def planned(number: int = COUNT) -> list[dict[str, Any]]:
     """Specs that all differ: five models, five ways to run, batches and lengths."""
-    lengths = [512 + 8 * number for number in range(count)]
+    lengths = [512 + 8 * length for length in range(number)]
     kinds = cycle(product(MODELS, RUNS, (1, 2, 4), (True, False)))
     return [
         {
@@ -43,8 +50,24 @@ def specs(count: int = COUNT) -> list[dict[str, Any]]:
             "seq_len": length,
             "gradient_checkpointing": checkpointing,
         }
-        for (model, run, batch, checkpointing), length in zip(islice(kinds, count), lengths, strict=True)
+        for (model, run, batch, checkpointing), length in zip(islice(kinds, number), lengths, strict=True)
     ]
+
+
+def measured(number: int = COUNT) -> list[dict[str, Any]]:
+    """Specs that all differ: those of the data as they are, then again with other lengths; none without the data."""
+    files = [DATA / name for name in MEASURED]
+    if not all(file.is_file() for file in files):
+        return []
+    rows = [json.loads(line)["spec"] for file in files for line in file.read_text().splitlines()]
+    found: dict[str, dict[str, Any]] = {}
+    for turn in count():
+        for row in rows:
+            spec = {**row, "seq_len": row.get("seq_len", 2048) + 8 * turn}
+            found.setdefault(json.dumps(spec, sort_keys=True), spec)
+            if len(found) == number:
+                return list(found.values())
+    return []
 
 
 def timed(command: Sequence[str], environment: dict[str, str]) -> float:
@@ -58,28 +81,29 @@ def timed(command: Sequence[str], environment: dict[str, str]) -> float:
 
 
 def measure(repeats: int) -> dict[str, Any]:
-    """Medians of interleaved runs in processor seconds, their ratio, and specs a second once the process has begun."""
+    """Medians of interleaved runs in processor seconds, their ratios, and specs a second once the process has begun."""
+    kinds = {"planned": planned(), "measured": measured()}
+    lists = {"1": kinds["planned"][:1], **{f"{COUNT} {kind}": found for kind, found in kinds.items() if found}}
     with tempfile.TemporaryDirectory() as folder:
-        files = {count: Path(folder) / f"{count}.json" for count in (1, COUNT)}
-        for count, file in files.items():
-            file.write_text(json.dumps(specs(count)))
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         commands = {"python -c pass": [sys.executable, "-c", "pass"]}
-        for count, file in files.items():
-            commands[f"estimate --spec, {count}"] = [sys.executable, "-m", "lintfit", "estimate", "--spec", str(file)]
+        for name, found in lists.items():
+            file = Path(folder) / f"{name}.json"
+            file.write_text(json.dumps(found))
+            commands[f"estimate --spec, {name}"] = [sys.executable, "-m", "lintfit", "estimate", "--spec", str(file)]
         seconds: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(repeats + 1):
             for name, command in commands.items():
                 seconds[name].append(timed(command, environment))
-    medians = {name: statistics.median(found[1:]) for name, found in seconds.items()}
-    nothing, single, many = medians.values()
+    medians = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    nothing, single, *many = medians.values()
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "python": sys.version.split()[0],
         "processor_seconds": medians,
-        "ratio": many / nothing,
-        "specs_per_second": (COUNT - 1) / (many - single),
+        "ratios": {name: time / nothing for name, time in medians.items()},
+        "specs_per_second": [(COUNT - 1) / (time - single) for time in many],
     }
 
 
