@@ -3,9 +3,9 @@
 python -m bench.speed [--repeats 7] [--out bench/results/speed.json]
 
 Whole processes of the command line: ``lintfit estimate --spec FILE``, from the interpreter's start to the end of the
-JSON. Two kinds of specs: ``planned``, five models in many ways, as somebody who plans has them; ``measured``, runs whose
-memory others have measured or counted (``../shared/data`` beside the repository; left out where that is not there), of
-which hardly two have the model and the settings in common.
+JSON. Two kinds of specs: ``planned``, five models in many ways, as somebody who plans has them; ``measured``, runs
+whose memory others have measured or counted (``../shared/data`` beside the repository; left out where that is not
+there), of which hardly two have the model and the settings in common.
 """
 
 from __future__ import annotations

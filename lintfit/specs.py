@@ -50,7 +50,7 @@ def read_specs(source: str) -> tuple[list[object], bool]:
 
 def estimate_mapping(mapping: object) -> Estimated:
     """The estimate of one spec in the words of the contract; never raises for a bad one."""
-    from lintfit.memory import estimate
+    from lintfit.memory.estimator import estimate
     from lintfit.memory.parse import spec_from_mapping
 
     if not isinstance(mapping, Mapping):

@@ -16,6 +16,6 @@ __all__ = ["estimate"]
 
 def estimate(spec: Spec) -> Estimate:
     """The memory of one rank of a run, moment by moment in bytes, and whether it fits its card."""
-    from lintfit.memory import estimator
+    from lintfit.memory.estimator import estimate as of_spec
 
-    return estimator.estimate(spec)
+    return of_spec(spec)

@@ -16,27 +16,28 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
     lines: list[str] = []
     total = sum(peak.values()) or 1
     moving = (peak.get("activations", 0) + peak.get("logits", 0) + peak.get("temporaries", 0)) / total > WORTH
-
-    def note(field: str, text: str) -> None:
-        if field not in said:
-            lines.append(text)
-
     if moving:
         logits = peak.get("logits", 0)
-        cost = f"; {logits / GIB:.1f} GiB of it are logits" if logits / total > WORTH else ""
-        note("seq_len", f"sequence length {spec.seq_len} (not stated{cost})")
-        note("micro_batch_size", f"micro-batch {spec.micro_batch_size} (not stated)")
-        if spec.gradient_checkpointing is False:
-            note("gradient_checkpointing", "gradient checkpointing off (not stated; the libraries' default)")
-        note("attention", f"attention {spec.attention} (not stated; transformers' default)")
-        if "transformers" not in spec.versions and peak.get("logits", 0) / total > WORTH:
+        if "seq_len" not in said:
+            cost = f"; {logits / GIB:.1f} GiB of it are logits" if logits / total > WORTH else ""
+            lines.append(f"sequence length {spec.seq_len} (not stated{cost})")
+        if "micro_batch_size" not in said:
+            lines.append(f"micro-batch {spec.micro_batch_size} (not stated)")
+        if "gradient_checkpointing" not in said and spec.gradient_checkpointing is False:
+            lines.append("gradient checkpointing off (not stated; the libraries' default)")
+        if "attention" not in said:
+            lines.append(f"attention {spec.attention} (not stated; transformers' default)")
+        if "transformers" not in spec.versions and logits / total > WORTH:
             lines.append("the loss of transformers 5 (version not stated; 4.45 to 4.48 hold up to 17 % more logits)")
-    note("weights_dtype", f"weights loaded in {spec.weights_dtype} (not stated)")
-    if spec.engine != "deepspeed" or "optimizer" not in said:
-        note("optimizer", f"optimizer {spec.optimizer} (not stated)")
+    if "weights_dtype" not in said:
+        lines.append(f"weights loaded in {spec.weights_dtype} (not stated)")
+    if "optimizer" not in said:
+        lines.append(f"optimizer {spec.optimizer} (not stated)")
     if spec.method == "lora":
-        note("lora_rank", f"LoRA rank {spec.lora_rank} (not stated)")
-        note("lora_targets", "LoRA on the modules that PEFT picks for this model (not stated)")
+        if "lora_rank" not in said:
+            lines.append(f"LoRA rank {spec.lora_rank} (not stated)")
+        if "lora_targets" not in said:
+            lines.append("LoRA on the modules that PEFT picks for this model (not stated)")
         if not any(weight.role == "adapter" for weight in inventory(spec).weights):
             lines.append(f"no adapters: lora_targets name no module of {spec.facts.name}, which PEFT refuses")
     return tuple(lines)
