@@ -78,6 +78,27 @@ MODELS: dict[str, dict[str, Any]] = {
         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "max_position_embeddings": 4096,
         "tie_word_embeddings": False,
     },
+    "glm 4.7 flash 29.9 B": {
+        "model_type": "glm4_moe_lite", "hidden_size": 2048, "intermediate_size": 10240, "moe_intermediate_size": 1536,
+        "num_hidden_layers": 47, "num_attention_heads": 20, "num_key_value_heads": 20, "vocab_size": 154880,
+        "n_routed_experts": 64, "num_experts_per_tok": 4, "n_shared_experts": 1, "q_lora_rank": 768,
+        "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+        "max_position_embeddings": 202752, "tie_word_embeddings": False,
+    },
+    "gpt-oss 20.9 B": {
+        "model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
+        "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128, "pad_token_id": 199999,
+        "max_position_embeddings": 131072, "tie_word_embeddings": False,
+    },
+    "gpt-j 6.1 B": {
+        "model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16, "rotary_dim": 64, "vocab_size": 50400,
+        "n_positions": 2048, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "tie_word_embeddings": False,
+    },
+    "starcoder 15.5 B, tied": {
+        "model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576,
+        "n_positions": 8192, "vocab_size": 49152, "multi_query": True,
+    },
     "llava 1.5 7 B": {
         "model_type": "llava",
         "text_config": {
@@ -173,6 +194,15 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("olmoe 6.9 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
     ("deepseek v2 lite 15.7 B", "bf16", 2, 2048, {"optimizer": "sgd"}),
     ("deepseek v2 lite 15.7 B", "bf16", 4, 2048, {"optimizer": "sgd", **GC}),
+    ("mixtral 46.7 B", "fp32 + autocast", 1, 1024, {"optimizer": "sgd", **GC}),
+    ("mixtral 46.7 B", "bf16 + autocast", 2, 1024, EVERY),
+    ("glm 4.7 flash 29.9 B", "bf16", 2, 2048, {"optimizer": "sgd", **GC}),
+    ("gpt-oss 20.9 B", "bf16", 2, 1024, {"optimizer": "sgd", "attention": "eager"}),
+    ("gpt-oss 20.9 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, "attention": "eager"}),
+    ("gpt-j 6.1 B", "fp32 + autocast", 4, 1024, {**EVERY, "attention": "eager"}),
+    ("starcoder 15.5 B, tied", "bf16", 2, 2048, {**EVERY, **REENTRANT}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, **GA}),
+    ("gemma2 2.6 B, tied", "bf16 + autocast", 1, 512, {"attention": "eager", **GC}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
     ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),

@@ -118,6 +118,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         return _litgpt(t, stream)
     x = t.new(h, stream)
     y = final_norm(t, x)
+    h = y.width
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(h, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path == "chunked":

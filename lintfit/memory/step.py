@@ -161,7 +161,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         inputs=rounded(tokens * INDEX),
         front=rope
         + _triangles(facts)
-        + _embedding_dropout(facts, recipe, tokens)
+        + _embedding_dropout(facts, recipe, tokens, any(checkpointed))
         + _input_leaf(spec, any(checkpointed), tokens, embedded),
         cached=_cached_states(spec, any(checkpointed), tokens, stream),
         masks=_masks(facts, recipe, batch, seq, stream),
@@ -193,9 +193,11 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
 
     A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
     autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
-    ``Linear4bit.forward``, ``out.to(inp_dtype)``).
+    ``Linear4bit.forward``, ``out.to(inp_dtype)``). So does a norm at the end of a layer (OPT-350m).
     """
-    upcast = recipe.upcast_norms or (recipe.autocast and recipe.quantized and facts.norm == "layernorm")
+    ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
+    behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends)
+    upcast = recipe.upcast_norms or behind
     return 4 if upcast else recipe.weights
 
 
@@ -289,8 +291,13 @@ def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
     return mask_bytes(recipe, len(windows), bites, batch, seq, item)
 
 
-def _embedding_dropout(facts: ModelFacts, recipe: Recipe, tokens: int) -> int:
-    """The mask of GPT-2's dropout behind the embeddings (one byte an element)."""
+def _embedding_dropout(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:
+    """The mask of GPT-2's dropout behind the embeddings (one byte an element).
+
+    Frozen ones have a gradient only where checkpointing over adapters asks for one.
+    """
+    if recipe.frozen and not checkpoints:
+        return 0
     rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
     return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
 

@@ -179,7 +179,8 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, dro
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
-    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), (q, k))
+    kept = [var for var, other in ((q, k), (k, q)) if other.grad]
+    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), kept)
     scores = t.map(scores)
     if softcap:
         scores = t.map(scores)

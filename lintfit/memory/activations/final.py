@@ -22,6 +22,16 @@ def final_norm(t: Layer, x: Var) -> Var:
         return norm(t, x)
     if kind in FULL:
         return t.full_norm(x)
+    if kind == "opt":
+        return _opt(t, x)
     if t.facts.norm == "layernorm":
         return t.layernorm(x)
     return t.gemma_norm(x) if kind in GEMMA else t.rmsnorm(x)
+
+
+def _opt(t: Layer, x: Var) -> Var:
+    """OPT's, but for the 350m, whose layers end with a norm and whose head is narrower than its layers."""
+    if t.facts.config.get("do_layer_norm_before", True):
+        x = t.layernorm(x)
+    width = int(t.facts.config.get("word_embed_proj_dim") or t.facts.hidden)
+    return x if width == t.facts.hidden else t.linear("project_out", x, t.facts.hidden, width)

@@ -188,7 +188,7 @@ def _inputs(run: Pass) -> list[Term]:
 
 def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     step = run.step
-    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens)
+    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens, any(step.checkpointed))
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
     leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
