@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def _stated(table: dict[str, Any]) -> int:
 
 def _read(path: Path) -> dict[str, Any] | None:
     """A TOML file's content; None where there is none that can be read: style is nothing to stop for."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _content(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=64)
+def _content(path: Path, changed: int, size: int) -> dict[str, Any] | None:
+    """The same, of a file as it was last changed: many edits ask about one file."""
     import tomllib
 
     try:
