@@ -116,7 +116,7 @@ class _Kinds:
         done: list[set[str]] = []
 
         def new(candidate: Candidate) -> bool:
-            return _is_new(candidate.kind, done)
+            return not done or _is_new(candidate.kind, done)
 
         for effect in Effect:
             by_kind = _by_kind(self.search.reachable(effect, new))

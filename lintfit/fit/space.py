@@ -38,6 +38,7 @@ class Space:
         found = [tuple(option for option in axis if option.effect <= most) for axis in axes(subject)]
         self.passing = [axis for axis in found if all(option.changes.keys() <= PASSING for option in axis)]
         self.lasting = [axis for axis in found if axis not in self.passing]
+        self._by_class: dict[tuple[Effect, bool], tuple[Passing, ...]] = {}
         self._forced = forces_float32(subject.run)
         self._samples = effective_batch(spec)
         self._shared = spec.tensor_parallel * spec.pipeline_parallel * spec.sequence_parallel
@@ -67,11 +68,17 @@ class Space:
         if effect is not None and lasting > effect:
             return
         changes = merged(group)
-        for passing in self._passing:
-            if effect is None or max(lasting, passing.effect) is effect:
-                candidate = self._together((*group, *passing.options), {**changes, **passing.changes})
-                if candidate is not None:
-                    yield candidate
+        for passing in self._passing if effect is None else self._passing_to(effect, lasting):
+            candidate = self._together((*group, *passing.options), {**changes, **passing.changes})
+            if candidate is not None:
+                yield candidate
+
+    def _passing_to(self, effect: Effect, lasting: Effect) -> tuple[Passing, ...]:
+        """What passes and makes, together with what lasts, one class."""
+        key = (effect, lasting is effect)
+        if key not in self._by_class:
+            self._by_class[key] = tuple(one for one in self._passing if max(lasting, one.effect) is effect)
+        return self._by_class[key]
 
     def combined(self, options: Sequence[Option]) -> Candidate | None:
         """The candidate of these options, None where they cannot stand together or no accumulation keeps the batch."""
