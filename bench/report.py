@@ -226,7 +226,7 @@ def speed() -> str:
     rates = " and ".join(f"{rate:.0f}" for rate in found["specs_per_second"])
     return (
         f"Whole processes, Python {found['python']}, {found['date']}; specs that all differ: *planned*, five models in "
-        "many ways; *measured*, the runs of the two sections above and those under fake tensors, with other lengths. "
+        "many ways; *measured*, runs whose memory others have measured or counted, some with other lengths. "
         f"{rates} specs a second once the process has begun.\n\n" + "\n".join(lines)
     )
 

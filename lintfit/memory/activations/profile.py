@@ -195,5 +195,5 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         passed=backward(t, out, table),
         again=Forward(t, x, table) if t.watched else None,
         weights=t.weights(),
-        keeps_input=any(storage is x.storage for storage in t.saved()),
+        keeps_input=x.storage in t.saved(),
     )
