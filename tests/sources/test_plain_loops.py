@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -235,3 +236,27 @@ for batch in data:
     assert said["weights_dtype"] == "fp16"
     for name in ("engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"):
         assert said[name] is UNKNOWN, name
+
+
+def test_a_loader_and_a_length_of_a_helper_module(tmp_path: Path) -> None:
+    data = """
+    from torch.utils.data import DataLoader
+    def encode(tokenizer, config, text):
+        length = config["length"]
+        size = len(tokenizer(text, max_length=length // 2, truncation=True).input_ids)
+        return tokenizer(text, max_length=length, truncation=True), size
+    def loader(tokenizer, config):
+        rows = [encode(tokenizer, config, text) for text in texts()]
+        return DataLoader(rows, batch_size=config["batch"])
+    """
+    train = """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from data import loader
+    config = {"length": 1024, "batch": 8}
+    model = AutoModelForCausalLM.from_pretrained("m")
+    for batch in loader(AutoTokenizer.from_pretrained("m"), config):
+        model(**batch).loss.backward()
+    """
+    filler = "".join(f"# {'-' * 100}\n" for _ in range(100))
+    found = values(project(tmp_path, {"train.py": train, "data.py": dedent(data) + filler}))
+    assert (found["micro_batch_size"], found["seq_len"]) == (8, 1024)

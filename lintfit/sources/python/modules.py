@@ -21,7 +21,7 @@ _ABOVE = 6
 """Folders above the script's in which a package of the repository may begin."""
 _TELLING = re.compile(
     r"\b(from_pretrained|from_config|TrainingArguments|HfArgumentParser|add_argument|LoraConfig|get_peft_model"
-    r"|BitsAndBytesConfig|\w*Trainer|Accelerator|zero_optimization)\b|@dataclass\b|@dataclasses\."
+    r"|BitsAndBytesConfig|\w*Trainer|Accelerator|zero_optimization|DataLoader)\b|@dataclass\b|@dataclasses\."
     r"|\.backward\(|^class[ \t]+\w+\([^()]*\w(?:Mixin|Config|Arguments)\b",
     re.MULTILINE,
 )

@@ -527,7 +527,13 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
             length = record.keyword("model_max_length", "max_length")
             if length is not None and id(length) not in parts:
                 (loads if record.name == "from_pretrained" else calls).append((length, record))
-    return calls + loads
+    return sorted(calls, key=lambda each: _is_share(each[0])) + loads
+
+
+def _is_share(length: Value) -> bool:
+    """``max_length // 2``: the limit of a part of what is trained on."""
+    made = length.origin
+    return isinstance(made, cst.BinaryOperation) and isinstance(made.operator, cst.FloorDivide | cst.Divide)
 
 
 def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
