@@ -107,9 +107,6 @@ runs. ``same``: the incoming gradient is passed on as it is (addition, views). `
 storage takes an outgoing gradient. A plain tuple: a layer has up to a hundred of them, each has to cost little.
 """
 
-WEIGHTS = 6
-"""Where a node's parameter gradients stand."""
-
 Step = tuple[Var, Sequence[Var], tuple[Var, ...], bool, Sequence[Storage]]
 """One operation of the forward pass: out, inputs, held, saves, first.
 
@@ -269,4 +266,4 @@ class Tape:
 
     def weights(self) -> int:
         """Bytes of all parameter gradients that the recorded nodes make."""
-        return sum([sum(node[WEIGHTS]) for node in self.nodes if node[WEIGHTS]])
+        return sum([sum(weights) for *_, weights, _ in self.nodes])
