@@ -80,7 +80,7 @@ def written(run: Run, fitting: Fitting, search: Search, pen: Pen) -> Plan:
     return plan if isinstance(plan, Plan) else displayed(run, fitting, plan, search)
 
 
-_TRIED = 3
+_TRIED = 2
 """How many of a kind are carried out where the best of it does not come out as it claims."""
 _LOOKED_AT = 60
 """How many that fit are looked at for those."""

@@ -57,12 +57,21 @@ class Pen:
         """Note that a change was written and came to nothing, for something else in the files decides it."""
         self._undone[_in_its_place(changes, name)] = reason
 
+    def not_told(self, changes: Mapping[str, Any]) -> str:
+        """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
+        left = [name for name in self.run.doubtful if name not in changes]
+        if not left or not changes.keys().isdisjoint(_PATHS):
+            return ""
+        return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
+
     def can(self, changes: Mapping[str, Any]) -> bool:
         """Whether every change can be written. That they can be together is what :func:`attempt` finds out."""
         return not self.why_not(changes)
 
     def why_not(self, changes: Mapping[str, Any]) -> str:
         """Why one of the changes cannot be written, the first in their order; empty where all can."""
+        if reason := self.not_told(changes):
+            return reason
         for name in changes if self._undone else ():
             if (known := self._undone.get(_in_its_place(changes, name))) is not None:
                 return known

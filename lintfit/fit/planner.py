@@ -89,6 +89,8 @@ def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
     assert run.spec is not None
     if not run.documents:
         return "the run is described by a spec, not by files"
+    if reason := pen.not_told(found.candidate.changes):
+        return reason
     carried = attempt(run, found.candidate.changes, pen.workspace, pen.cli)
     result = _as_claimed(run, found, search, carried, pen) if isinstance(carried, Carried) else carried
     if isinstance(result, str) or isinstance(carried, str) or carried.run.spec is None:
