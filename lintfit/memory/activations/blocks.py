@@ -215,18 +215,19 @@ class Layer(Tape):
         """torch's LayerNorm: saves input, mean and rstd. Under autocast it runs, and returns, fp32.
 
         Half-precision weight and bias are then cast to fp32, and the copies saved. ``shifted``: the weight is
-        ``weight + 1``, a new tensor in every layer.
+        ``weight + 1``, a new tensor in every layer, and under autocast all of it runs in half precision (Nemotron's
+        ``_cast_if_autocast_enabled``).
         """
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
         if self.recipe.autocast:
-            x = self.cast(x, 4)
+            x = self.cast(x, 2 if shifted else 4)
         rows = x.width // width
         mean, rstd = self.like(x, rows, 4, False), self.like(x, rows, 4, False)
         saved = [x, mean, rstd]
         if shifted:
-            saved.append(self.constant(width, self.recipe.weights, trains))
-        if self.recipe.autocast and self.recipe.weights == 2:
+            saved.append(self.constant(width, 2 if self.recipe.autocast else self.recipe.weights, trains))
+        elif self.recipe.autocast and self.recipe.weights == 2:
             saved += [self.constant(width, 4, kind=CAST), self.constant(width, 4, kind=CAST)]
         out = self.like(x, x.width, x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) * 2 if trains else ()
