@@ -33,6 +33,11 @@ def guards_device(test: str, body: bool) -> bool:
     return bool((_NOT_CUDA if body else _CUDA).search(test))
 
 
+LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
+           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
+"""What scripts call the length of a sequence in tokens."""
+
+
 @dataclass(slots=True)
 class Branch:
     """The branch that the walk stands in. ``undecided`` counts the open tests with no known answer."""

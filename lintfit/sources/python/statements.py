@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 
 import libcst as cst
 
-from lintfit.sources.python import operators, parsers
-from lintfit.sources.python.expressions import Expressions, dotted
-from lintfit.sources.python.models import is_model
-from lintfit.sources.python.state import Flagged, Gradient, Walk
+from lintfit.sources.python import operators
+from lintfit.sources.python.definitions import Definitions
+from lintfit.sources.python.expressions import dotted
+from lintfit.sources.python.state import Walk
 from lintfit.sources.python.values import (
-    Choice,
     Class,
     Const,
-    Field,
     Function,
     Items,
     Object,
     Ref,
     Scope,
-    Table,
     Unknown,
     Value,
     choice,
-    objects,
 )
 
-_OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
-    cst.AddAssign: cst.Add,
-    cst.SubtractAssign: cst.Subtract,
-    cst.MultiplyAssign: cst.Multiply,
-    cst.DivideAssign: cst.Divide,
-    cst.FloorDivideAssign: cst.FloorDivide,
-    cst.BitOrAssign: cst.BitOr,
-}
-LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "block_size", "seq_length",
-           "sequence_length", "seq_len", "max_len", "context_length")  # fmt: skip
-"""What scripts call the length of a sequence in tokens."""
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 
 
@@ -56,12 +40,11 @@ class Flow(Enum):
     MAYBE = "maybe"
 
 
-class Statements(Expressions):
+class Statements(Definitions):
     """Executes statements. What a call does is the subclass's."""
 
     def __init__(self, module: cst.Module, walk: Walk) -> None:
         super().__init__(module, walk)
-        self.globals = Scope({"__name__": Const(None, "__main__")})
         self.has_entry = False
         """Whether there is an ``if __name__ == "__main__"``."""
 
@@ -156,128 +139,6 @@ class Statements(Expressions):
             case cst.Global() | cst.Nonlocal():
                 scope.outer |= {item.name.value for item in node.names}
         return Flow.NEXT
-
-    def _named_target(self, target: cst.CSTNode) -> None:
-        self.walk.assigned_to = dotted(target) if isinstance(target, cst.Name | cst.Attribute) else None
-
-    def _assign(self, node: cst.Assign, scope: Scope) -> None:
-        first: cst.BaseExpression = node.targets[0].target
-        if isinstance(first, cst.Tuple) and isinstance(node.value, cst.Call) and first.elements:
-            first = first.elements[0].value
-        self._named_target(first)
-        value = self.eval(node.value, scope)
-        self.walk.assigned_to = None
-        for target in node.targets:
-            self.bind(target.target, value, scope)
-
-    def _augmented(self, node: cst.AugAssign, scope: Scope) -> None:
-        value = self.eval(node.value, scope)
-        operator = _OPERATORS.get(type(node.operator))
-        before = self.eval(node.target, scope)
-        try:
-            after = operators.binary(operator(), before, value, node) if operator else Unknown(node)
-        except (ArithmeticError, TypeError, ValueError):
-            after = Unknown(node)
-        self.bind(node.target, after, scope)
-
-    def bind(self, target: cst.CSTNode, value: Value, scope: Scope) -> None:
-        match target:
-            case cst.Name():
-                scope.set(target.value, value)
-                if target.value in LENGTHS and isinstance(value, Const) and _is_computed(value):
-                    self.walk.lengths.append(value)
-            case cst.Tuple() | cst.List():
-                self._unpack(target, value, scope)
-            case cst.Attribute():
-                if target.attr.value == "requires_grad" and self.walk.iterated and self.walk.iterated[-1] is not None:
-                    known = operators.truth(value)
-                    source = self.walk.iterated[-1]
-                    self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken))
-                if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
-                    self._flagged(target, value, scope)
-                for holder in self._holders(self.eval(target.value, scope)):
-                    if isinstance(holder, Object):
-                        self._store(holder.attributes, target.attr.value, value)
-            case cst.Subscript():
-                self._store_item(target, value, scope)
-
-    def _flagged(self, target: cst.Attribute, value: Value, scope: Scope) -> None:
-        """Note a model, or a part of one, that is told to recompute; its config has no say once it is built."""
-        owner = target.value
-        while isinstance(owner, cst.Attribute) and owner.attr.value != "config":
-            if any(is_model(each) for each in objects(self.eval(owner, scope))):
-                break
-            owner = owner.value
-        made = objects(self.eval(owner, scope)) if isinstance(owner, cst.Name | cst.Attribute) else ()
-        if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
-            taken = self.walk.branch.taken if operators.truth(value) else None
-            self.walk.recomputing.append(Flagged(target, taken))
-
-    def _holders(self, value: Value) -> tuple[Value, ...]:
-        return value.options if isinstance(value, Choice) else (value,)
-
-    def _store(self, table: dict[str, Value], key: str, value: Value) -> None:
-        """Set an item of something that other branches see, too."""
-        if self.walk.branch.taken is False:
-            return
-        if self.walk.branch.undecided:
-            value = choice([table.get(key) or Unknown(value.origin), value], value.origin)
-        table[key] = value
-
-    def _store_item(self, target: cst.Subscript, value: Value, scope: Scope) -> None:
-        holder = self.eval(target.value, scope)
-        if len(target.slice) != 1 or not isinstance(target.slice[0].slice, cst.Index):
-            return
-        key = self.eval(target.slice[0].slice.value, scope)
-        if isinstance(target.value, cst.Call) and dotted(target.value.func) == "globals":
-            self._override(key, value)
-            return
-        if not isinstance(key, Const):
-            return
-        if isinstance(holder, Ref) and holder.name == "os.environ":
-            self._store(self.globals.names, f"os.environ[{key.value}]", value)
-        if isinstance(holder, Table):
-            self._store(holder.items, key.value, value)
-        elif isinstance(holder, Object) and isinstance(key.value, str):
-            self._store(holder.attributes, key.value, value)
-
-    def _override(self, key: Value, value: Value) -> None:
-        """``globals()[key] = value``: a constant of the script that its command line may change.
-
-        Where the key is not known, every flag that is named like a constant is taken to change it.
-        """
-        names, flags = self.globals.names, self.walk.flags
-        if self.walk.branch.taken is False:
-            return
-        for name in [key.value] if isinstance(key, Const) else [name for name in flags if name in names]:
-            if name in flags:
-                names[name] = replace(parsers.convert(flags[name], None), over=names.get(name))
-            else:
-                self._store(names, name, value)
-
-    def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
-        elements = [element.value for element in target.elements]
-        starred = any(isinstance(element, cst.StarredElement) for element in target.elements)
-        if isinstance(value, Choice):
-            rows = [o for o in value.options if isinstance(o, Items) and len(o.items) == len(elements)]
-            value = (
-                Items(
-                    value.origin,
-                    [choice(list(column), value.origin) for column in zip(*(r.items for r in rows), strict=True)],
-                )
-                if len(rows) == len(value.options)
-                else value
-            )
-        if isinstance(value, Items) and not value.open and len(value.items) == len(elements) and not starred:
-            parts: list[Value] = value.items
-        elif isinstance(value, Object) and value.call is not None and not starred:
-            parts = [value, *(Unknown(target) for _ in elements[1:])]
-        elif isinstance(value, Items) and starred:
-            parts = [*value.items[: len(elements)], *(Unknown(target) for _ in elements)][: len(elements)]
-        else:
-            parts = [Unknown(target) for _ in elements]
-        for element, part in zip(elements, parts, strict=True):
-            self.bind(element, part, scope)
 
     def _if(self, node: cst.If, scope: Scope) -> Flow:
         test = self.eval(node.test, scope)
@@ -432,45 +293,6 @@ class Statements(Expressions):
         """The names that ``from module import *`` brings; none where the module is not at hand."""
         return {}
 
-    def _define(self, node: cst.FunctionDef, scope: Scope) -> None:
-        function = Function(node, node, scope)
-        scope.set(node.name.value, function)
-        for decorator in node.decorators:
-            call = decorator.decorator
-            if isinstance(call, cst.Call) and dotted(call.func).rpartition(".")[2] == "main":
-                target = self.eval(call.func, scope)
-                if isinstance(target, Ref) and target.name == "hydra.main":
-                    passed, _ = self._arguments(call, scope)
-                    self.walk.hydra[id(node)] = {p.name: p.value for p in passed if p.name is not None}
-            if isinstance(call, cst.Call) and dotted(call.func).endswith(".command"):
-                self._command(call, function, scope)
-            if isinstance(call, cst.Call) and dotted(call.func).endswith((".option", ".argument")):
-                passed, _ = self._arguments(call, scope)
-                names = [str(p.value.value) for p in passed if p.name is None and isinstance(p.value, Const)]
-                keywords = {p.name: p.value for p in passed if p.name is not None}
-                is_flag = keywords.get("is_flag")
-                switch = any("/" in name for name in names)
-                if switch or (isinstance(is_flag, Const) and is_flag.value):
-                    keywords["action"] = Const(call, "store_true")
-                names = [part for name in names for part in name.split("/")[:1]]
-                own = [name for name in names if not name.startswith("-")]
-                if own:
-                    keywords["dest"] = Const(call, own[0])
-                entry = parsers.argument_field([n for n in names if n.startswith("-")] or names, keywords, call)
-                if entry is not None and switch:
-                    entry.kind = "bool"
-                if entry is not None:
-                    self.walk.options.setdefault(id(node), {})[entry.name] = entry
-
-    def _command(self, call: cst.Call, function: Function, scope: Scope) -> None:
-        """``@app.command()``: a function that a ``typer.Typer()`` runs."""
-        app = self.eval(call.func.value, scope) if isinstance(call.func, cst.Attribute) else None
-        if isinstance(app, Object) and app.kind == "typer.Typer":
-            passed, _ = self._arguments(call, scope)
-            named = next((each.value for each in passed if each.name in (None, "name")), None)
-            name = str(named.value) if isinstance(named, Const) else function.name.replace("_", "-")
-            self.walk.commands.setdefault(id(app), {})[name] = function
-
     def _class(self, node: cst.ClassDef, scope: Scope) -> Class:
         bases = tuple(self.eval(base.value, scope) for base in node.bases)
         cls = Class(node, node.name.value, node, bases, scope=scope)
@@ -489,41 +311,6 @@ class Statements(Expressions):
             if isinstance(value, Function) and value.scope is inner:
                 value.scope = scope
         return cls
-
-    def _field(self, cls: Class, node: cst.AnnAssign, scope: Scope) -> None:
-        name = node.target.value if isinstance(node.target, cst.Name) else ""
-        kind, many = parsers.kind_of(self.module.code_for_node(node.annotation.annotation))
-        default = self._field_value(node.value, scope) if node.value is not None else None
-        annotation = node.annotation.annotation
-        inner = self.eval(annotation, scope) if isinstance(annotation, cst.Name | cst.Attribute) else None
-        cls.fields[name] = Field(name, kind, default, node, many, cls=inner if isinstance(inner, Class) else None)
-        if default is not None:
-            cls.members[name] = default
-
-    def _field_value(self, node: cst.BaseExpression, scope: Scope) -> Value | None:
-        if not (isinstance(node, cst.Call) and dotted(node.func).rpartition(".")[2] in ("field", "Field", "HfArg")):
-            return self.eval(node, scope)
-        for argument in node.args:
-            keyword = argument.keyword.value if argument.keyword is not None else None
-            if keyword == "default" or (
-                keyword is None and dotted(node.func).endswith("Field") and argument is node.args[0]
-            ):
-                return self.eval(argument.value, scope)
-            if keyword == "default_factory":
-                factory = self.eval(argument.value, scope)
-                if isinstance(factory, Class):
-                    return parsers.defaults_of(factory, argument)
-                if isinstance(factory, Function) and isinstance(factory.node, cst.Lambda):
-                    return self.eval(factory.node.body, scope)
-                if isinstance(factory, Ref) and factory.name in ("list", "dict"):
-                    return Items(argument) if factory.name == "list" else Table(argument)
-                return Unknown(argument)
-        return None
-
-
-def _is_computed(value: Const) -> bool:
-    """Whether a number is the result of an operation rather than read off somewhere."""
-    return type(value.value) is int and isinstance(value.origin, cst.BinaryOperation)
 
 
 def body_of(body: cst.BaseSuite) -> Sequence[cst.CSTNode]:

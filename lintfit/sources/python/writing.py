@@ -23,7 +23,8 @@ from lintfit.sources.python.calls import whole
 from lintfit.sources.python.engines import BY_PLUGIN, BY_STRATEGY
 from lintfit.sources.python.models import is_arguments
 from lintfit.sources.python.reading import sure_none
-from lintfit.sources.python.training import ARGUMENTS, CHECKPOINTING
+from lintfit.sources.python.recomputing import CHECKPOINTING
+from lintfit.sources.python.training import ARGUMENTS
 from lintfit.sources.python.values import Const, Datum, Object, Record, Table, Value, plain
 
 if TYPE_CHECKING:

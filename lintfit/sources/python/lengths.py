@@ -1,0 +1,169 @@
+"""How long a script's sequences are, in tokens: an argument, a limit where samples are tokenized, a name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import libcst as cst
+
+from lintfit.documents.model import Span
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.python.reading import Reading, sure_none
+from lintfit.sources.python.state import LENGTHS
+from lintfit.sources.python.values import Bounded, Const, Record, Value, plain
+
+PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
+"""Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
+_HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
+_LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
+"""``tokenizer(…, max_length=limit + 1)["input_ids"][:-1]``, as scripts after alpaca-lora have it."""
+_LENGTH = re.compile(
+    rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
+)
+
+
+def read(reading: Reading) -> None:
+    load = reading.found.trained_load
+    if load is not None and load.function.startswith("diffusers."):
+        return  # a tokenizer's limit there is that of the prompts, not of what is trained
+    _length_of_text(reading)
+
+
+def _length_of_text(reading: Reading) -> None:
+    """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
+    made = reading.found.arguments
+    record = reading.found.trainer
+    if record is not None and (value := record.keyword("max_seq_length", "max_length")) is not None:
+        reading.put("seq_len", value, record)
+        return
+    if (
+        made is not None
+        and (made.library.endswith("Config") or (made.cls is not None and made.cls.name.endswith("Config")))
+        and "GRPO" not in made.library
+        and "RLOO" not in made.library
+    ):
+        value = reading.attribute(made, "max_length", "max_seq_length")
+        if value is not None and not (made.open and plain(value) is UNKNOWN):
+            setting = reading.put("seq_len", value, made.call if not made.parsed else None)
+            own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
+            if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
+                why = "nothing in sight reads this field; it is taken for the length of a sequence"
+                assumed = Provenance("assumed", why, setting.provenance.place)
+                reading.settings["seq_len"] = replace(setting, provenance=assumed)
+            return
+    if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
+        return
+    for value, where in (*_tokenized(reading), *_declared(reading)):
+        known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
+        if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
+            by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
+            cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
+            setting = reading.put("seq_len", value, where, to=known - cut)
+            why = ""
+            if isinstance(value, Bounded):
+                why = "the smallest of several limits, of which one is not known"
+            elif where is None and not _is_read(reading, value):
+                why = "nothing in sight reads this field; it is taken for the length of a sequence"
+            elif by_one:
+                kept = "be cut off again" if cut else "stay in the sequence that is trained on"
+                why = f"a token more or less is taken to {kept}"
+            if why:
+                assumed = Provenance("assumed", why, setting.provenance.place)
+                reading.settings["seq_len"] = replace(setting, provenance=assumed)
+            return
+    _in_parts(reading)
+    if "seq_len" not in reading.settings:
+        _handed_on(reading)
+    if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
+        _by_name(reading)
+
+
+def _handed_on(reading: Reading) -> None:
+    """The one length that calls of data sets get under one of its names (``data.connect(max_seq_length=1024)``)."""
+    found: list[tuple[Value, Record, str]] = []
+    for record in reading.records:
+        name = next((each.name for each in record.passed if each.name in _HANDED), None)
+        if name is not None and record.taken is not False and isinstance(plain(record.keyword(name) or Const()), int):
+            found.append((record.keyword(name) or Const(), record, name))
+    if len({plain(value) for value, _, _ in found}) == 1:
+        value, record, name = found[0]
+        setting = reading.put("seq_len", value, record)
+        why = f"{name} is taken for the length of a sequence"
+        assumed = Provenance("assumed", why, setting.provenance.place)
+        reading.settings["seq_len"] = replace(setting, provenance=assumed)
+
+
+def _by_name(reading: Reading) -> None:
+    """The one number that the script calls a length, where it pads and cuts by hand."""
+    document = reading.calls.script
+    found = list(_LENGTH.finditer(document.text))
+    if len({match["value"] for match in found}) == 1:
+        why = f"{found[0]['name']} is taken for the length of a sequence"
+        place: Place | None = Place(document, Span(*found[0].span("value")))
+        changed = reading.constants.get(found[0]["name"])
+        length = plain(changed) if changed is not None else None
+        if changed is not None and type(length) is int:
+            place = reading.place_of(changed.origin) or place
+        else:
+            length = int(found[0]["value"])
+        reading.settings["seq_len"] = Setting("seq_len", length, Provenance("assumed", why, place))
+
+
+def _is_read(reading: Reading, value: Value) -> bool:
+    """Whether the script asks for the field that holds a value anywhere that the walk came by."""
+    return any(made.attributes.get(name) is value for made in reading.parsed for name in reading.read.get(id(made), ()))
+
+
+def _in_parts(reading: Reading) -> None:
+    """Prompt and answer with a limit of their own: what the script puts them together to, else their sum."""
+    if reading.lengths:
+        sizes = [known for value in reading.lengths if isinstance(known := plain(value), int)]
+        longest = next((v for v in reading.lengths if sizes and plain(v) == max(sizes)), reading.lengths[-1])
+        setting = reading.put("seq_len", longest)
+        if len(set(sizes)) > 1:
+            why = "the longest of several lengths that the script computes, some for evaluation"
+            assumed = Provenance("assumed", why, setting.provenance.place)
+            reading.settings["seq_len"] = replace(setting, provenance=assumed)
+        return
+    for first, second in PARTS:
+        for made in reading.parsed:
+            lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
+            if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
+                why = f"{first} and {second} are taken to make up one sequence"
+                place = reading.place_of(made.attributes[second].origin)
+                reading.settings["seq_len"] = Setting("seq_len", sum(lengths), Provenance("assumed", why, place))
+                return
+
+
+def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
+    """Lengths handed to tokenizers, calls before constructors."""
+    calls: list[tuple[Value, Record]] = []
+    loads: list[tuple[Value, Record]] = []
+    parts = {id(made.attributes.get(name)) for made in reading.parsed for names in PARTS for name in names}
+    for record in reading.records:
+        if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
+            continue
+        owner = f"{record.function}.{record.receiver_name or ''}".lower()
+        if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
+            length = record.keyword("model_max_length", "max_length")
+            if length is not None and id(length) not in parts:
+                (loads if record.name == "from_pretrained" else calls).append((length, record))
+    return sorted(calls, key=lambda each: _is_share(each[0])) + loads
+
+
+def _is_share(length: Value) -> bool:
+    """``max_length // 2``: the limit of a part of what is trained on."""
+    made = length.origin
+    return isinstance(made, cst.BinaryOperation) and isinstance(made.operator, cst.FloorDivide | cst.Divide)
+
+
+def _declared(reading: Reading) -> list[tuple[Value, Record | None]]:
+    """Fields of the script's own command line that are named like a sequence length."""
+    return [
+        (value, None)
+        for made in reading.parsed
+        for name in LENGTHS
+        for key, value in made.attributes.items()
+        if key.rpartition(".")[2] == name
+    ]
