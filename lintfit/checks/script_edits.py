@@ -13,7 +13,7 @@ from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings import FileEdit
-from lintfit.sources.python import writing
+from lintfit.sources.python import writer
 from lintfit.sources.python.values import Record
 from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Argument, Call
@@ -25,12 +25,12 @@ def without_argument(source: ScriptSource, call: Call, argument: Argument) -> Ed
     """Take a keyword argument out of a call, in the script or in a module of its repository that it draws in."""
     node = _record(source, call).node
     document = source.reading.calls.document_of(node)
-    return writing.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
+    return writer.edits_in(document, python_edits.remove_keyword(document, node, argument.name))
 
 
 def without_call(source: ScriptSource, call: Call) -> Edits:
     """Take out a call that returns what it was called on: its statement, or its part of a longer expression."""
-    return writing.remove_statement(source, _record(source, call))
+    return writer.remove_statement(source, _record(source, call))
 
 
 def moved_above(source: ScriptSource, call: Call, target: Call) -> Edits | None:

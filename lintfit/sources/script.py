@@ -15,7 +15,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
-from lintfit.sources.python import defaults, facts, megatron, modelling, training, writing
+from lintfit.sources.python import defaults, facts, megatron, modelling, training, writer, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
@@ -83,7 +83,7 @@ class ScriptSource:
 
     def write_argument(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that make a field of the trainer's arguments say ``value``; None where it cannot be written."""
-        return writing.Writer(self).argument((name,), value)
+        return writer.Writer(self).argument((name,), value)
 
     def calls(self, *names: str) -> tuple[Call, ...]:
         """The calls of functions and methods with one of these last names, in order of execution.
@@ -101,7 +101,7 @@ class ScriptSource:
     def remove_statement(self, statement: Statement) -> tuple[FileEdit, ...]:
         """The edits that drop a statement of the facts (a cast, a move) and leave valid Python."""
         record = self.reading.calls.records.get(id(statement.call))
-        return writing.remove_statement(self, record) if record is not None else ()
+        return writer.remove_statement(self, record) if record is not None else ()
 
     def remove_argument(self, call: Call, name: str) -> tuple[FileEdit, ...]:
         """The edits that take a keyword out of a call of the facts; empty where it is not written there."""
@@ -109,7 +109,7 @@ class ScriptSource:
         if record is None:
             return ()
         document = self.reading.calls.document_of(record.node)
-        return writing.edits_in(document, python_edits.remove_keyword(document, record.node, name))
+        return writer.edits_in(document, python_edits.remove_keyword(document, record.node, name))
 
     def set_argument(self, call: Call, name: str, code: str) -> tuple[FileEdit, ...]:
         """The edits that make a call of the facts say ``name=code``."""
@@ -117,7 +117,7 @@ class ScriptSource:
         if record is None:
             return ()
         document = self.reading.calls.document_of(record.node)
-        return writing.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
+        return writer.edits_in(document, python_edits.set_keyword(document, record.node, name, code))
 
     def new_flag(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         """The edits that add a flag to the launch line; None where no launch line can be edited.

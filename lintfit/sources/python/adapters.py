@@ -28,7 +28,7 @@ from lintfit.sources.python.values import Const, Object, Record, objects, plain
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
-    from lintfit.sources.python.writing import Writer
+    from lintfit.sources.python.writer import Writer
 
 ALPHA = 2
 """``lora_alpha`` over the rank: 32 over 16 in TRL's ``ModelConfig``."""
