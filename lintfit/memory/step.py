@@ -242,20 +242,35 @@ def _retains_inputs(spec: Spec) -> bool:
     return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant
 
 
-def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
-    """The embeddings' output that ``enable_input_require_grads`` makes a leaf, where it is not the first layer's input.
+OPENS_EVERY_INPUT = (5, 0)
+"""The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model that
+takes ids; before, it did so only for adapters of transformers' own loader."""
 
-    Reentrant checkpointing over a frozen base needs an input with a gradient, so PEFT and the Trainer turn the
-    output of the embeddings into one (a leaf stays as long as the graph); a model that scales it or adds positions
-    keeps both. The fms runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
+
+def opens_inputs(spec: Spec) -> bool:
+    """Whether checkpointing over a frozen base makes the embeddings' output a leaf that needs a gradient.
+
+    Reentrant checkpointing works with nothing else, so that PEFT, TRL or the script see to it; since
+    ``OPENS_EVERY_INPUT`` transformers does so for either kind.
+    """
+    if spec.method != "lora" or spec.gradient_checkpointing is False:
+        return False
+    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    return spec.use_reentrant or (version >= OPENS_EVERY_INPUT and spec.front_end != "litgpt")
+
+
+def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
+    """The embeddings' output where it is a leaf (:func:`opens_inputs`) and not the first layer's input.
+
+    A leaf stays as long as the graph; a model that scales it or adds positions keeps both. The fms runs of PowerLM-3b
+    with LoRA (Granite) show it: 2h bytes a token.
     """
     version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
     inside = spec.facts.model_type in SCALES_ITSELF and (
         spec.facts.model_type.startswith("gemma3") or version >= (5, 0)
     )
     scaled = spec.facts.model_type in CHANGED_EMBEDDINGS and not inside
-    leaf = spec.method == "lora" and checkpoints and spec.use_reentrant
-    return rounded(tokens * spec.facts.hidden * item) if scaled and leaf else 0
+    return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
 
 
 def _triangles(facts: ModelFacts) -> int:

@@ -16,7 +16,7 @@ from lintfit.memory.activations.towers import CHANNELS, Style, form, style, visi
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
-from lintfit.memory.step import Step, stream_bytes
+from lintfit.memory.step import Step, opens_inputs, stream_bytes
 
 MERGED = 4
 """Patches to a token of models that merge two by two (Qwen2-VL ``spatial_merge_size`` 2)."""
@@ -66,20 +66,12 @@ def transient(spec: Spec) -> int:
 def _hooked(spec: Spec) -> bool:
     """Whether the images' embeddings are made to need a gradient over a frozen model."""
     version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
-    return _has_leaf(spec) and version >= EVERY_EMBEDDING
-
-
-def _has_leaf(spec: Spec) -> bool:
-    """Whether the text's embeddings are: reentrant checkpointing needs an input with a gradient.
-
-    ``enable_input_require_grads``, called by PEFT, TRL and the Trainer.
-    """
-    return spec.method == "lora" and spec.gradient_checkpointing is not False and spec.use_reentrant
+    return opens_inputs(spec) and version >= EVERY_EMBEDDING
 
 
 def image_leaf(spec: Spec, recipe: Recipe) -> int:
     """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
-    if not _has_leaf(spec):
+    if not opens_inputs(spec):
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
 

@@ -180,11 +180,14 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
-    return recorded(t, x, out), t.asked_batched
+    return recorded(t, x, out, held=how.checkpointed and not how.early), t.asked_batched
 
 
-def recorded(t: Layer, x: Var, out: Var) -> Form:
-    """The form of what was written on a tape from ``x`` to ``out``."""
+def recorded(t: Layer, x: Var, out: Var, *, held: bool = False) -> Form:
+    """The form of what was written on a tape from ``x`` to ``out``.
+
+    ``held``: see :func:`.replay.backward`.
+    """
     table = Table()
     return Form(
         table=table,
@@ -192,7 +195,7 @@ def recorded(t: Layer, x: Var, out: Var) -> Form:
         output=out,
         marked=table.numbers(t.marked),
         pinned=table.numbers(t.pinned),
-        passed=backward(t, out, table),
+        passed=backward(t, out, table, held=held),
         again=Forward(t, x, table) if t.watched else None,
         weights=t.weights(),
         keeps_input=x.storage in t.saved(),

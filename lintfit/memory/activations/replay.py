@@ -20,13 +20,15 @@ class _Gradient:
         self.refs = refs
 
 
-def backward(tape: Tape, out: Var, table: Table) -> Backward:
+def backward(tape: Tape, out: Var, table: Table, *, held: bool = False) -> Backward:
     """The pass that starts with the gradient of ``out``; its points are before the first node, and at its nodes.
 
-    A node at which nothing is allocated is no point: there was as much before.
+    A node at which nothing is allocated is no point: there was as much before. ``held``: somebody else refers to that
+    gradient throughout, so that nothing is added into it: reentrant checkpointing runs the pass inside its own
+    backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``).
     """
     saved = table.numbers(tape.saved())
-    start = _Gradient(table.gradient(out), 1)
+    start = _Gradient(table.gradient(out), 2 if held else 1)
     pending: dict[Var, _Gradient] = {out: start}
     changes = [start.number]
     points: list[Point] = [(0, 0, 0)]
@@ -41,12 +43,13 @@ def backward(tape: Tape, out: Var, table: Table) -> Backward:
             for var in inputs:
                 if not var.grad:
                     continue
-                if same:
+                passes = same and var.item == outs[0].item
+                if passes:
                     gradient = incoming[0]
                 else:
                     gradient = _Gradient(table.gradient(var))
                     changes.append(gradient.number)
-                if not _handed_on(pending, var, gradient, same):
+                if not _handed_on(pending, var, gradient, passes):
                     dying.append(-gradient.number)
         for size, per in temp:
             number = table.number(TEMPORARY, size, per, False)

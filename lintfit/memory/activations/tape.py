@@ -103,8 +103,9 @@ Node = tuple[
 
 Gradients of ``outs`` come in, those of ``inputs`` and ``weights`` (bytes of each parameter gradient) go out. ``saves``:
 whether it saves anything; ``first``: of that what no node before it keeps. ``temp``: what lives only while the node
-runs. ``same``: the incoming gradient is passed on as it is (addition, views). ``overwritten``: saved tensors whose
-storage takes an outgoing gradient. A plain tuple: a layer has up to a hundred of them, each has to cost little.
+runs. ``same``: the incoming gradient is passed on as it is (addition, views), a copy to terms of another dtype.
+``overwritten``: saved tensors whose storage takes an outgoing gradient. A plain tuple: a layer has up to a hundred of
+them, each has to cost little.
 """
 
 Step = tuple[Var, Sequence[Var], tuple[Var, ...], bool, Sequence[Storage]]
@@ -225,8 +226,7 @@ class Tape:
         flows = any_grad(terms)
         out = self.like(first, first.width, item, flows, first.storage.kind)
         if flows:
-            same = all(term.item == item for term in terms if term.grad)
-            self.nodes.append(((out,), terms, False, (), (), same, (), ()))
+            self.nodes.append(((out,), terms, False, (), (), True, (), ()))
         if self.watched:
             self.steps.append((out, terms, self.held, False, ()))
         return out
