@@ -243,8 +243,8 @@ def _retains_inputs(spec: Spec) -> bool:
 
 
 OPENS_EVERY_INPUT = (5, 0)
-"""The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model that
-takes ids; before, it did so only for adapters of transformers' own loader."""
+"""The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model
+that takes ids; before, it did so only for adapters of transformers' own loader."""
 
 
 def opens_inputs(spec: Spec) -> bool:
