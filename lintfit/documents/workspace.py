@@ -82,6 +82,10 @@ class Workspace:
         except ReadError:
             return None
 
+    def is_absent(self, path: Path) -> bool:
+        """Whether this path has been asked for and is no file; False says nothing."""
+        return self._resolve(path) in self._absent and self._resolve(path) not in self._overlay
+
     def with_overlay(self, texts: Mapping[Path, str]) -> Workspace:
         """A workspace in which these paths hold these texts; all other documents are shared, not read again."""
         other = Workspace(self.root)

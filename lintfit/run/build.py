@@ -109,6 +109,8 @@ class _Builder:
 
     def _read(self, path: Path, kind: Kind | None = None) -> Document | None:
         """A document of this run; ``kind`` where its role says more than its name (``stage3.conf``)."""
+        if self.workspace.is_absent(path):
+            return None
         try:
             document = self.workspace.read(path, kind)
         except ReadError:

@@ -37,8 +37,12 @@ _LIBRARIES = frozenset({
 """Modules that no repository holds itself: not looked for."""
 
 
+@lru_cache(maxsize=1024)
 def _tells(text: str) -> bool:
-    """Whether a module is worth reading: short ones pass on what others hold."""
+    """Whether a module is worth reading: short ones pass on what others hold.
+
+    A folder's launches mostly train with the same modules, so that the answer is kept.
+    """
     return len(text) <= _SHORT or _TELLING.search(text) is not None
 
 
@@ -47,6 +51,7 @@ class Modules:
 
     def __init__(self, script: PythonDocument, open_file: Callable[[Path], Document | None] | None) -> None:
         self.documents: list[PythonDocument] = [script]
+        self._by_path = {script.path: script}
         self._script = script
         self._open = open_file
         self._found: dict[str, cst.Module | None] = {}
@@ -68,13 +73,24 @@ class Modules:
         """The tree of a file that the script runs by its name; None where it is not at hand."""
         for folder in (self._script.path.parent, Path(), *self._script.path.parent.parents):
             path = Path(os.path.normpath(folder / name))
-            document = next((known for known in self.documents if known.path == path), None)
-            document = document or (self._open(path) if self._open is not None else None)  # type: ignore[assignment]
-            if isinstance(document, PythonDocument):
-                if document not in self.documents:
-                    self.documents.append(document)
+            document = self._at(path)
+            if document is not None:
+                self._add(document)
                 return document.module
         return None
+
+    def _at(self, path: Path) -> PythonDocument | None:
+        """The Python file at a path, opened before or now."""
+        known = self._by_path.get(path)
+        if known is not None or self._open is None:
+            return known
+        document = self._open(path)
+        return document if isinstance(document, PythonDocument) else None
+
+    def _add(self, document: PythonDocument) -> None:
+        if document.path not in self._by_path:
+            self._by_path[document.path] = document
+            self.documents.append(document)
 
     def bases(self, name: str, cls: str) -> tuple[str, ...] | None:
         """The bases of a class of a module that is not parsed, as written; None where it has no such class."""
@@ -92,15 +108,15 @@ class Modules:
         if name.partition(".")[0] in _LIBRARIES or self._open is None:
             return None
         for path in _candidates(self._script.path.parent, name):
-            document = next((known for known in self.documents if known.path == path), None) or self._open(path)
-            if not isinstance(document, PythonDocument):
+            document = self._at(path)
+            if document is None:
                 continue
-            if document not in self.documents:
+            if document.path not in self._by_path:
                 drawn_in = sum(len(known.text) for known in self.documents[1:])
                 if drawn_in + len(document.text) > MAX_CHARACTERS or not _tells(document.text):
                     self.unread[name] = document.text
                     return None
-                self.documents.append(document)
+                self._add(document)
             if path.name == "__init__.py":
                 self._packages.add(name)
             return document.module

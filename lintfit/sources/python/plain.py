@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -90,8 +91,14 @@ def precision(reading: Reading) -> None:
         reading.state("mixed_precision", answers.pop() if len(answers) == 1 else UNKNOWN, found[0][0].node)
     elif _switched_off(reading):
         reading.default("mixed_precision", "no", "what is called autocast does nothing in this run")
-    elif any(_AUTOCAST.search(text) for text in reading.calls.texts()):
+    elif any(_says(_AUTOCAST, text) for text in reading.calls.texts()):
         reading.derive("mixed_precision", UNKNOWN, "autocast is named where this run may come by")
+
+
+@lru_cache(maxsize=1024)
+def _says(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a module's text has a word; kept for the launches that train with the same module."""
+    return pattern.search(text) is not None
 
 
 def _switched_off(reading: Reading) -> bool:
@@ -155,7 +162,7 @@ def recomputing(reading: Reading) -> None:
     if "gradient_checkpointing" in reading.settings or not own:
         return
     texts = (text for text in reading.calls.texts() if "gradient_checkpointing" not in text)
-    if any(_RECOMPUTES.search(text) for text in texts):
+    if any(_says(_RECOMPUTES, text) for text in texts):
         reading.derive("gradient_checkpointing", UNKNOWN, "torch.utils.checkpoint is called by code of the project")
 
 

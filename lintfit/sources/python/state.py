@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import libcst as cst
 
@@ -28,6 +29,7 @@ _CUDA = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def guards_device(test: str, body: bool) -> bool:
     """Whether a branch of an ``if`` runs only where there is no CUDA; ``body`` False is its ``else``."""
     return bool((_NOT_CUDA if body else _CUDA).search(test))

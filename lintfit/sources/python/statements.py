@@ -112,12 +112,12 @@ class Statements(Definitions):
 
     def _small(self, node: cst.BaseSmallStatement, scope: Scope) -> Flow:
         match node:
+            case cst.Assign():
+                self._assign(node, scope)
             case cst.Expr():
                 value = self.eval(node.value, scope)
                 if isinstance(value, Object) and value.kind in _EXITS:
                     return Flow.RAISED
-            case cst.Assign():
-                self._assign(node, scope)
             case cst.AnnAssign() if node.value is not None:
                 self._named_target(node.target)
                 self.bind(node.target, self.eval(node.value, scope), scope)
