@@ -66,12 +66,13 @@ def combinations() -> str:
     if not RECORDED.is_file():
         return _missing("bench.combinations")
     found = errors()
-    worst = "\n".join(f"| {name} | {kind} | {error:+.2%} |" for error, name, kind in found if abs(error) > 0.005)
+    worst = [f"| {name} | {kind} | {error:+.2%} |" for error, name, kind in found if abs(error) > 0.005]
+    head = ["More than 0.5 % off:", "", "| case | model type | difference |", "| --- | --- | --: |"]
     return (
         "Catalogue models of 3 to 8 layers at their real width, drawn at random with precision, micro-batch, length, "
         "optimizer, attention, checkpointing, adapters and accumulation (torch 2.13, transformers 5.23, PEFT 0.21; "
-        f"`bench/combinations.py`).\n\n{summary(found)}\n\nMore than 0.5 % off:\n\n"
-        f"| case | model type | difference |\n| --- | --- | --: |\n{worst}"
+        f"`bench/combinations.py`).\n\n{summary(found)}\n\n"
+        + ("\n".join([*head, *worst]) if worst else "None is more than 0.5 % off.")
     )
 
 

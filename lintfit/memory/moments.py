@@ -39,6 +39,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
         *_forward(states, step, below),
+        *_checkpointed(spec, states, step, below),
         *_reference(spec, states, step, below),
         *_backward(states, step, saved, below),
         Moment("optimizer step", "step", _plus(states.step, step.results())),
@@ -111,6 +112,22 @@ def _last_layer(step: Step, saved: Live, worst: int) -> Live:
         max(0, worst - step.layers[-1].saved.total),
     )
     return _sum((alive, step.outputs, step.earlier))
+
+
+def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:
+    """The last layer's forward under checkpointing, beside the attention weights that the one before gave back.
+
+    The model's loop has them in a variable until the layer's own take their place. Where layers give back nothing
+    but their output, the forward that is run again has more.
+    """
+    last = len(step.layers) - 1
+    if last < 1 or not step.checkpointed[last] or not step.layers[last].returned:
+        return []
+    layer = step.layers[last]
+    around = step.inputs + step.front + step.cached + step.masks
+    working = without_gradients(spec, step.recipe) - layer.input + layer.returned
+    alive = _sum((saved, Live(around + working, casts=step.copies), step.outputs, step.earlier))
+    return [Moment(f"layer {last}, forward", "forward", _plus(states.forward, alive))]
 
 
 def embedded(step: Step) -> int:

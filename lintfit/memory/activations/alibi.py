@@ -59,7 +59,8 @@ def _attention(t: Layer, x: Var) -> Var:
     if facts.model_type != "falcon":
         held, t.recipe = t.recipe, replace(t.recipe, attention="eager")
         rate = float(facts.config.get("attention_dropout") or 0.0)
-        out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), dropout=rate)
+        shape, bloom = Heads(facts.heads, facts.heads, dim), facts.model_type == "bloom"
+        out = attend(t, q, k, v, shape, dropout=rate, one_product=bloom)
         t.recipe = held
         return t.linear(out_name, out, wide, h)
     shape = Heads(facts.heads, facts.kv_heads, dim)

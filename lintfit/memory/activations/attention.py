@@ -49,17 +49,20 @@ def attend(
     dropout: float = 0.0,
     head_major: bool = False,
     half_softmax: bool = False,
+    one_product: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
-    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
+    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32. ``one_product``: BLOOM's
+    eager scores (:func:`_eager`).
     """
     recipe = t.recipe
     drops = dropout > 0 and recipe.dropout
     if recipe.attention == "eager":
-        return _eager(t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax)
+        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax, "one_product": one_product}
+        return _eager(t, q, k, v, heads, **modes)
     if recipe.attention == "flash_attention_2":
         if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
             k, v = repeat(t, k, heads), repeat(t, v, heads)
@@ -169,8 +172,16 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     return t.map(out)
 
 
-def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, drops: bool, half_softmax: bool) -> Var:
-    """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v."""
+def _eager(
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, drops: bool, half_softmax: bool,
+    one_product: bool = False,
+) -> Var:  # fmt: skip
+    """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
+
+    ``one_product``: BLOOM's ``baddbmm`` makes scaled and biased scores at once; these, the masked ones, and all that
+    goes into them have names of their own, which live through the softmax.
+    """
+    named = (q, k, v) if one_product else ()
     if heads.keys < heads.queries:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
     if t.batched:
@@ -181,7 +192,11 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, dro
         q, k = t.cast(q, 2), t.cast(k, 2)
     kept = [var for var, other in ((q, k), (k, q)) if other.grad]
     scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), kept)
-    scores = t.map(scores)
+    if one_product:
+        product, scores = scores, t.add(scores)
+        t.held = (*t.held, *named, q, k, v, product, scores)
+    else:
+        scores = t.map(scores)
     if softcap:
         scores = t.map(scores)
         bounded = t.like(scores, scores.width, scores.item, grad)
@@ -192,6 +207,7 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, dro
     weights = t.cast(weights, v.item)
     if drops:
         weights = t.dropout(weights)
+    t.scores = weights
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.like(q, q.width, v.item, grad or v.grad)

@@ -12,10 +12,10 @@ class Layer(Tape):
 
     ``batched``: whether there is more than one sequence. ``slides``: whether the layer's window is no longer than
     the sequences. ``early``: whether a node's saved tensors are gone when its gradients are cast (non-reentrant
-    checkpointing, whose hooks hand them out).
+    checkpointing, whose hooks hand them out). ``scores``: the weights of its eager attention, once that is written.
     """
 
-    __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "slides")
+    __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "scores", "slides")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Layer(Tape):
         self.asked_batched = False
         self.slides = slides
         self.early = early
+        self.scores: Var | None = None
 
     @property
     def batched(self) -> bool:

@@ -14,6 +14,9 @@ from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import Forward, backward
 from lintfit.memory.activations.tape import Var, rounded
 
+RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
+"""Model types whose layers give eager attention's weights back, though nobody asks for them."""
+
 
 class Profile(NamedTuple):
     """One layer of one rank, in bytes.
@@ -23,7 +26,8 @@ class Profile(NamedTuple):
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
     ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
-    among ``saved``. ``form``: where it is not checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
+    among ``saved``. ``returned``: attention weights that it gives back beside its output. ``form``: where it is not
+    checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
     """
 
     input: int
@@ -34,6 +38,7 @@ class Profile(NamedTuple):
     marked: int = 0
     pinned: int = 0
     keeps_input: bool = False
+    returned: int = 0
     form: Form | None = None
     batch: int = 0
     seq: int = 0
@@ -62,6 +67,7 @@ class Form(NamedTuple):
     again: Forward | None
     weights: int
     keeps_input: bool
+    returned: tuple[Var, ...] = ()
 
     def passing(self, batch: int, seq: int) -> int:
         """Bytes at the worst point of the watched forward pass, without an input that somebody else counts."""
@@ -107,7 +113,8 @@ def counted(
     repeated = again.peak(sizes, early=not reentrant) if again is not None else 0
     output = _size(form.output, batch, seq)
     # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
-    extra, incoming = (output, output) if checkpointed and reentrant else (0, None)
+    returned = sum([_size(var, batch, seq) for var in form.returned])
+    extra, incoming = (output, output + returned) if checkpointed and reentrant else (0, None)
     # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
     pinned = 0 if checkpointed and reentrant else total(form.pinned, sizes)
     return Profile(
@@ -119,6 +126,7 @@ def counted(
         marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
         pinned=pinned,
         keeps_input=form.keeps_input,
+        returned=returned,
         form=None if checkpointed else form,
         batch=batch,
         seq=seq,
@@ -180,13 +188,14 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
-    return recorded(t, x, out, held=how.checkpointed and not how.early), t.asked_batched
+    returned = (t.scores,) if t.scores is not None and facts.model_type in RETURNS_WEIGHTS else ()
+    return recorded(t, x, out, held=how.checkpointed and not how.early, returned=returned), t.asked_batched
 
 
-def recorded(t: Layer, x: Var, out: Var, *, held: bool = False) -> Form:
+def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Form:
     """The form of what was written on a tape from ``x`` to ``out``.
 
-    ``held``: see :func:`.replay.backward`.
+    ``held``, ``returned``: see :func:`.replay.backward`.
     """
     table = Table()
     return Form(
@@ -195,8 +204,9 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False) -> Form:
         output=out,
         marked=table.numbers(t.marked),
         pinned=table.numbers(t.pinned),
-        passed=backward(t, out, table, held=held),
+        passed=backward(t, out, table, held=held, returned=returned),
         again=Forward(t, x, table) if t.watched else None,
         weights=t.weights(),
         keeps_input=x.storage in t.saved(),
+        returned=returned,
     )

@@ -20,17 +20,27 @@ class _Gradient:
         self.refs = refs
 
 
-def backward(tape: Tape, out: Var, table: Table, *, held: bool = False) -> Backward:
+def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Backward:
     """The pass that starts with the gradient of ``out``; its points are before the first node, and at its nodes.
 
     A node at which nothing is allocated is no point: there was as much before. ``held``: somebody else refers to that
     gradient throughout, so that nothing is added into it: reentrant checkpointing runs the pass inside its own
-    backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``).
+    backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``). ``returned``: what
+    else the checkpointed function gives back; nobody uses it, and it and a gradient of zeros are held as well.
     """
     saved = table.numbers(tape.saved())
     start = _Gradient(table.gradient(out), 2 if held else 1)
     pending: dict[Var, _Gradient] = {out: start}
     changes = [start.number]
+    staying = [*tape.pinned]
+    for var in returned if held else ():
+        zeros = _Gradient(table.gradient(var), 2)
+        changes.append(zeros.number)
+        staying.append(var.storage)
+        if var.grad:
+            pending[var] = zeros
+        if var.storage not in tape.saved():
+            changes.append(table.storage(var.storage))
     points: list[Point] = [(0, 0, 0)]
     past = waiting = done = 0
     for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):
@@ -65,7 +75,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False) -> Backw
             done += made
         changes += dying
         for storage in first:
-            if storage not in tape.pinned:
+            if storage not in staying:
                 changes.append(-table.storage(storage))
         for gradient in incoming:
             if not gradient.refs:
