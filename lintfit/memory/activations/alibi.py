@@ -63,9 +63,12 @@ def _attention(t: Layer, x: Var) -> Var:
         out = attend(t, q, k, v, shape, dropout=rate, one_product=bloom)
         t.recipe = held
         return t.linear(out_name, out, wide, h)
+    outer, t.held = t.held, (*t.held, v)
     shape = Heads(facts.heads, facts.kv_heads, dim)
     if shape.keys < shape.queries:
         k, v = repeat(t, k, shape), repeat(t, v, shape)
     q, k = t.rotary(q), t.rotary(k)
-    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), half_softmax=True)
-    return t.linear(out_name, out, wide, h)
+    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), half_softmax=True, keeps_product=True)
+    out = t.linear(out_name, out, wide, h)
+    t.held = outer
+    return out

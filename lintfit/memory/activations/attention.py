@@ -50,18 +50,20 @@ def attend(
     head_major: bool = False,
     half_softmax: bool = False,
     one_product: bool = False,
+    keeps_product: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
-    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32. ``one_product``: BLOOM's
-    eager scores (:func:`_eager`).
+    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32. ``one_product``,
+    ``keeps_product``: BLOOM's and Falcon's eager scores (:func:`_eager`).
     """
     recipe = t.recipe
     drops = dropout > 0 and recipe.dropout
     if recipe.attention == "eager":
-        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax, "one_product": one_product}
+        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax}
+        modes |= {"one_product": one_product, "keeps_product": keeps_product}
         return _eager(t, q, k, v, heads, **modes)
     if recipe.attention == "flash_attention_2":
         if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
@@ -174,14 +176,14 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
 
 def _eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, drops: bool, half_softmax: bool,
-    one_product: bool = False,
+    one_product: bool = False, keeps_product: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
     ``one_product``: BLOOM's ``baddbmm`` makes scaled and biased scores at once; these, the masked ones, and all that
     goes into them have names of their own, which live through the softmax.
     """
-    named = (q, k, v) if one_product else ()
+    named = (q, k, v) if one_product or keeps_product else ()
     if heads.keys < heads.queries:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
     if t.batched:
@@ -196,18 +198,21 @@ def _eager(
         product, scores = scores, t.add(scores)
         t.held = (*t.held, *named, q, k, v, product, scores)
     else:
-        scores = t.map(scores)
+        product, scores = scores, t.map(scores)
     if softcap:
         scores = t.map(scores)
         bounded = t.like(scores, scores.width, scores.item, grad)
         scores = t.map(t.op(bounded, (scores,), (bounded,)))
+    held = t.held
+    t.held = (*held, *((*named, product) if keeps_product else ()), scores)
     full = scores if half_softmax and not t.recipe.autocast else t.cast(scores, 4)
     weights = t.like(scores, scores.width, full.item, grad)
     t.op(weights, (full,), (weights,))
-    weights = t.cast(weights, v.item)
+    t.held = held
+    made, weights = weights, t.cast(weights, v.item)
     if drops:
         weights = t.dropout(weights)
-    t.scores = weights
+    t.scores = made if keeps_product else weights
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.like(q, q.width, v.item, grad or v.grad)

@@ -56,7 +56,7 @@ def _attention(t: Layer, x: Var) -> Var:
     t.op(weights, (scores,), (weights,))
     weights = t.cast(weights, v.item)
     rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
-    weights = t.residual_dropout(weights, rate)
+    weights = t.scores = t.residual_dropout(weights, rate)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))
