@@ -12,7 +12,8 @@ def test_recorded_combinations() -> None:
     assert len(found) > 250
     usual = sorted(abs(error) for error, _, kind in found if kind in USUAL)
     assert statistics.median(usual) <= 1e-4
-    assert usual[int(0.95 * len(usual))] <= 0.005
-    assert usual[-1] <= 0.03
+    assert usual[int(0.95 * len(usual))] <= 0.001
+    assert usual[-1] <= 0.006
     every = sorted(abs(error) for error, _, _ in found)
-    assert every[int(0.95 * len(every))] <= 0.01
+    assert every[int(0.95 * len(every))] <= 0.001
+    assert every[-1] <= 0.006
