@@ -1,6 +1,6 @@
 accelerate launch --multi_gpu --num_processes 2 sft.py \
     --output_dir out \
-    --bf16 \
+    --bf16 True \
     --gradient_checkpointing \
     --max_length 2048 \
     --per_device_train_batch_size 2 \
