@@ -7,7 +7,8 @@ from dataclasses import replace
 import libcst as cst
 
 from lintfit.sources.python import operators, parsers
-from lintfit.sources.python.expressions import Expressions, dotted
+from lintfit.sources.python.expressions import dotted
+from lintfit.sources.python.invocations import Invocations
 from lintfit.sources.python.models import is_model
 from lintfit.sources.python.state import LENGTHS, Flagged, Gradient, Walk
 from lintfit.sources.python.values import (
@@ -34,7 +35,7 @@ _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
 }
 
 
-class Assignments(Expressions):
+class Assignments(Invocations):
     """Binds values to whatever stands left of an ``=``."""
 
     def __init__(self, module: cst.Module, walk: Walk) -> None:
