@@ -63,14 +63,14 @@ class Fused(NamedTuple):
 def fused(model_type: str, targets: tuple[str, ...] | None) -> Fused:
     """What PEFT adapts in a layer of experts; ``targets`` None for all linear layers."""
     if model_type not in MAPPED:
-        linear = model_type in LINEAR_ROUTERS and (targets is None or _named("router", targets))
+        linear = model_type in LINEAR_ROUTERS and (targets is None or named("router", targets))
         return Fused(0, 0, linear, frozenset() if linear else frozenset({"gate", "router"}))
     old = names(model_type)
-    hits = (sum(targets is None or _named(name, targets) for name in part) for part in (old.gate_up, old.down))
-    gate_up, down = hits
-    router = targets is None or _named(old.router, targets)
+    gate_up, down = (sum(targets is None or named(name, targets) for name in part) for part in (old.gate_up, old.down))
+    router = targets is None or named(old.router, targets)
     return Fused(gate_up, down, router, frozenset({*old.gate_up, *old.down, old.router}))
 
 
-def _named(name: str, targets: tuple[str, ...]) -> bool:
+def named(name: str, targets: tuple[str, ...]) -> bool:
+    """Whether one of the targets is the module whose name ends so (``q_proj``), as PEFT matches suffixes."""
     return any(target == name or target.endswith(f".{name}") for target in targets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from lintfit.frozen import frozen
-from lintfit.memory.fused_experts import Fused, fused
+from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.weights import adapter_dtype, has_separate_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
@@ -34,7 +34,7 @@ class Lora:
             return False
         if self.targets is None:
             return module != "lm_head"
-        return any(target == module or target.endswith("." + module) for target in self.targets)
+        return named(module, self.targets)
 
 
 @frozen
