@@ -14,6 +14,7 @@ from lintfit.memory.weights import (
     VALUE,
     Weight,
     adapter_dtype,
+    has_fused_experts,
     has_separate_experts,
     local_tensors,
     model_dtype,
@@ -89,18 +90,13 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     rank = spec.lora_rank
     if tensor.role == "expert" and len(tensor.shape) == 3:
         return _expert_shapes(spec, tensor, targets)
-    if not (_adapts_beside_experts(spec, tensor, targets) if _fused(spec) else adapts(tensor, targets)):
+    if not (_adapts_beside_experts(spec, tensor, targets) if has_fused_experts(spec) else adapts(tensor, targets)):
         return []
     rows, columns = tensor.shape
     shapes: list[tuple[str, tuple[int, ...]]] = [("lora_A", (rank, columns)), ("lora_B", (rows, rank))]
     if spec.use_dora:
         shapes.append(("lora_magnitude_vector", (rows,)))
     return shapes
-
-
-def _fused(spec: Spec) -> bool:
-    """Whether a layer's experts are one parameter."""
-    return spec.facts.moe is not None and not has_separate_experts(spec)
 
 
 def _adapts_beside_experts(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> bool:

@@ -268,3 +268,8 @@ def has_separate_experts(spec: Spec) -> bool:
     """Whether experts are linear layers of their own, as they were before transformers 5 fused them."""
     major = spec.versions.get("transformers", "5").partition(".")[0]
     return major.isdigit() and int(major) < 5
+
+
+def has_fused_experts(spec: Spec) -> bool:
+    """Whether a layer's experts are one parameter."""
+    return spec.facts.moe is not None and not has_separate_experts(spec)

@@ -7,7 +7,7 @@ from typing import Literal
 from lintfit.frozen import frozen
 from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.weights import adapter_dtype, has_separate_experts, kbit_upcast, model_dtype
+from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
@@ -117,8 +117,7 @@ def _made(spec: Spec) -> Recipe:
     if spec.method == "lora":
         targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
         drops = spec.lora_dropout > 0 and spec.trainer != "ppo"
-        joined = spec.facts.moe is not None and not has_separate_experts(spec)
-        experts = fused(spec.facts.model_type, targets) if joined else None
+        experts = fused(spec.facts.model_type, targets) if has_fused_experts(spec) else None
         lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], drops, spec.use_dora, experts)
     return Recipe(
         weights=weights,
