@@ -5,9 +5,7 @@ Sources: ``modeling_bloom.py``, ``modeling_mpt.py``, ``modeling_falcon.py``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from lintfit.memory.activations.attention import Heads, attend, repeat
+from lintfit.memory.activations.attention import Heads, attend, eager, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
@@ -57,11 +55,9 @@ def _attention(t: Layer, x: Var) -> Var:
     parts = t.split(t.linear(name, x, h, wide + 2 * narrow), (wide, narrow, narrow))
     q, k, v = parts
     if facts.model_type != "falcon":
-        held, t.recipe = t.recipe, replace(t.recipe, attention="eager")
-        rate = float(facts.config.get("attention_dropout") or 0.0)
+        drops = bool(facts.config.get("attention_dropout")) and t.recipe.dropout
         shape, bloom = Heads(facts.heads, facts.heads, dim), facts.model_type == "bloom"
-        out = attend(t, q, k, v, shape, dropout=rate, one_product=bloom)
-        t.recipe = held
+        out = eager(t, q, k, v, shape, drops=drops, one_product=bloom)
         return t.linear(out_name, out, wide, h)
     outer, t.held = t.held, (*t.held, v)
     shape = Heads(facts.heads, facts.kv_heads, dim)

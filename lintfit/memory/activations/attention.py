@@ -49,22 +49,20 @@ def attend(
     dropout: float = 0.0,
     head_major: bool = False,
     half_softmax: bool = False,
-    one_product: bool = False,
     keeps_product: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
-    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32. ``one_product``,
-    ``keeps_product``: BLOOM's and Falcon's eager scores (:func:`_eager`).
+    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
+    ``keeps_product``: Falcon's eager scores (:func:`eager`).
     """
     recipe = t.recipe
     drops = dropout > 0 and recipe.dropout
     if recipe.attention == "eager":
-        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax}
-        modes |= {"one_product": one_product, "keeps_product": keeps_product}
-        return _eager(t, q, k, v, heads, **modes)
+        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax, "keeps_product": keeps_product}
+        return eager(t, q, k, v, heads, **modes)
     if recipe.attention == "flash_attention_2":
         if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
             k, v = repeat(t, k, heads), repeat(t, v, heads)
@@ -174,9 +172,9 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     return t.map(out)
 
 
-def _eager(
-    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool, drops: bool, half_softmax: bool,
-    one_product: bool = False, keeps_product: bool = False,
+def eager(
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
+    half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lintfit.memory.activations.attention import Heads, _eager, _flash
+from lintfit.memory.activations.attention import Heads, _flash, eager
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma import SANDWICH
 from lintfit.memory.activations.tape import Var
@@ -100,7 +100,7 @@ def _attention(t: Layer, x: Var, on: Switches) -> Var:
     shape = Heads(facts.heads, facts.heads, dim)
     if facts.attention_softcap:
         held, t.recipe = t.recipe, replace(t.recipe, autocast=False)
-        out = _eager(t, q, k, v, shape, softcap=True, drops=False, half_softmax=False)
+        out = eager(t, q, k, v, shape, softcap=True)
         t.recipe = held
     else:
         out = _flash(t, q, k, v, shape, head_major=True)
