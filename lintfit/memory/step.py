@@ -10,7 +10,7 @@ from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile, without_graph
-from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
+from lintfit.memory.activations.recipe import Recipe, of, transformers_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.gradients import sums_out_of_place
@@ -255,7 +255,7 @@ def opens_inputs(spec: Spec) -> bool:
     """
     if spec.method != "lora" or spec.gradient_checkpointing is False:
         return False
-    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    version = transformers_version(spec)
     return spec.use_reentrant or (version >= OPENS_EVERY_INPUT and spec.front_end != "litgpt")
 
 
@@ -265,11 +265,9 @@ def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     A leaf stays as long as the graph; a model that scales it or adds positions keeps both. The fms runs of PowerLM-3b
     with LoRA (Granite) show it: 2h bytes a token.
     """
-    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
-    inside = spec.facts.model_type in SCALES_ITSELF and (
-        spec.facts.model_type.startswith("gemma3") or version >= (5, 0)
-    )
-    scaled = spec.facts.model_type in CHANGED_EMBEDDINGS and not inside
+    kind = spec.facts.model_type
+    inside = kind in SCALES_ITSELF and (kind.startswith("gemma3") or transformers_version(spec) >= (5, 0))
+    scaled = kind in CHANGED_EMBEDDINGS and not inside
     return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
 
 
@@ -292,7 +290,7 @@ def _cached_states(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int
     """
     if spec.facts.model_type != "gpt_bigcode" or not checkpoints:
         return 0
-    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    version = transformers_version(spec)
     if version >= CACHE_OFF:
         return 0
     facts = spec.facts

@@ -10,7 +10,7 @@ from dataclasses import replace
 from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
-from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, Recipe, of, parse_version
+from lintfit.memory.activations.recipe import Recipe, of, transformers_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import CHANNELS, Style, form, style, vision_config, window
 from lintfit.memory.parameters import inventory
@@ -65,7 +65,7 @@ def transient(spec: Spec) -> int:
 
 def _hooked(spec: Spec) -> bool:
     """Whether the images' embeddings are made to need a gradient over a frozen model."""
-    version = parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    version = transformers_version(spec)
     return opens_inputs(spec) and version >= EVERY_EMBEDDING
 
 

@@ -86,6 +86,11 @@ def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
         return newest
 
 
+def transformers_version(spec: Spec) -> tuple[int, int]:
+    """Transformers' version, the newest known where it is not stated."""
+    return parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+
+
 _LAST: list[tuple[Spec, Recipe]] = []
 
 
@@ -136,7 +141,7 @@ def _made(spec: Spec) -> Recipe:
         upcast_norms=kbit_upcast(spec) != "none",
         upcast_head=kbit_upcast(spec) == "all",
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
-        transformers=parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS),
+        transformers=transformers_version(spec),
         tensor_parallel=spec.tensor_parallel,
     )
 
