@@ -27,9 +27,10 @@ from lintfit.memory.spec import Spec
 from lintfit.options import Options
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
-from lintfit.report.json import plan_json, run_json
+from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
+from lintfit.run.change import BY_LAUNCHER
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 
@@ -219,14 +220,12 @@ def _extreme_json(extreme: Extreme) -> Mapping[str, Any]:
 
 
 def _figure_json(figure: Figure | None) -> Mapping[str, Any] | None:
-    from lintfit.report.json import plain
-
     if figure is None:
         return None
     return {
         "text": figure.text,
         "value": figure.value,
-        "changes": plain(figure.changes),
+        "changes": plain({name: value for name, value in figure.changes.items() if name != BY_LAUNCHER}),
         "estimate": figure.estimate.to_json(),
         "verdict": str(figure.estimate.verdict if figure.estimate.verdict is not Verdict.FITS else _host(figure)),
         "relative_step_time": figure.step_time,

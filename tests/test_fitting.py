@@ -24,6 +24,19 @@ SPEC = {
     "gradient_accumulation_steps": 2,
     "seq_len": 2048,
 }
+LOOP = """\
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator(mixed_precision="bf16")
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+model, optimizer = accelerator.prepare(model, optimizer)
+for batch in loader:
+    accelerator.backward(model(**batch).loss)
+    optimizer.step()
+"""
 
 
 @pytest.fixture
@@ -177,3 +190,19 @@ def test_smaller_cards_are_held_against_their_own_memory(tmp_path: Path) -> None
     text = " ".join(lintfit("fit", "--spec", spec, "--minimize", "gpus", cwd=tmp_path).out.split())
     high, capacity = smallest["peak_bytes"]["high"] / GIB, smallest["capacity_bytes"] / GIB
     assert f"({high:.1f} of {capacity:.1f} GiB to plan for" in text
+
+
+def test_changes_of_an_answer_are_settings(tmp_path: Path) -> None:
+    """Where a new DeepSpeed would be stated is no setting that somebody could look up."""
+    (tmp_path / "run.sh").write_text("accelerate launch --multi_gpu --num_processes 8 train.py\n")
+    (tmp_path / "train.py").write_text(LOOP)
+    flags = ("--minimize", "sharding", "--gpu", "A100", "--seq-len", "1024", "--output-format", "json")
+    (run,) = lintfit("fit", "run.sh", *flags, cwd=tmp_path).json["runs"]
+    (answer,) = run["answers"]
+    assert answer["best"]["changes"] == {
+        "engine": "deepspeed",
+        "mixed_precision": "bf16",
+        "offload_optimizer": "none",
+        "offload_param": "none",
+        "zero_stage": 2,
+    }
