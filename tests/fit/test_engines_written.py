@@ -44,9 +44,6 @@ args = TrainingArguments(
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype="bfloat16")
 Trainer(model=model, args=args).train()
 """
-SHARDS = """
-    fsdp="shard_grad_op auto_wrap",
-    fsdp_config={"backward_prefetch": "backward_pre"},"""
 LOOP = """\
 import torch
 from accelerate import Accelerator
