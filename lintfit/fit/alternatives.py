@@ -64,9 +64,10 @@ def _ways(run: Run, found: Sequence[tuple[Fitting, Iterator[Fitting]]], search: 
     """What to list, best first. What is to be carried out by hand hides nothing that lintfit can write."""
     others = {id(best): rest for best, rest in found}
     kinds = [best for best, _ in found]
-    ways = [_carried_out(run, one, others[id(one)], search, pen) for one in _unbeaten(kinds)[:MOST]]
+    unbeaten = _unbeaten(kinds)
+    ways = [_carried_out(run, one, others[id(one)], search, pen) for one in unbeaten[:MOST]]
     by_hand = {id(one) for one, plan in ways if plan.by_hand}
-    known = {id(one) for one in _unbeaten(kinds)}
+    known = {id(one) for one in unbeaten}
     for one in _unbeaten([one for one in kinds if id(one) not in by_hand]) if by_hand else ():
         if id(one) not in known and len(ways) < MOST:
             way = _carried_out(run, one, others[id(one)], search, pen)

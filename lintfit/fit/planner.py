@@ -92,9 +92,12 @@ def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
     if reason := pen.not_told(found.candidate.changes):
         return reason
     carried = attempt(run, found.candidate.changes, pen.workspace, pen.cli)
-    result = _as_claimed(run, found, search, carried, pen) if isinstance(carried, Carried) else carried
-    if isinstance(result, str) or isinstance(carried, str) or carried.run.spec is None:
-        return str(result)
+    if isinstance(carried, str):
+        return carried
+    result = _as_claimed(run, found, search, carried, pen)
+    if isinstance(result, str):
+        return result
+    assert carried.run.spec is not None
     return replace(
         _plan(run, found, search, carried),
         estimate=result,
