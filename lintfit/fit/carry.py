@@ -20,7 +20,7 @@ from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.change import BY_LAUNCHER, ZERO_KEYS
-from lintfit.run.homes import has_trainer, in_launch_line, in_launcher_file, zero_in_launcher_file
+from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
 
@@ -210,7 +210,7 @@ def _engine(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
     sharding = wanted.pop("fsdp", None)
     if engine == "ddp":
         yield "engine", engine
-    elif in_launcher_file(run, engine) or in_launch_line(run, engine):
+    elif by_launcher(run, engine):
         yield "engine", engine
         if engine == "deepspeed":
             yield from _zero_of_launcher(run, wanted)
@@ -253,7 +253,7 @@ def _takes_adapters(run: Run) -> bool:
     return run.recipe is None or "method" in run.recipe.adjustable
 
 
-def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[Change]:
     """Four bits, adapters and what stands between them, after all that they depend on."""
     four_bits = wanted.get("quantization")
     ranks = run.spec.data_parallel if run.spec is not None else 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
-from lintfit.run.homes import in_launch_line, in_launcher_file
+from lintfit.run.homes import by_launcher
 from lintfit.run.model import Run
 from lintfit.sources.deepspeed import new_config
 
@@ -53,7 +53,7 @@ BY_LAUNCHER = "by_launcher"
 def as_written(run: Run, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with where a new DeepSpeed of this run would be stated."""
     new = changes.get("engine") == "deepspeed" and run.spec is not None and run.spec.engine != "deepspeed"
-    launched = new and (in_launcher_file(run, "deepspeed") or in_launch_line(run, "deepspeed"))
+    launched = new and by_launcher(run, "deepspeed")
     return {**changes, BY_LAUNCHER: True} if launched else dict(changes)
 
 

@@ -33,6 +33,11 @@ def in_launch_line(run: Run, engine: str) -> bool:
     return run.accelerate is None or "engine" in launch.settings
 
 
+def by_launcher(run: Run, engine: str) -> bool:
+    """Whether Accelerate's launcher, by its file or its own options, is where this engine would be asked for."""
+    return in_launcher_file(run, engine) or in_launch_line(run, engine)
+
+
 def zero_in_launcher_file(run: Run) -> bool:
     """Whether Accelerate's file alone says how ZeRO shards, or would if the run had DeepSpeed.
 
