@@ -143,18 +143,19 @@ class Launch:
             text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
             edit = Edit(word.span, text)
         elif self.invocation.script is not None:
-            from lintfit.documents.shell_edits import add_before
-
-            edit = add_before(self.document, self._first_of_script(self.invocation.script), f"--{option} {value}")
+            edit = self._before_script(self.invocation.script, f"--{option} {value}")
         else:
             return None
         return (FileEdit(self.document.path, edit, self.document),)
 
-    def _first_of_script(self, script: Word) -> Word:
-        """What starts the script: ``-m`` in front of a module."""
+    def _before_script(self, script: Word, text: str) -> Edit:
+        """The edit that puts words in front of the script: of ``-m`` where that is a module."""
+        from lintfit.documents.shell_edits import add_before
+
         words = self.command.words
         index = words.index(script)
-        return words[index - 1] if self.module and index and words[index - 1].text in ("-m", "--module") else script
+        behind = self.module and index and words[index - 1].text in ("-m", "--module")
+        return add_before(self.document, words[index - 1] if behind else script, text)
 
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and
@@ -180,8 +181,7 @@ class Launch:
         if found is not None:
             edit = Edit(found.flag.span, f"--{wanted}")
         elif self.invocation.script is not None:
-            at = self.invocation.script.at.start
-            edit = Edit(Span(at, at), f"--{wanted} ")
+            edit = self._before_script(self.invocation.script, f"--{wanted}")
         else:
             return None
         return (FileEdit(self.document.path, edit, self.document),)
