@@ -37,6 +37,7 @@ FILES = {
     "conf/model/large.yaml": "name: l\n",
     "conf/run/short.yaml": "steps: 2\n",
     "conf/run/long.yaml": "defaults:\n  - short\nsteps: 8\n",
+    "conf/bare.yaml": "run:\n  steps: 2\nbatch: 4\n",
     "conf/extra/whole.yaml": "# @package _global_\nbatch: 32\nrun:\n  steps: 64\n",
 }
 
@@ -76,6 +77,7 @@ def read(folder: Path, line: str, files: Mapping[str, str] = FILES) -> ScriptSou
         ("--config-name other", ("s", 16, 2)),
         ("--config-name=other model=large batch=2", ("l", 2, 2)),
         ("+extra=whole", ("s", 32, 64)),
+        ("--config-name bare +model=large", ("l", 4, 2)),
         ("++batch=5", ("s", 5, 2)),
         ("model=missing", (UNKNOWN, 4, 2)),
         ("--config-name missing", (UNKNOWN, UNKNOWN, UNKNOWN)),

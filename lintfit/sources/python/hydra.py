@@ -35,12 +35,14 @@ def composed(interpreter: Interpreter, options: Mapping[str, Value], record: Rec
     found = composer.file(posixpath.splitext(name)[0], "") if name is not None else Table(record.node, open=True)
     if not walk.assume:
         return _config(omegaconf.over(found, Table(record.node, open=True)))
-    rest = [word for word in walk.overrides if word.name not in composer.chosen]
-    for word in rest:
-        added = composer.loaded(f"{word.name}/{word.value}") if word.value and word.name not in found.items else None
-        if added is not None:
-            found = omegaconf.over(found, composer.file(f"{word.name}/{word.value}", word.name))
-    values = [word for word in rest if word.name not in composer.chosen]
+    for word in walk.overrides:
+        path = f"{word.name}/{word.value}"
+        if word.name in composer.chosen or word.name in found.items or not word.value:
+            continue
+        if composer.loaded(path) is not None:
+            composer.chosen.add(word.name)
+            found = omegaconf.over(found, composer.file(path, word.name.replace("/", ".")))
+    values = [word for word in walk.overrides if word.name not in composer.chosen]
     return _config(omegaconf.over(found, omegaconf.dotted(values, record)))
 
 
