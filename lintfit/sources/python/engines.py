@@ -213,7 +213,7 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
         of_plugin = any(each.call is plugin for each in objects(record.receiver))
         if record.name == "set_mixed_precision" and of_plugin and record.taken is not False:
             asked_for = record.value(0, "mixed_precision") or Const(record.node, UNKNOWN)
-            reading.put("mixed_precision", asked_for, record, to=_by_name(plain(asked_for)))
+            reading.put("mixed_precision", asked_for, record, to=named_precision(plain(asked_for)))
     checkpointing = asked.get("activation_checkpointing")
     if checkpointing is not None and not sure_none(checkpointing):
         reading.put("gradient_checkpointing", checkpointing, plugin)
@@ -222,13 +222,14 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
 def policy_precision(policy: Value) -> Any:
     """The precision that a ``MixedPrecision(param_dtype=…)`` computes in, or that its name says."""
     if isinstance(known := plain(policy), str):
-        return _by_name(known)
+        return named_precision(known)
     made = [each.call for each in objects(policy) if each.call is not None]
     dtype = made[0].value(0, "param_dtype") if len(made) == 1 else None
-    return UNKNOWN if dtype is None else _by_name(dtype_name(dtype))
+    return UNKNOWN if dtype is None else named_precision(dtype_name(dtype))
 
 
-def _by_name(name: Any) -> Any:
+def named_precision(name: Any) -> Any:
+    """The mixed precision by the name, or the dtype, that it computes in."""
     return {"bf16": "bf16", "fp16": "fp16", "fp32": "no", "no": "no", None: "no"}.get(name, UNKNOWN)
 
 

@@ -72,10 +72,6 @@ def _sharded(reading: Reading, record: Record, version: int) -> None:
     reading.put("mixed_precision", policy, record, to=engines.policy_precision(policy))
 
 
-def _named(dtype: Any) -> Any:
-    return {"bf16": "bf16", "fp16": "fp16", "fp32": "no", None: "no"}.get(dtype, UNKNOWN)
-
-
 def precision(reading: Reading) -> None:
     """``torch.autocast``: the dtype that all regions agree on; float16 on CUDA where none is asked for."""
     if "mixed_precision" in reading.settings:
@@ -124,7 +120,7 @@ def _region(record: Record) -> Any:
     if on is not True:
         return "no" if on is False else UNKNOWN
     dtype = record.value(1, "dtype")
-    return "fp16" if dtype is None or sure_none(dtype) else _named(dtype_name(dtype))
+    return "fp16" if dtype is None or sure_none(dtype) else engines.named_precision(dtype_name(dtype))
 
 
 def steps(reading: Reading) -> None:
