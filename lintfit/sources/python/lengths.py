@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import libcst as cst
 
@@ -21,6 +20,7 @@ _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
 _LENGTH = re.compile(
     rf"^[ \t]*(?P<name>{'|'.join(LENGTHS)}) = (?P<value>[1-9]\d{{1,5}})[ \t]*(?:#.*)?$", re.MULTILINE | re.IGNORECASE
 )
+_UNREAD = "nothing in sight reads this field; it is taken for the length of a sequence"
 
 
 def read(reading: Reading) -> None:
@@ -45,12 +45,10 @@ def _length_of_text(reading: Reading) -> None:
     ):
         value = reading.attribute(made, "max_length", "max_seq_length")
         if value is not None and not (made.open and plain(value) is UNKNOWN):
-            setting = reading.put("seq_len", value, made.call if not made.parsed else None)
+            reading.put("seq_len", value, made.call if not made.parsed else None)
             own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
             if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
-                why = "nothing in sight reads this field; it is taken for the length of a sequence"
-                assumed = Provenance("assumed", why, setting.provenance.place)
-                reading.settings["seq_len"] = replace(setting, provenance=assumed)
+                reading.suppose("seq_len", _UNREAD)
             return
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
@@ -59,18 +57,17 @@ def _length_of_text(reading: Reading) -> None:
         if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
             by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
             cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
-            setting = reading.put("seq_len", value, where, to=known - cut)
+            reading.put("seq_len", value, where, to=known - cut)
             why = ""
             if isinstance(value, Bounded):
                 why = "the smallest of several limits, of which one is not known"
             elif where is None and not _is_read(reading, value):
-                why = "nothing in sight reads this field; it is taken for the length of a sequence"
+                why = _UNREAD
             elif by_one:
                 kept = "be cut off again" if cut else "stay in the sequence that is trained on"
                 why = f"a token more or less is taken to {kept}"
             if why:
-                assumed = Provenance("assumed", why, setting.provenance.place)
-                reading.settings["seq_len"] = replace(setting, provenance=assumed)
+                reading.suppose("seq_len", why)
             return
     _in_parts(reading)
     if "seq_len" not in reading.settings:
@@ -88,10 +85,8 @@ def _handed_on(reading: Reading) -> None:
             found.append((record.keyword(name) or Const(), record, name))
     if len({plain(value) for value, _, _ in found}) == 1:
         value, record, name = found[0]
-        setting = reading.put("seq_len", value, record)
-        why = f"{name} is taken for the length of a sequence"
-        assumed = Provenance("assumed", why, setting.provenance.place)
-        reading.settings["seq_len"] = replace(setting, provenance=assumed)
+        reading.put("seq_len", value, record)
+        reading.suppose("seq_len", f"{name} is taken for the length of a sequence")
 
 
 def _by_name(reading: Reading) -> None:
@@ -120,11 +115,9 @@ def _in_parts(reading: Reading) -> None:
     if reading.lengths:
         sizes = [known for value in reading.lengths if isinstance(known := plain(value), int)]
         longest = next((v for v in reading.lengths if sizes and plain(v) == max(sizes)), reading.lengths[-1])
-        setting = reading.put("seq_len", longest)
+        reading.put("seq_len", longest)
         if len(set(sizes)) > 1:
-            why = "the longest of several lengths that the script computes, some for evaluation"
-            assumed = Provenance("assumed", why, setting.provenance.place)
-            reading.settings["seq_len"] = replace(setting, provenance=assumed)
+            reading.suppose("seq_len", "the longest of several lengths that the script computes, some for evaluation")
         return
     for first, second in PARTS:
         for made in reading.parsed:

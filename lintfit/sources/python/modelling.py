@@ -41,8 +41,7 @@ def _guessed(reading: Reading) -> None:
     for name in ("weights_dtype", "quantization", "attention", "method"):
         setting = reading.settings.get(name)
         if setting is not None and setting.provenance.kind != "assumed":
-            place = setting.provenance.place
-            reading.settings[name] = replace(setting, provenance=Provenance("assumed", why, place))
+            reading.suppose(name, why)
 
 
 def _loaded(reading: Reading, load: Record) -> None:

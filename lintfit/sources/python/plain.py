@@ -6,13 +6,12 @@ Read in torch 2.13 (``torch.amp.autocast_mode``, ``torch.distributed.fsdp``).
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
-from lintfit.settings import UNKNOWN, Provenance
+from lintfit.settings import UNKNOWN
 from lintfit.sources.python import engines, models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Value, objects, plain
@@ -187,10 +186,8 @@ def batch_by_name(reading: Reading) -> None:
     for name in _BATCHES:
         value = reading.constants.get(name)
         if value is not None and type(plain(value)) is int:
-            setting = reading.put("micro_batch_size", value)
-            why = f"{name} is taken for the micro-batch"
-            assumed = Provenance("assumed", why, setting.provenance.place)
-            reading.settings["micro_batch_size"] = replace(setting, provenance=assumed)
+            reading.put("micro_batch_size", value)
+            reading.suppose("micro_batch_size", f"{name} is taken for the micro-batch")
             return
 
 

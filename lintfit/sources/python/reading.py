@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import libcst as cst
@@ -97,6 +97,11 @@ class Reading:
     def derive(self, name: str, value: Any, detail: str) -> Setting:
         self.settings[name] = Setting(name, value, Provenance("derived", detail))
         return self.settings[name]
+
+    def suppose(self, name: str, detail: str) -> None:
+        """Mark a setting that was noted as a guess: what it takes for granted, at the place that it has."""
+        setting = self.settings[name]
+        self.settings[name] = replace(setting, provenance=Provenance("assumed", detail, setting.provenance.place))
 
     def attribute(self, made: Object, *names: str) -> Value | None:
         """An attribute of an arguments object: as passed, else the library's default; None where neither is known."""
