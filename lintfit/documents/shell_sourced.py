@@ -27,7 +27,7 @@ def candidates(script: Path, entered: str, name: str) -> Iterator[Path]:
         yield path
         return
     yield path
-    for folder in (script.parent, *script.parents):
+    for folder in script.parents:
         yield Path(os.path.normpath(folder / entered / path))
         yield Path(os.path.normpath(folder / path))
 
