@@ -84,7 +84,9 @@ def test_bash_sees_the_words_that_were_there_and_the_new_flag(flags: list[str], 
     lead = "X=1; Y='2 3'; show() { printf '%s\\n' \"$@\" >&2; }\n"
     before, after = (_words(lead + text) for text in (line, apply(line, edits)))
     assert after == [*before, "--gradient_checkpointing_kwargs_of_a_long_name", "8"]
-    assert max(map(len, apply(line, edits).splitlines())) <= 88 or len(line) > 88 or "--grad" in line
+    # The continuation of a line that is all but full has no better place than behind it.
+    rows = [row.removesuffix(" \\") for row in apply(line, edits).splitlines()]
+    assert max(map(len, rows)) <= 88 or len(line) > 88
 
 
 def _words(script: str) -> list[str]:
