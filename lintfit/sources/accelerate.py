@@ -166,11 +166,11 @@ class AccelerateSource(DataSource):
         A Trainer fills in accumulation and clipping from its own arguments, which have to be the same.
         """
         values: dict[str, Any] = {"zero_stage": 2, "offload_optimizer": "none", "offload_param": "none"}
-        names = {**dict.fromkeys(values), "zero3_save_16bit_model": "stage3_gather_16bit_weights_on_model_save"}
-        for name, key in names.items():
+        keys = {"zero3_save_16bit_model": "stage3_gather_16bit_weights_on_model_save"}
+        for name in (*values, *keys):
             setting = self.settings.get(name)
             if setting is not None and setting.known:
-                values[key or name] = setting.value
+                values[keys.get(name, name)] = setting.value
         for name in ("max_grad_norm", "gradient_accumulation_steps"):
             setting = self.settings.get(name)
             values[name] = AUTO if by_trainer or setting is None or not setting.known else setting.value
