@@ -11,7 +11,7 @@ where there is more to say of why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -22,9 +22,8 @@ from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
-from lintfit.sources.flags import Flag
 from lintfit.sources.python.reading import sure_none
-from lintfit.sources.python.values import Const, Object, Record, objects, plain
+from lintfit.sources.python.values import Object, Record, objects, plain
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
@@ -157,39 +156,22 @@ def _fields(writer: Writer, made: Object, **values: Any) -> Edits | None:
 
 def _switch_on(writer: Writer, names: Iterable[str]) -> Edits | None:
     """The one field of the command line with one of these names that is off."""
-    found = _fields_of(writer, names, lambda value: value is False)
+    found = writer.parsed_fields(names, lambda value: value is False)
     if len(found) != 1:
         raise CannotWrite(_NO_SWITCH)
-    return _give(writer, *next(iter(found.values())), True)
+    return writer.for_this_run(*next(iter(found.values())), True)
 
 
 def _four_bits_on(writer: Writer) -> Edits | None:
     """The next field of the command line that asks for four bits: one after the other, until the base has them."""
-    off = _fields_of(writer, _FOUR_BITS, lambda value: value is False)
-    wide = _fields_of(writer, _BITS, lambda value: value in (16, 32, None))
+    off = writer.parsed_fields(_FOUR_BITS, lambda value: value is False)
+    wide = writer.parsed_fields(_BITS, lambda value: value in (16, 32, None))
     name = next((name for name in _FOUR_BITS if name in off), None)
     if name is not None:
-        return _give(writer, *off[name], True)
+        return writer.for_this_run(*off[name], True)
     if len(wide) != 1:
         raise CannotWrite(_NO_SWITCH)
-    return _give(writer, *next(iter(wide.values())), 4)
-
-
-def _fields_of(writer: Writer, names: Iterable[str], wanted: Callable[[Any], bool]) -> dict[str, tuple[Object, str]]:
-    """Fields of the command line with one of these names and such a value, each once though a module may run twice."""
-    chosen = set(names)
-    return {
-        name: (made, name)
-        for made in writer.source.walk.parsed
-        for name, value in made.attributes.items()
-        if name in chosen and isinstance(value, Const) and wanted(value.value)
-    }
-
-
-def _give(writer: Writer, made: Object, name: str, value: Any) -> Edits | None:
-    """A field's value for this run alone: a default is everybody's, a flag of the launch line is not."""
-    stated = None if isinstance(made.attributes[name].origin, Flag) else writer.source.new_flag(name, value)
-    return stated or writer.field(made, (name,), value)
+    return writer.for_this_run(*next(iter(wide.values())), 4)
 
 
 # -- adapters --------------------------------------------------------------------------------------------------
@@ -301,7 +283,7 @@ def _loaded(writer: Writer, load: Record, value: str, ranks: int) -> Edits | Non
         raise CannotWrite("the script moves or casts the model, which four bits do not allow")
     mapped = load.keyword("device_map")
     if load.keyword("quantization_config", "load_in_4bit", "load_in_8bit"):
-        if not _fields_of(writer, (*_FOUR_BITS, *_BITS), lambda value: value in (False, 16, 32, None)):
+        if not writer.parsed_fields((*_FOUR_BITS, *_BITS), lambda value: value in (False, 16, 32, None)):
             raise CannotWrite("the script says already how the base is quantized")
         return _four_bits_on(writer)
     if ranks > 1 and not sure_none(mapped):

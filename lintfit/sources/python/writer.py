@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import libcst as cst
@@ -133,21 +133,31 @@ class Writer:
 
         DeepSpeed-Chat's ``--offload``, which some of its copies take and then refuse with an assertion.
         """
-        off = {
-            name: made
-            for made in self.source.walk.parsed
-            for name, value in made.attributes.items()
-            if name in _OFFLOADS and isinstance(value, Const) and value.value is False
-        }
+        off = self.parsed_fields(_OFFLOADS, lambda value: value is False)
         if len(off) != 1:
             return None
-        ((name, made),) = off.items()
+        ((made, name),) = off.values()
         for document in self.calls.documents:
             nodes = walk(document.module) if document.module is not None and "assert" in document.text else ()
             if any(_speaks_of(node, name) for node in nodes if isinstance(node, cst.Assert)):
                 raise CannotWrite(f"an assertion of the script speaks of --{name}")
-        stated = None if isinstance(made.attributes[name].origin, Flag) else self.source.new_flag(name, True)
-        return stated or self.field(made, (name,), True)
+        return self.for_this_run(made, name, True)
+
+    def parsed_fields(self, names: Iterable[str], wanted: Callable[[Any], bool]) -> dict[str, tuple[Object, str]]:
+        """Fields of the command line with one of these names and such a value, each once though a module may run
+        twice."""
+        chosen = set(names)
+        return {
+            name: (made, name)
+            for made in self.source.walk.parsed
+            for name, value in made.attributes.items()
+            if name in chosen and isinstance(value, Const) and wanted(value.value)
+        }
+
+    def for_this_run(self, made: Object, name: str, value: Any) -> Edits | None:
+        """A field's value for this run alone: a default is everybody's, a flag of the launch line is not."""
+        stated = None if isinstance(made.attributes[name].origin, Flag) else self.source.new_flag(name, value)
+        return stated or self.field(made, (name,), value)
 
     def zero_size(self, key: str, value: int) -> Edits | None:
         """A size of ``zero_optimization`` in a DeepSpeed dict of the script; None where there is no such dict."""
