@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Spec
@@ -26,7 +27,7 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
         if "gradient_checkpointing" not in said and spec.gradient_checkpointing is False:
             lines.append("gradient checkpointing off (not stated; the libraries' default)")
         if "attention" not in said:
-            lines.append(f"attention {spec.attention} (not stated; transformers' default)")
+            lines.append(f"attention {attention_of(spec)} (not stated; transformers' default)")
         if "transformers" not in spec.versions and logits / total > WORTH:
             lines.append("the loss of transformers 5 (version not stated; 4.45 to 4.48 hold up to 17 % more logits)")
     if "weights_dtype" not in said:

@@ -210,6 +210,14 @@ def test_assumptions_name_what_nobody_stated(small: ModelFacts) -> None:
     assert not any("sequence length" in line for line in stated.assumptions)
 
 
+@pytest.mark.parametrize(("model", "kernel"), [("EleutherAI/gpt-j-6b", "eager"), ("gpt2", "sdpa")])
+def test_the_assumed_attention_is_the_one_that_the_model_runs(model: str, kernel: str) -> None:
+    facts = models.find(model)
+    assert facts is not None
+    lines = estimate(Spec(facts=facts)).assumptions
+    assert f"attention {kernel} (not stated; transformers' default)" in lines
+
+
 def test_verdicts() -> None:
     span = Range(10, 12, 15)
     assert judge(span, None) is Verdict.UNKNOWN
