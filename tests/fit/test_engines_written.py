@@ -235,6 +235,24 @@ def test_nvme_is_offered_with_a_path_and_written_with_it(case: str, tmp_path: Pa
         assert blocks and all(block == {"device": "nvme", "nvme_path": folder} for block in blocks)
 
 
+@pytest.mark.parametrize(("buffer", "offered"), [(50_000_000, {"none"}), (60_000_000, {"none", "nvme"})])
+def test_parameters_go_to_nvme_where_the_buffers_of_the_file_hold_them(
+    buffer: int, offered: set[str], tmp_path: Path
+) -> None:
+    """A quarter of Qwen2.5-1.5B's embedding has 58 million elements."""
+    (tmp_path / "train.py").write_text(FLAGS)
+    block = {"device": "none", "nvme_path": "/mnt/nvme0", "buffer_size": buffer}
+    (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 3, "offload_param": block}}))
+    (tmp_path / "run.sh").write_text(
+        "torchrun --nproc_per_node 4 train.py --output_dir out --bf16 --deepspeed ds.json\n"
+    )
+    options = Options(gpu="A100-SXM4-40GB", nvme_path="/mnt/nvme0", isolated=True)
+    run = next(judged.run for judged in load_runs([tmp_path / "run.sh"], options)[1])
+    assert run.spec is not None
+    found = [option.changes for option in sharding.options(Subject(run, run.spec))]
+    assert {changes["offload_param"] for changes in found if "nvme" in changes.values()} == offered
+
+
 LEFT_OVER = """\
 # the other engine, kept for later
 deepspeed_config:

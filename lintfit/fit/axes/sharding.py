@@ -7,6 +7,7 @@ from typing import Any
 
 from lintfit.fit.axes import fsdp
 from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
+from lintfit.memory.zero_config import zero_config
 from lintfit.run.change import as_written
 
 Rung = tuple[int, str, str]
@@ -70,16 +71,14 @@ def rungs(subject: Subject) -> Iterator[tuple[str, Option]]:
             yield name, Option(name, dict(zip(FIELDS, rung, strict=True)), kind=name)
 
 
-SWAP_BUFFER = 100_000_000
-"""Elements of one of ``offload_param``'s buffers (``buffer_size``), which a rank's part of every parameter must fit."""
-
-
 def _on_nvme(subject: Subject) -> Iterator[tuple[str, Rung]]:
+    """What can go to NVMe: a rank's part of every parameter must fit one of ``offload_param``'s buffers."""
     if subject.run.nvme_path is None:
         return
     largest = max((tensor.numel for tensor in subject.spec.facts.tensors), default=0)
+    buffer = zero_config(subject.spec).param_buffer_size
     for name, rung in ON_NVME:
-        if rung[2] != "nvme" or largest <= SWAP_BUFFER * subject.spec.data_parallel:
+        if rung[2] != "nvme" or largest <= buffer * subject.spec.data_parallel:
             yield name, rung
 
 
