@@ -10,7 +10,7 @@ from lintfit.memory.spec import Spec
 from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
-from lintfit.scaling import Scaling, on_a_node, scaling
+from lintfit.scaling import Scaling, scaling, shown
 
 SHORT: int = FAVOURABLE["seq_len"]
 """Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
@@ -25,16 +25,14 @@ def judge(run: Run) -> RunResult:
     if run.spec is None:
         return RunResult(run)
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
-    if scaled is not None and scaled.verdict is Verdict.DOES_NOT_FIT:
-        run = replace(run, spec=on_a_node(run.spec))
-    assert run.spec is not None
-    result = estimate(run.spec)
+    spec, result = (run.spec, estimate(run.spec)) if scaled is None else shown(run.spec, scaled)
+    run = replace(run, spec=spec)
     verdict = result.verdict if scaled is None else scaled.verdict
     if run.doubtful:
         result = _at_best(run, result)
         if verdict is not Verdict.DOES_NOT_FIT:
             verdict = Verdict.UNKNOWN
-    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(run.spec, verdict, scaled):
+    if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(spec, verdict, scaled):
         verdict = Verdict.UNKNOWN
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN

@@ -49,9 +49,10 @@ def scaling(spec: Spec) -> Scaling:
     return Scaling(tuple((variant.gpus, estimate(variant)) for variant in _variants(spec)))
 
 
-def on_a_node(spec: Spec) -> Spec:
-    """The run on whole nodes: what is shown of a run that fits on no number of GPUs."""
-    return replace(spec, gpus=NODE * spec.nodes)
+def shown(spec: Spec, scaled: Scaling) -> tuple[Spec, Estimate]:
+    """What stands for all numbers: one GPU of each node; whole nodes for a run that fits on no number of GPUs."""
+    gpus = spec.nodes * (NODE if scaled.verdict is Verdict.DOES_NOT_FIT else 1)
+    return replace(spec, gpus=gpus), dict(scaled.by_count)[gpus]
 
 
 def _variants(spec: Spec) -> Iterator[Spec]:

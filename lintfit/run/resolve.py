@@ -13,7 +13,7 @@ from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, sequence_par
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.run.precision import mixed_precision
 from lintfit.run.processes import kind_of_gpu, number_of_gpus, number_of_nodes
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, is_count
 
 FROM_SCRIPT = (
     "method", "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora",
@@ -141,7 +141,7 @@ def _inferred_accumulation(sources: Sources, settings: Mapping[str, Setting], to
 
 def _whole(setting: Setting | None) -> int | None:
     value = setting.value if setting is not None else None
-    return value if isinstance(value, int) and value > 0 else None
+    return value if is_count(value) else None
 
 
 def _optimizer(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:

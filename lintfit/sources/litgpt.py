@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, Span
 from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.sources.flags import Flag
 from lintfit.sources.recipe import OpenFile, World
 
@@ -213,7 +213,7 @@ class LitGptRecipe:
 
     def _whole(self, key: str) -> int | None:
         value = self.value(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        return value if is_count(value) else None
 
     @cached_property
     def _gpus(self) -> Setting | None:
@@ -238,7 +238,7 @@ class LitGptRecipe:
             value = len([one for one in listed.split(",") if one.strip()]) if listed is not None else UNKNOWN
             if visible is not None and listed is not None:
                 devices = _Stated(value, visible.provenance)
-        known = isinstance(value, int) and not isinstance(value, bool) and value > 0 and nodes is not None
+        known = is_count(value) and nodes is not None
         return devices.setting("gpus", value * nodes if known and nodes is not None else UNKNOWN)
 
     def _settings(self) -> Iterator[Setting]:
