@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lintfit.memory import estimate
@@ -37,15 +38,21 @@ def judge(run: Run) -> RunResult:
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
-    if verdict in (Verdict.FITS, Verdict.TIGHT) and _host_short(run, result):
-        verdict = Verdict.DOES_NOT_FIT
+    if verdict in (Verdict.FITS, Verdict.TIGHT):
+        verdict = _with_host(run, verdict, [result] if scaled is None else [each for _, each in scaled.by_count])
+    if verdict is Verdict.UNKNOWN:
+        result = replace(result, verdict=verdict)
     return RunResult(run, result, verdict, scaling=scaled)
 
 
-def _host_short(run: Run, result: Estimate) -> bool:
-    """Whether the host runs out; an offload that is only guessed counts for nothing."""
-    guessed = {"offload_optimizer", "offload_param"} & set(run.doubtful)
-    return not guessed and result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes
+def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:
+    """The verdict with the memory of the host, for every number of GPUs; an offload that is guessed counts for nothing."""
+    if {"offload_optimizer", "offload_param"} & set(run.doubtful):
+        return verdict
+    short = [each.host_is_short for each in results]
+    if all(short):
+        return Verdict.DOES_NOT_FIT
+    return Verdict.UNKNOWN if any(short) else verdict
 
 
 def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> bool:

@@ -30,10 +30,10 @@ class Scaling:
 
     @property
     def fewest(self) -> tuple[int, Estimate] | None:
-        """The smallest number from which on the run fits, with its estimate there."""
+        """The smallest number from which on the run fits its cards and its hosts, with its estimate there."""
         found = None
         for count, result in reversed(self.by_count):
-            if result.verdict is not Verdict.FITS:
+            if result.verdict is not Verdict.FITS or result.host_is_short:
                 break
             found = count, result
         return found

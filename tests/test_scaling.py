@@ -91,3 +91,20 @@ def test_no_plan_is_made_for_a_number_that_nobody_states(tmp_path: Path) -> None
     result = checked(tmp_path, "RTX 2080 Ti")
     assert result.runs[0].plan is None
     assert all("fits" not in finding.fix.message for finding in result.findings if finding.fix is not None)
+
+
+def test_more_ranks_of_a_node_may_need_more_than_its_memory(tmp_path: Path) -> None:
+    """Each rank loads a copy: what the cards hold on any number of them, the host does not."""
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node $RANKS train.py --bf16 True\n")
+    (tmp_path / "train.py").write_text(SCRIPT.replace("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-0.5B"))
+    origins = {"gpu": "--gpu", "seq_len": "--seq-len", "host_memory_bytes": "--host-memory"}
+    options = Options(gpu="A100-SXM4-80GB", seq_len=512, host_memory_bytes=4 * 2**30, origins=origins)
+    result = check([tmp_path / "run.sh"], options)
+    (run,) = result.runs
+    assert any("of the host's memory" in finding.message for finding in result.findings)
+    assert run.scaling is not None
+    assert run.scaling.verdict is Verdict.FITS
+    assert not run.scaling.by_count[0][1].host_is_short
+    assert run.scaling.by_count[3][1].host_is_short
+    assert run.verdict is Verdict.UNKNOWN
+    assert run.scaling.fewest is None

@@ -52,7 +52,9 @@ def _by_count(context: RunContext) -> str:
     if scaling is None or context.run.doubtful or context.run.spec is None or "seq_len" not in context.run.spec.stated:
         return ""
     if scaling.fewest is None:
-        count, result = scaling.least
+        count, result = next((pair for pair in scaling.by_count if pair[1].host_is_short), scaling.least)
+        if result.host_is_short:
+            return f"; {count} take {of_gib(result.host.peak, result.host_capacity_bytes or 0)} of the host's memory"
         return f"; even on {count} it takes {of_gib(result.peak.likely, result.capacity_bytes or 0)} each"
     count, result = scaling.fewest
     return f"; it fits on {count} or more ({of_gib(result.peak.likely, result.capacity_bytes or 0)} each)"

@@ -76,7 +76,7 @@ def fits(estimate: Estimate | None) -> bool:
     """Whether a run would fit its cards, and its host as far as that is known."""
     if estimate is None or estimate.verdict is not Verdict.FITS:
         return False
-    return estimate.host_capacity_bytes is None or estimate.host.peak <= estimate.host_capacity_bytes
+    return not estimate.host_is_short
 
 
 def change(run: Run, message: str, applicability: Applicability, changes: Mapping[str, Any]) -> Fix | None:

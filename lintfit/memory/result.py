@@ -107,6 +107,11 @@ class Estimate:
             return None
         return 1 - self.peak.likely / self.capacity_bytes
 
+    @property
+    def host_is_short(self) -> bool:
+        """Whether a node has less memory than the run needs of it; False where it is not known how much it has."""
+        return self.host_capacity_bytes is not None and self.host.peak > self.host_capacity_bytes
+
     def component(self, name: str) -> int:
         """Bytes of one component at the peak."""
         return self.peak_moment.components.get(name, 0)
