@@ -46,7 +46,7 @@ def judge(run: Run) -> RunResult:
 
 
 def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:
-    """The verdict with the memory of the host, for every number of GPUs; an offload that is guessed counts for nothing."""
+    """The verdict with the memory of the host, for every number of GPUs; a guessed offload counts for nothing."""
     if {"offload_optimizer", "offload_param"} & set(run.doubtful):
         return verdict
     short = [each.host_is_short for each in results]
