@@ -218,6 +218,20 @@ def test_the_assumed_attention_is_the_one_that_the_model_runs(model: str, kernel
     assert f"attention {kernel} (not stated; transformers' default)" in lines
 
 
+@pytest.mark.parametrize(
+    ("version", "stated", "kernel"),
+    [("4.47.1", False, "eager"), ("4.57.1", False, "sdpa"), ("5.20.0", False, "sdpa"), ("5.23.0", False, "eager"),
+     ("4.57.1", True, "sdpa"), ("4.47.1", True, "sdpa")],
+)  # fmt: skip
+def test_gemma_2_falls_back_to_eager_scores_in_some_versions(version: str, stated: bool, kernel: str) -> None:
+    facts = models.find("google/gemma-2-2b")
+    assert facts is not None
+    named = frozenset({"attention"}) if stated else frozenset[str]()
+    guess = estimate(Spec(facts=facts, versions={"transformers": version}, stated=named))
+    scores = estimate(Spec(facts=facts, versions={"transformers": version}, attention="eager"))
+    assert (guess.allocated_bytes == scores.allocated_bytes) is (kernel == "eager")
+
+
 def test_verdicts() -> None:
     span = Range(10, 12, 15)
     assert judge(span, None) is Verdict.UNKNOWN

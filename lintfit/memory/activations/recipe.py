@@ -150,9 +150,25 @@ EAGER_INSTEAD = frozenset({"bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mp
 """Model types whose attention transformers runs eagerly where others run SDPA (``_supports_sdpa`` is False)."""
 
 
+GEMMA2_SDPA = ((4, 48), (5, 21))
+"""From the first version of transformers on, and before the second, Gemma 2 runs SDPA where nobody states a kernel.
+
+4.47.1 goes over to eager by itself; 5.21 to 5.23 have ``_supports_sdpa = False`` ("sdpa does not support softcapping").
+"""
+
+
 def attention_of(spec: Spec) -> Attention:
     """The attention kernel that the model runs."""
-    return "eager" if spec.attention == "sdpa" and spec.facts.model_type in EAGER_INSTEAD else spec.attention
+    if spec.attention != "sdpa" or not (spec.facts.model_type in EAGER_INSTEAD or _gemma2_eagerly(spec)):
+        return spec.attention
+    return "eager"
+
+
+def _gemma2_eagerly(spec: Spec) -> bool:
+    """Whether Gemma 2's default kernel is eager in this version; LitGPT has a model of its own."""
+    if spec.facts.model_type != "gemma2" or "attention" in spec.stated or spec.front_end == "litgpt":
+        return False
+    return not GEMMA2_SDPA[0] <= transformers_version(spec) < GEMMA2_SDPA[1]
 
 
 LIGER_BRINGS = frozenset({"rms_norm"})
