@@ -73,7 +73,7 @@ class Tried:
 
     def consider(self, candidate: Candidate, result: Estimate) -> None:
         """Take it for the nearest if it is; what lacks host memory is not near."""
-        if result.host_capacity_bytes is not None and result.host.peak > result.host_capacity_bytes:
+        if result.host_is_short:
             self.hosts += 1
         elif self.nearest is None or result.peak.high < self.nearest[1].peak.high:
             self.nearest = (candidate, result)
@@ -240,5 +240,4 @@ class _Shared:
 def suffices(result: Estimate, limit: int | None = None) -> bool:
     """Whether a run with this estimate is sure to fit its cards (``limit`` bytes of them), and its host as far as
     that is known."""
-    host_fits = result.host_capacity_bytes is None or result.host.peak <= result.host_capacity_bytes
-    return result.verdict is Verdict.FITS and host_fits and (limit is None or result.peak.high <= limit)
+    return result.verdict is Verdict.FITS and not result.host_is_short and (limit is None or result.peak.high <= limit)
