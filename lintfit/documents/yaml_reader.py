@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
@@ -97,8 +98,31 @@ def _syntax_problem(text: str, error: MarkedYAMLError) -> Problem:
     return Problem("syntax-error", detail, Span(start, min(start + 1, len(text))), related=related)
 
 
+_LINE_END = "\0\r\n\x85\u2028\u2029"
+
+
+class _Scanner(Scanner):
+    """ruamel's scanner with PyYAML's white space: a tab does not part tokens, inside of brackets either."""
+
+    def scan_to_next_token(self) -> None:
+        reader = self.reader
+        if reader.index == 0 and reader.peek() == "\ufeff":
+            reader.forward()
+        while True:
+            while reader.peek() == " ":
+                reader.forward()
+            if reader.peek() == "#":
+                while reader.peek() not in _LINE_END:
+                    reader.forward()
+            if not self.scan_line_break():
+                return
+            if not self.flow_level:
+                self.allow_simple_key = True
+
+
 def _events(text: str) -> Iterator[Any]:
     yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = _Scanner
     # PyYAML scans by the rules of 1.1; of ruamel's this is the nearest.
     yaml.version = (1, 1)
     with warnings.catch_warnings():

@@ -121,8 +121,35 @@ LINES = [
         "? q",
     ),
     *(": r", "- - z", "s: [", "  t, u]", "v: >-", "w: &y 1", "x: *y", "- &x {z: 1}", "z: *nowhere", "é: ü # ä", "1: 2"),
-    *("no: on", "=: 1", "-", "k: a: b", "@"),
+    *("no: on", "=: 1", "-", "k: a: b", "@", "\tv]"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("s: [\n\tn: 1\n  t, u]", 5),
+        ("s: [\n \tt]", 6),
+        ("s: [a,\tb]", 6),
+        ("s: [a\n\t, b]", 6),
+        ("s: {\n\ta: 1}", 5),
+        ("s: {a:\t1}", 6),
+        ("s: {a: 1\t}", 8),
+        ("s: [\n\t# c\n t]", 5),
+    ],
+)
+def test_a_tab_between_brackets_is_refused_as_pyyaml_refuses_it(text: str, at: int) -> None:
+    with pytest.raises(yaml.YAMLError):
+        yaml.safe_load(text)
+    (problem,) = read(text).problems
+    assert problem.detail == "a tab where YAML allows only spaces"
+    assert problem.span.start == at
+
+
+@pytest.mark.parametrize("text", ['s: ["a\tb", "c\n\td"]', "s: [a] # \t", "s: [a # \t b\n  , c]"])
+def test_a_tab_in_a_string_or_a_comment_between_brackets_is_read(text: str) -> None:
+    assert not read(text).problems
+    assert plain(read(text)) == yaml.safe_load(text)
 
 
 @settings(max_examples=3000)
