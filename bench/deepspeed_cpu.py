@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
-import tempfile
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bench.deepspeed_compare import name, table
+from bench.ranks import prepare, run, versions
 
 MODEL = {
     "model_type": "llama",
@@ -84,8 +82,8 @@ def _case(
 # --- one rank ---------------------------------------------------------------------------------------------------
 
 
-def worker(rank: int, case: dict[str, Any], out: Path) -> None:
-    """Train two steps on this rank and write what was alive."""
+def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Train two steps on this rank: what was alive after each phase."""
     import deepspeed
     import torch
     from transformers import AutoModelForCausalLM, LlamaConfig
@@ -100,7 +98,7 @@ def worker(rank: int, case: dict[str, Any], out: Path) -> None:
     else:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     engine, *_ = deepspeed.initialize(model=model, config=case["config"], model_parameters=model.parameters())
-    phases = {"initialize": _live(engine)}
+    phases = {"initialize": live(engine)}
     ids = torch.randint(0, MODEL["vocab_size"], (1, 16))
     for step in range(2):
         for _ in range(case["config"]["gradient_accumulation_steps"]):
@@ -108,13 +106,13 @@ def worker(rank: int, case: dict[str, Any], out: Path) -> None:
             engine.backward(loss)
             del loss
             if step == 1:
-                phases["backward"] = _live(engine)
+                phases["backward"] = live(engine)
             engine.step()
-    phases["step"] = _live(engine)
-    out.write_text(json.dumps(phases))
+    phases["step"] = live(engine)
+    return phases
 
 
-def _live(engine: Any) -> dict[str, int]:
+def live(engine: Any) -> dict[str, int]:
     """Bytes of live storages by kind, each storage once."""
     import gc
 
@@ -182,55 +180,22 @@ def _live(engine: Any) -> dict[str, int]:
 
 def record(out: Path, only: str | None = None) -> None:
     """Run every case (or those whose name contains ``only``) and write what each rank held."""
-    os.environ |= {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
+    prepare()
     _preload()
     results = []
-    for index, case in enumerate(cases()):
+    for case in cases():
         if only and only not in name(case):
             continue
         print(f"{name(case)} …", file=sys.stderr, flush=True)
-        results.append({**case, "phases": _run(case, 29_500 + index)})
-    from importlib.metadata import version
-
-    versions = {package: version(package) for package in ("deepspeed", "torch", "transformers")}
-    out.write_text(json.dumps({"model": MODEL, "versions": versions, "cases": results}, indent=None) + "\n")
+        results.append({**case, "phases": run(worker, case, case["ranks"], name(case))})
+    found = versions("deepspeed", "torch", "transformers")
+    out.write_text(json.dumps({"model": MODEL, "versions": found, "cases": results}, indent=None) + "\n")
 
 
 def _preload() -> None:
     """Import once, before the ranks are forked."""
     import deepspeed  # noqa: F401
     import transformers.models.llama.modeling_llama  # noqa: F401
-
-
-def _run(case: dict[str, Any], port: int) -> list[dict[str, dict[str, int]]]:
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [
-            context.Process(target=_rank, args=(rank, case, port, Path(folder) / str(rank)))
-            for rank in range(case["ranks"])
-        ]
-        for process in ranks:
-            process.start()
-        for process in ranks:
-            process.join()
-        if any(process.exitcode for process in ranks):
-            raise RuntimeError(f"{name(case)}: {(Path(folder) / '0.err').read_text()[-3000:]}")
-        return [json.loads((Path(folder) / str(rank)).read_text()) for rank in range(case["ranks"])]
-
-
-def _rank(rank: int, case: dict[str, Any], port: int, out: Path) -> None:
-    os.environ |= {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(case["ranks"]),
-        "LOCAL_SIZE": str(case["ranks"]),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
-    with Path(f"{out}.err").open("w") as errors:
-        os.dup2(errors.fileno(), 1)
-        os.dup2(errors.fileno(), 2)
-        worker(rank, case, out)
 
 
 def main() -> None:

@@ -12,8 +12,6 @@ of a few KB, which lintfit counts for GLM and GPT-J only.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench.ranks import packed  # noqa: E402
 from lintfit.catalog import models  # noqa: E402
 from lintfit.memory.activations import family  # noqa: E402
 from lintfit.memory.activations.blocks import Layer  # noqa: E402
@@ -105,25 +104,7 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
     with packed(model.parameters()) as kept:
         model(input_ids=ids, labels=ids, use_cache=False)
-    return sum(storage.nbytes() for storage in kept.values())
-
-
-@contextmanager
-def packed(own: Iterable[Any]) -> Iterator[dict[int, Any]]:
-    """The storages that autograd saves meanwhile, by their address, but for those of ``own`` tensors."""
-    import torch
-
-    known = {tensor.untyped_storage().data_ptr() for tensor in own}
-    kept: dict[int, Any] = {}
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            kept[storage.data_ptr()] = storage
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        yield kept
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
 def tape_bytes(config: dict[str, Any], half: bool) -> int:

@@ -95,7 +95,7 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
         if config["model_type"].startswith("llava"):
             features.hidden_states = None  # the last layer's result, which nobody takes, goes with it
             features.last_hidden_state = None
-    return sum(storage.nbytes() for storage in kept.values())
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
 def tape_bytes(config: dict[str, Any], half: bool) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from lintfit.memory.optimizers import bounded
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import Spec
+from lintfit.memory.undecided import undecided
 from lintfit.memory.verdict import bounds, judge
 from lintfit.memory.zero_config import optimizer_name
 
@@ -38,14 +39,14 @@ def estimate(spec: Spec) -> Estimate:
         host=held.host,
         host_capacity_bytes=spec.host_memory_bytes,
         assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts),
-        not_modelled=(*held.not_modelled, *notes),
+        not_modelled=(*held.not_modelled, *notes, *undecided(spec)),
     )
 
 
 def _verdict(spec: Spec, span: Range) -> Verdict:
-    """The range held against the card; nothing is said to fit whose optimizer's states are a guess."""
+    """The range held against the card; nothing is said to fit whose optimizer's states or ranks are a guess."""
     verdict = judge(span, spec.capacity_bytes)
-    if verdict is not Verdict.DOES_NOT_FIT and not bounded(optimizer_name(spec)):
+    if verdict is not Verdict.DOES_NOT_FIT and (undecided(spec) or not bounded(optimizer_name(spec))):
         return Verdict.UNKNOWN
     return verdict
 

@@ -12,6 +12,7 @@ from lintfit.memory.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.states import States
+from lintfit.memory.tensor_parallel import logit_parts
 
 CONTEXT = Range(int(0.47 * GIB), int(0.5 * GIB), int(0.92 * GIB))
 """CUDA context and loaded kernels on an A100: 0.47 GiB with lazy module loading, 0.92 GiB with eager loading (torch
@@ -142,7 +143,7 @@ def idle_logits(spec: Spec) -> int:
         return 0
     recipe = of(spec)
     seq = -(-spec.seq_len // spec.sequence_parallel)
-    entries = sequences(spec) * scored(spec, seq) * -(-spec.facts.vocab // spec.tensor_parallel)
+    entries = sequences(spec) * scored(spec, seq) * -(-spec.facts.vocab // logit_parts(spec))
     half = recipe.weights == 2 or recipe.autocast
     if own_loss(spec.facts, recipe):
         return entries * (4 if recipe.autocast else recipe.weights)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import of
-from lintfit.memory.parameters import Inventory, rounded
+from lintfit.memory.parameters import Inventory, rounded, trained_dtype
 from lintfit.memory.preference import loss_path
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensor_parallel import whole_embedding_gradient
 
 
 def largest_gradient(held: Inventory) -> int:
@@ -34,3 +35,8 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
         return 0
     embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
     return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)
+
+
+def unreduced_gradient(spec: Spec) -> int:
+    """Bytes of a split embedding's gradient that belong to the rows of other tensor-parallel ranks."""
+    return whole_embedding_gradient(spec) * DTYPE_BYTES[trained_dtype(spec)] if spec.method == "full" else 0

@@ -127,6 +127,9 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         return _fused(t, y, _liger(t, y, vocab))
     logits = t.linear("lm_head", y, h, 1 if loss_path == "score" else vocab)
     logits.storage.kind = LOGITS
+    whole = -(-facts.vocab // recipe.logit_parts)
+    if loss_path != "score" and whole > vocab:
+        logits = t.op(t.like(logits, whole, logits.item, logits.grad, LOGITS), (logits,))
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
     if loss_path in ("ppo", "ppo-whole"):

@@ -6,6 +6,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.lora import adapters, saved_modules
 from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.tensor_parallel import splits_embedding
 from lintfit.memory.weights import (
     BLOCK,
     VALUE,
@@ -40,6 +41,7 @@ def inventory(spec: Spec) -> Inventory:
         spec.quantization,
         has_separate_experts(spec),
         spec.tensor_parallel,
+        splits_embedding(spec),
         spec.pipeline_parallel,
         spec.expert_parallel,
         spec.method,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations import kinds, known
@@ -19,6 +17,7 @@ from lintfit.memory.parameters import Inventory
 from lintfit.memory.preference import Path, scored, sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
+from lintfit.memory.tensor_parallel import local
 
 SORTED_EMBEDDING = 3072
 """Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
@@ -204,26 +203,6 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
 def embedding_bytes(recipe: Recipe) -> int:
     """Bytes of an element of the embeddings' output, which the first layer takes."""
     return 4 if recipe.upcast_head else recipe.weights
-
-
-def local(facts: ModelFacts, parts: int) -> ModelFacts:
-    """The layer that one tensor-parallel rank computes: its share of the heads and of the MLP, the whole stream."""
-    if parts == 1:
-        return facts
-    hit = _LOCAL.get((id(facts), parts))
-    if hit is not None and hit[0] is facts:
-        return hit[1]
-    share = replace(
-        facts,
-        heads=-(-facts.heads // parts),
-        kv_heads=-(-facts.kv_heads // parts),
-        intermediate=-(-facts.intermediate // parts),
-    )
-    _LOCAL[(id(facts), parts)] = (facts, share)
-    return share
-
-
-_LOCAL: dict[tuple[int, int], tuple[ModelFacts, ModelFacts]] = {}
 
 
 def _kept(spec: Spec, states: States, held: Inventory) -> float:

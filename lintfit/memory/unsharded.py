@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.components import components
 from lintfit.memory.ddp import broadcast_bytes, bucket_bytes
-from lintfit.memory.gradients import largest_gradient, tied_gradient
+from lintfit.memory.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.loading import load_temporary, loaded_bytes
 from lintfit.memory.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
@@ -23,8 +23,8 @@ def unsharded(spec: Spec) -> States:
     entry, not_modelled = optimizer(spec.optimizer)
     parameters = held.bytes
     optimizer_states = resident_bytes(entry, held.weights)
-    buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.gpus > 1 else 0
-    gradients = held.trainable_bytes
+    buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.data_parallel > 1 else 0
+    gradients = held.trainable_bytes + unreduced_gradient(spec)
     largest = largest_gradient(held)
     if spec.optimizer_in_backward:
         gradients = largest

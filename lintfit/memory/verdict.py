@@ -19,6 +19,7 @@ from lintfit.memory.result import Components, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.states import States
+from lintfit.memory.tensor_parallel import logit_parts
 from lintfit.memory.vision import tower_bytes
 from lintfit.memory.weights import keeps_upcast, parameter_count
 from lintfit.memory.zero_config import optimizer_name
@@ -191,7 +192,7 @@ def _held_chunks(spec: Spec) -> int:
     """
     if spec.loss != "chunked" or spec.front_end == "litgpt" or "front_end" in spec.stated or "trl" in spec.versions:
         return 0
-    return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // spec.tensor_parallel
+    return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // logit_parts(spec)
 
 
 def _held_weights(spec: Spec) -> int:

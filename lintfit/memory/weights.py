@@ -14,6 +14,7 @@ from typing import Literal
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.tensor_parallel import share
 
 BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
@@ -194,10 +195,10 @@ def keeps_upcast(spec: Spec) -> bool:
 def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
     """The model's own tensors as this rank holds them, each with its copies in one decoder layer.
 
-    Tensor parallelism splits every linear, embedding and expert matrix over its ranks and replicates norms
-    (Megatron-LM, arXiv 1909.08053); expert parallelism splits the experts; pipeline parallelism splits the
-    layers, and the stage with the most is the one that also holds the larger of embedding and head. A reward model
-    has one row in the place of the head (``AutoModelForSequenceClassification``), which is left out.
+    Tensor parallelism splits matrices over its ranks (:mod:`.tensor_parallel`); expert parallelism splits the experts;
+    pipeline parallelism splits the layers, and the stage with the most is the one that also holds the larger of
+    embedding and head. A reward model has one row in the place of the head
+    (``AutoModelForSequenceClassification``), which is left out.
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
     dropped = _not_on_largest_stage(facts) if pipeline > 1 else ()
@@ -213,8 +214,8 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
                 shape = (-(-shape[0] // spec.expert_parallel), *shape[1:])
             else:
                 copies = -(-copies // spec.expert_parallel)
-        if tensor > 1 and kind.role in ("linear", "embedding", "lm_head", "expert"):
-            shape = _split(shape, tensor)
+        if tensor > 1:
+            shape = _split(shape, *share(spec, kind))
         layers = facts.moe.layers if facts.moe and kind.role in ("expert", "router") else facts.layers
         per_layer = copies / max(1, layers) if kind.where == "layer" else 0.0
         if kind.where == "layer":
@@ -259,9 +260,9 @@ def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:
     return ("head", "final") if first >= last else ("embedding",)
 
 
-def _split(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
+def _split(shape: tuple[int, ...], part: int, of: int) -> tuple[int, ...]:
     axis = max(0, len(shape) - 2)
-    return (*shape[:axis], -(-shape[axis] // parts), *shape[axis + 1 :])
+    return (*shape[:axis], -(-shape[axis] * part // of), *shape[axis + 1 :])
 
 
 def has_separate_experts(spec: Spec) -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 from lintfit.frozen import frozen
 from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
 
@@ -69,6 +70,9 @@ class Recipe:
     upcast_head: bool = False
     transformers: tuple[int, int] = NEWEST_TRANSFORMERS
     tensor_parallel: int = 1
+    """Ranks that the head's weight is split over."""
+    logit_parts: int = 1
+    """Ranks that the logits stay split over; 1 where they are gathered."""
 
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
@@ -142,7 +146,8 @@ def _made(spec: Spec) -> Recipe:
         upcast_head=kbit_upcast(spec) == "all",
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=transformers_version(spec),
-        tensor_parallel=spec.tensor_parallel,
+        tensor_parallel=spec.tensor_parallel if splits_head(spec) else 1,
+        logit_parts=logit_parts(spec),
     )
 
 

@@ -19,7 +19,8 @@ from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, embedding_bytes, local
+from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, embedding_bytes
+from lintfit.memory.tensor_parallel import local
 
 TAPE = "docs/memory.md, Activations"
 
@@ -229,7 +230,7 @@ def _head(run: Pass, live: Live, where: str, forward: bool = False) -> list[Term
     """The final norm, the head and the loss at one point."""
     found = [term("activations", f"final norm and input of the head at {where}", live.activations, source=TAPE)]
     path = loss_path(run.spec)
-    vocabulary = 1 if path == "score" else -(-run.facts.vocab // run.step.recipe.tensor_parallel)
+    vocabulary = 1 if path == "score" else -(-run.facts.vocab // run.step.recipe.logit_parts)
     entries = run.scored * vocabulary
     factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
     copies = "copies of the logits and their log-softmax" if path in ("full", "selective") else "logits"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.memory.ddp import broadcast_bytes
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
-from lintfit.memory.gradients import largest_gradient, tied_gradient
+from lintfit.memory.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.loading import load_temporary
 from lintfit.memory.optimizers import optimizer
 from lintfit.memory.parameters import Inventory, Weight, inventory, loaded_dtype
@@ -49,7 +49,7 @@ def _source(name: str) -> str:
 
 
 def _buckets(spec: Spec, held: Inventory) -> list[Term]:
-    if spec.engine != "ddp" or spec.gpus < 2:
+    if spec.engine != "ddp" or spec.data_parallel < 2:
         return []
     what = "DDP's buckets; gradients are a second copy without gradient_as_bucket_view"
     return tensors.gradients(held.weights, component="communication_buffers", what=what, source=REDUCER)
@@ -59,7 +59,9 @@ def _gradients(spec: Spec, held: Inventory) -> list[Term]:
     if spec.optimizer_in_backward:
         what = "the largest gradient: the others are used as soon as they are made"
         return [term("gradients", what, largest_gradient(held))]
-    return tensors.gradients(held.weights)
+    what = "the split embedding's gradient of other ranks' rows, which are not reduced yet"
+    other = term("gradients", what, unreduced_gradient(spec), source="transformers distributed/tensor_parallel.py")
+    return [*tensors.gradients(held.weights), other]
 
 
 def new_gradient(held: Inventory) -> list[Term]:

@@ -77,6 +77,7 @@ RL: tuple[dict[str, Any], ...] = (
     {"trainer": "ppo", "gpus": 8, "zero_stage": 2, "mixed_precision": "bf16", "versions": {"trl": "0.12.2"}},
     {"trainer": "ppo", "gpus": 4, "fsdp": {"version": 1, "strategy": "FULL_SHARD"}, "gradient_checkpointing": True},
     {"gpus": 8, "tensor_parallel": 2, "pipeline_parallel": 4, "gradient_accumulation_steps": 4},
+    {"gpus": 2, "tensor_parallel": 2, "engine": "ddp"},
     {"gpus": 8, "sequence_parallel": 8, "seq_len": 65536, "zero_stage": 3, "gradient_checkpointing": True},
 )
 

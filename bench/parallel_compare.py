@@ -1,0 +1,71 @@
+"""lintfit against recordings of real parallel ranks: states by phase, and what autograd saves.
+
+A recording holds cases; a case is lintfit's own ``spec`` (as ``estimate --spec`` takes it, without the model), and for
+each rank the bytes by phase and kind, and what it saved for one decoder layer and for the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lintfit.memory.engines import states
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.recording import record
+from lintfit.memory.result import Components
+from lintfit.memory.spec import Spec
+
+Row = tuple[str, str, str, int, int]
+"""Case, phase, kind, recorded bytes of the rank that has most, lintfit's bytes."""
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "parameters": ("parameters",),
+    "master_weights": ("master_weights",),
+    "optimizer_states": ("optimizer_states",),
+    "gradients": ("gradients", "fp32_gradients"),
+}
+
+
+def spec_of(recording: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
+    """The recorded case as lintfit's spec."""
+    model = {**recording["model"], **case.get("model", {})}
+    return spec_from_mapping({"model_config": model, "versions": recording["versions"], **case["spec"]})
+
+
+def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
+    """Every figure of a recording beside lintfit's."""
+    for case in recording["cases"]:
+        spec = spec_of(recording, case)
+        for phase in case["ranks"][0]:
+            ranks = [rank[phase] for rank in case["ranks"]]
+            counted = _saved(spec) if phase == "saved" else _lasting(spec, phase)
+            for kind, parts in _kinds(phase).items():
+                recorded = max(sum(rank.get(part, 0) for part in parts) for rank in ranks)
+                if any(part in rank for rank in ranks for part in parts):
+                    yield case["name"], phase, kind, recorded, counted.get(kind, 0)
+
+
+def _kinds(phase: str) -> Mapping[str, tuple[str, ...]]:
+    return {"layer": ("layer",), "logits": ("logits",)} if phase == "saved" else KINDS
+
+
+def _lasting(spec: Spec, phase: str) -> Components:
+    """What lasts beyond a phase: a recording sees nothing that comes and goes inside it."""
+    held = states(spec)
+    parts = {"initialize": held.forward, "backward": held.reduced, "step": held.save}[phase]
+    return {kind: size for kind, size in parts.items() if kind != "temporaries"}
+
+
+def _saved(spec: Spec) -> Components:
+    """Bytes that autograd saves: in the middle layer, and of logits."""
+    step = record(spec, states(spec))
+    return {"layer": step.layers[len(step.layers) // 2].saved.total, "logits": step.head.saved.logits}
+
+
+def table(recording: Mapping[str, Any]) -> str:
+    """A Markdown table of all rows with the difference in per cent."""
+    lines = ["| case | phase | kind | measured, bytes | lintfit, bytes | difference |", "|---|---|---|--:|--:|--:|"]
+    for case, phase, kind, recorded, expected in rows(recording):
+        difference = f"{(expected - recorded) / recorded:+.3%}" if recorded else "-"
+        lines.append(f"| {case} | {phase} | {kind} | {recorded:,} | {expected:,} | {difference} |")
+    return "\n".join(lines)

@@ -1,0 +1,118 @@
+"""Real tensor parallelism on a CPU: transformers' ``tp_plan="auto"`` and DeepSpeed's AutoTP, by rank.
+
+    python -m bench.tensor_parallel_cpu --out tests/memory/tensor_parallel_cpu.json     # record (needs the bench extra)
+    python -m bench.tensor_parallel_cpu --compare tests/memory/tensor_parallel_cpu.json # against lintfit, no torch
+
+Counted are parameters, gradients, master weights and optimizer states after initialisation, backward and step, and what
+autograd saves for a decoder layer and for the logits. Attention is eager, the one kernel that the CPU shares with GPUs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import product
+from typing import Any
+
+from bench.ranks import engine_steps, held, optimizer_states, program, saved_by
+from bench.small_llama import MODEL, batch_of, made
+
+BATCH, SEQ = 2, 64
+BUCKET = 100_000
+"""Elements of DeepSpeed's reduce bucket."""
+
+
+def cases() -> list[dict[str, Any]]:
+    """What is run: both ways of splitting, ranks, precisions, ZeRO's stages, tied and untied heads, few key heads."""
+    found = [_case("transformers", ranks, ranks, "bf16", tied) for ranks, tied in product((2, 4), (False, True))]
+    found.append(_case("transformers", 2, 2, "fp32", False))
+    found += [_case("AutoTP", 4, 2, "bf16", False, stage) for stage in (0, 1, 2)]
+    found += [_case("AutoTP", 2, 2, dtype, tied, 1) for dtype, tied in (("bf16", True), ("fp32", False))]
+    found.append(_case("AutoTP", 4, 4, "bf16", False, 1, {"num_key_value_heads": 2}))
+    return found
+
+
+def _case(
+    how: str,
+    ranks: int,
+    parts: int,
+    dtype: str,
+    tied: bool,
+    stage: int | None = None,
+    model: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "gpus": ranks, "tensor_parallel": parts, "weights_dtype": dtype, "optimizer": "adamw_torch",
+        "attention": "eager", "micro_batch_size": BATCH, "seq_len": SEQ, "engine": "ddp",
+    }  # fmt: skip
+    name = f"{how}, {parts} of {ranks} ranks, {dtype}"
+    if stage is not None:
+        spec |= {"engine": "deepspeed", "zero_stage": stage, "mixed_precision": "no" if dtype == "fp32" else dtype}
+        spec["deepspeed_config"] = {
+            "train_micro_batch_size_per_gpu": BATCH,
+            "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
+            "bf16": {"enabled": dtype == "bf16"},
+            "zero_optimization": {"stage": stage, "reduce_bucket_size": BUCKET, "allgather_bucket_size": BUCKET},
+            "tensor_parallel": {"autotp_size": parts},
+        }
+        name += f", stage {stage}"
+    changes = {**(model or {}), **({"tie_word_embeddings": True} if tied else {})}
+    name += "".join(f", {key} {value}" for key, value in changes.items())
+    return {"name": name, "spec": spec, "model": changes}
+
+
+# --- one rank ---------------------------------------------------------------------------------------------------
+
+
+def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Two steps."""
+    import torch
+    import torch.distributed as dist
+
+    torch.manual_seed(0)
+    if case["spec"]["engine"] == "deepspeed":
+        ids = batch_of(case)
+        return engine_steps(case, made(case), _vocabulary(case), {"input_ids": ids, "labels": ids})
+    dist.init_process_group("gloo")
+    return _transformers(case)
+
+
+def _vocabulary(case: dict[str, Any]) -> tuple[int, ...]:
+    vocabulary = MODEL["vocab_size"]
+    return vocabulary, vocabulary // case["spec"]["tensor_parallel"]
+
+
+def _transformers(case: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """``from_pretrained(tp_plan="auto")`` and torch's AdamW."""
+    import torch
+    import torch.distributed as dist
+    from transformers import AutoModelForCausalLM
+
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [folder]
+        dist.broadcast_object_list(folders)
+        if dist.get_rank() == 0:
+            made(case).save_pretrained(folders[0])
+        dist.barrier()
+        model = AutoModelForCausalLM.from_pretrained(
+            folders[0], tp_plan="auto", dtype="auto", attn_implementation="eager"
+        ).train()
+        dist.barrier()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+    phases = {"initialize": {"parameters": held(model.parameters())}}
+    ids = batch_of(case)
+    for _ in range(2):
+        with saved_by(model, _vocabulary(case)) as found:
+            loss = model(input_ids=ids, labels=ids, use_cache=False).loss
+        loss.backward()
+        phases["backward"] = {
+            "parameters": held(model.parameters()),
+            "gradients": held(parameter.grad for parameter in model.parameters()),
+        }
+        optimizer.step()
+        optimizer.zero_grad()
+    phases["step"] = {"parameters": held(model.parameters()), "optimizer_states": optimizer_states(optimizer)}
+    return {**phases, "saved": found}
+
+
+if __name__ == "__main__":
+    program(__doc__, MODEL, cases(), worker, ("deepspeed", "torch", "transformers"))

@@ -1,0 +1,151 @@
+"""Tensor parallelism as transformers (``tp_plan="auto"``) and DeepSpeed's AutoTP split a model over ranks.
+
+Both follow the model's own plan: projections are split by columns, then by rows, norms stay whole, and the head is
+split but its logits are gathered, so that every rank computes the whole loss. Measured on 2 and 4 ranks by
+``bench/tensor_parallel_cpu.py`` (transformers 5.23 ``distributed/tensor_parallel.py``, DeepSpeed 0.19.8
+``module_inject/layers.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.memory.spec import Spec
+from lintfit.memory.zero_config import section, version_of
+
+SPLIT_EMBEDDING = (5, 21, 0)
+"""The first transformers version that splits the embedding over the vocabulary (``distributed/mixin.py``); before, only
+the plans of a few models name it, and every rank holds it whole."""
+
+SPLIT_TIED_HEAD = (0, 19, 8)
+"""The first DeepSpeed version known to follow that for a tied head, and to leave its logits split
+(``engine.py:_apply_autotp_partitioning``); 0.19.6 does neither."""
+
+GATHERED_ATTENTION = frozenset({"minimax_m2", "olmo2", "olmo3", "olmoe", "phi3"})
+"""Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
+
+GATHERED_MLP = frozenset({"glm", "glm4", "phi3"})
+"""Model types whose plan gathers the fused gate and up projection."""
+
+WHOLE_ATTENTION = frozenset({"deepseek_v3"})
+"""Model types whose plan leaves attention out: its weights are whole on every rank, too."""
+
+UNPLANNED = frozenset(
+    {
+        "baichuan", "bloom", "chatglm", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj",
+        "internlm", "internlm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "stablelm",
+    }
+)  # fmt: skip
+"""Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""
+
+
+def splits_embedding(spec: Spec) -> bool:
+    """Whether a rank holds only its rows of the embedding."""
+    if spec.engine == "deepspeed":
+        return splits_logits(spec)
+    return _since(spec, "transformers", SPLIT_EMBEDDING)
+
+
+def splits_head(spec: Spec) -> bool:
+    """Whether a rank holds only its rows of the head; a tied one is the embedding."""
+    return splits_embedding(spec) if spec.facts.tied else True
+
+
+def splits_logits(spec: Spec) -> bool:
+    """Whether the loss works on a rank's own part of the vocabulary instead of on gathered logits.
+
+    AutoTP alone, where ``vocab_parallel_lm_head`` says so, and where nothing is said for a tied head whose embedding
+    transformers splits.
+    """
+    if spec.engine != "deepspeed" or spec.tensor_parallel == 1:
+        return False
+    said = section(spec.deepspeed_config, "tensor_parallel").get("vocab_parallel_lm_head")
+    if said is not None or not spec.facts.tied:
+        return said is True
+    return _since(spec, "deepspeed", SPLIT_TIED_HEAD) and _since(spec, "transformers", SPLIT_EMBEDDING)
+
+
+def logit_parts(spec: Spec) -> int:
+    """Ranks that share out the logits: 1 where each holds all of them."""
+    return spec.tensor_parallel if splits_logits(spec) else 1
+
+
+def _since(spec: Spec, library: str, first: tuple[int, int, int]) -> bool:
+    """Whether a library is at least of this version; where nobody states a release it is the newest."""
+    text = spec.versions.get(library, "")
+    return not text[:1].isdigit() or version_of(text) >= first
+
+
+def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
+    """What part of a parameter the rank with most of it holds, as numerator and denominator; biases count as whole.
+
+    Attention goes by key heads: where these do not divide, AutoTP gives some ranks one group of heads more, and others
+    none at all.
+    """
+    parts, facts = spec.tensor_parallel, spec.facts
+    match tensor.role:
+        case "embedding":
+            return (1, parts) if splits_embedding(spec) else (1, 1)
+        case "lm_head":
+            return (1, parts) if splits_head(spec) else (1, 1)
+        case "linear" if "attn" in tensor.name or "attention" in tensor.name:
+            whole = facts.model_type in WHOLE_ATTENTION
+            return (1, 1) if whole else (-(-facts.kv_heads // parts), facts.kv_heads)
+        case "linear" | "expert":
+            return (1, parts)
+        case _:
+            return (1, 1)
+
+
+def whole_embedding_gradient(spec: Spec) -> int:
+    """Elements by which the gradient of a split embedding exceeds the rank's own rows.
+
+    The lookup's backward makes the gradient of all rows, which torch leaves in ``.grad`` as a DTensor that is not yet
+    reduced; a tied embedding's is reduced when the head's is added to it.
+    """
+    if spec.tensor_parallel == 1 or spec.engine != "ddp" or spec.facts.tied or not splits_embedding(spec):
+        return 0
+    rows = spec.facts.vocab - -(-spec.facts.vocab // spec.tensor_parallel)
+    return sum(rows * tensor.shape[-1] for tensor in spec.facts.tensors if tensor.role == "embedding")
+
+
+def undivided(spec: Spec) -> str:
+    """Why a model cannot be split like this, or nothing. AutoTP splits what does not divide unevenly."""
+    parts, facts = spec.tensor_parallel, spec.facts
+    if parts == 1 or spec.engine == "deepspeed":
+        return ""
+    if facts.model_type in UNPLANNED:
+        return f"tensor parallelism: transformers has no plan to split {facts.model_type}"
+    if facts.model_type in GATHERED_ATTENTION | WHOLE_ATTENTION:
+        return ""
+    for count, what in ((facts.heads, "heads"), (facts.kv_heads, "key and value heads")):
+        if count % parts:
+            return f"tensor parallelism: transformers cannot split {count} {what} over {parts} ranks"
+    return ""
+
+
+def local(facts: ModelFacts, parts: int) -> ModelFacts:
+    """The layer that one tensor-parallel rank computes: its share of the heads and of the MLP, the whole stream."""
+    if parts == 1:
+        return facts
+    hit = _LOCAL.get((id(facts), parts))
+    if hit is not None and hit[0] is facts:
+        return hit[1]
+    if len(_LOCAL) >= _LARGEST:
+        _LOCAL.clear()
+    held = facts
+    if facts.model_type not in GATHERED_ATTENTION | WHOLE_ATTENTION:
+        groups = -(-facts.kv_heads // parts)
+        held = replace(held, heads=-(-groups * facts.heads // facts.kv_heads), kv_heads=groups)
+    if facts.model_type not in GATHERED_MLP:
+        held = replace(held, intermediate=-(-facts.intermediate // parts))
+    if facts.moe is not None:
+        width, shared = -(-facts.moe.intermediate // parts), -(-facts.moe.shared_intermediate // parts)
+        held = replace(held, moe=replace(facts.moe, intermediate=width, shared_intermediate=shared))
+    _LOCAL[(id(facts), parts)] = (facts, held)
+    return held
+
+
+_LOCAL: dict[tuple[int, int], tuple[ModelFacts, ModelFacts]] = {}
+_LARGEST = 1024

@@ -1,0 +1,81 @@
+"""What tensor parallelism leaves whole on every rank, and what it cannot split."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lintfit.memory import estimate
+from lintfit.memory.engines import states
+from lintfit.memory.recording import record
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.tensor_parallel import local
+from lintfit.memory.weights import local_tensors
+from tests.memory.conftest import llama
+
+
+def two_ranks(**changes: object) -> Spec:
+    return Spec(facts=llama(), engine="ddp", gpus=2, tensor_parallel=2, seq_len=64, **changes)  # type: ignore[arg-type]
+
+
+def elements(spec: Spec, role: str) -> int:
+    return sum(tensor.numel for tensor, _ in local_tensors(spec) if tensor.role == role)
+
+
+def test_transformers_splits_the_embedding_since_5_21() -> None:
+    spec = two_ranks()
+    whole = llama().vocab * llama().hidden
+    assert elements(spec, "embedding") == whole // 2
+    assert elements(replace(spec, versions={"transformers": "5.20.0"}), "embedding") == whole
+
+
+def test_every_rank_holds_all_logits() -> None:
+    spec = two_ranks()
+    alone = replace(spec, gpus=1, tensor_parallel=1, engine="single")
+    assert record(spec, states(spec)).head.saved.logits == record(alone, states(alone)).head.saved.logits
+
+
+def test_a_head_that_is_not_gathered_leaves_a_part_of_the_logits() -> None:
+    config = {"tensor_parallel": {"autotp_size": 2, "vocab_parallel_lm_head": True}}
+    gathered = two_ranks(deepspeed_config={"tensor_parallel": {"autotp_size": 2}})
+    gathered = replace(gathered, engine="deepspeed", zero_stage=1, mixed_precision="bf16")
+    kept = replace(gathered, deepspeed_config=config)
+    logits = [record(spec, states(spec)).head.saved.logits for spec in (gathered, kept)]
+    assert logits[0] == 2 * logits[1]
+
+
+def test_ranks_of_one_replica_need_no_buckets() -> None:
+    assert "communication_buffers" not in states(two_ranks()).forward
+    assert states(replace(two_ranks(), gpus=4)).forward["communication_buffers"]
+
+
+def test_plans_that_gather_divide_neither_heads_nor_mlp() -> None:
+    phi = replace(llama(), model_type="phi3")
+    assert local(phi, 2).heads == phi.heads and local(phi, 2).intermediate == phi.intermediate
+    olmo = replace(llama(), model_type="olmo2")
+    assert local(olmo, 2).heads == olmo.heads and local(olmo, 2).intermediate == olmo.intermediate // 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"facts": llama(kv_heads=1)}, "transformers cannot split 1 key and value heads over 2 ranks"),
+        ({"facts": replace(llama(), model_type="gpt2")}, "transformers has no plan to split gpt2"),
+    ],
+)
+def test_what_transformers_cannot_split_is_not_said_to_fit(changes: dict[str, object], line: str) -> None:
+    spec = replace(two_ranks(), capacity_bytes=80 * GIB, **changes)  # type: ignore[arg-type]
+    found = estimate(spec)
+    assert found.verdict is Verdict.UNKNOWN
+    assert any(line in each for each in found.not_modelled)
+    assert estimate(replace(spec, capacity_bytes=2**20)).verdict is Verdict.DOES_NOT_FIT
+
+
+def test_autotp_splits_few_key_heads_unevenly() -> None:
+    spec = Spec(
+        facts=llama(kv_heads=1), engine="deepspeed", zero_stage=1, gpus=2, tensor_parallel=2, capacity_bytes=80 * GIB
+    )
+    assert estimate(spec).verdict is Verdict.FITS
+    assert elements(spec, "linear") > elements(replace(spec, facts=llama(kv_heads=2)), "linear")
