@@ -18,6 +18,9 @@ DROPOUT = 0.05
 CHUNK = 128
 """Tokens of a chunk of logits (``lm_head_chunk_size``, and ``chunked_cross_entropy``)."""
 
+PINNED = {"bitsandbytes": "0.42.0"}
+"""What LitGPT 0.5.0 installs (``pyproject.toml``, extra ``all``); from 0.5.5 on it takes 0.44 and later."""
+
 HALF = ("bf16", "fp16")
 
 PROJECTION = frozenset({"o_proj", "dense", "out_proj", "c_proj"})

@@ -56,6 +56,8 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
             values[key] = READERS[key](key, value)
     if litgpt.meant(values):
         values["front_end"] = "litgpt"
+        if "litgpt" not in values.get("versions", {}):
+            values["versions"] = {**litgpt.PINNED, **values.get("versions", {})}
     facts = _facts(obj)
     for key in ("reward_model", "value_model"):
         if obj.get(key) is not None:

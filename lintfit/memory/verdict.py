@@ -89,8 +89,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             "the low end counts the model states only"
         )
     if spec.front_end == "litgpt" and "front_end" not in spec.stated:
-        low = min(low, _by_trl(spec, held))
-        notes.append("LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)")
+        low = min(low, _if_not_litgpt(spec, held))
+        notes.append(_guessed_litgpt(spec))
     outside = context(spec).high + nccl(spec).high
     if spec.gpu is not None and "GeForce" in spec.gpu.name:
         outside += DESKTOP
@@ -126,10 +126,25 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)
 
 
-def _by_trl(spec: Spec, held: States) -> int:
-    """Peak allocated bytes where transformers and TRL train instead, which may tie the head that LitGPT unties."""
+def _guessed_litgpt(spec: Spec) -> str:
+    guess = "LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)"
+    if not (spec.quantization or "").startswith("nf4"):
+        return guess
+    version = spec.versions.get("bitsandbytes", "of today")
+    return f"{guess}; bitsandbytes {version}, where LitGPT before 0.5.5 pins 0.42, whose 4-bit layers keep their inputs"
+
+
+def _if_not_litgpt(spec: Spec, held: States) -> int:
+    """Peak allocated bytes at least, where a newer LitGPT or transformers and TRL train instead.
+
+    Newer versions install a bitsandbytes that keeps no inputs; TRL may tie the head that LitGPT unties.
+    """
+    versions = {name: version for name, version in spec.versions.items() if name != "bitsandbytes"}
     head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
-    return max(moment.allocated for moment in moments(replace(spec, front_end="transformers"), held)[0]) - head
+    least = max(map(_allocated, moments(replace(spec, front_end="transformers", versions=versions), held)[0])) - head
+    if len(versions) == len(spec.versions):
+        return least
+    return min(least, max(map(_allocated, moments(replace(spec, versions=versions), held)[0])))
 
 
 def _remote_code(spec: Spec) -> Spec:
