@@ -122,9 +122,25 @@ _LISTS = frozenset({"lora_targets", "lora_modules_to_save", "fused_kernels"})
 def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:
     """Flags as keys of a spec. A LoRA flag says that the method is LoRA."""
     mapping = {name.replace("-", "_"): _value(name.replace("-", "_"), text) for name, text in flags.items()}
+    _win(mapping)
     if "method" not in mapping and any(name.startswith("lora_") for name in mapping):
         mapping["method"] = "lora"
     return mapping
+
+
+def _win(mapping: dict[str, Any]) -> None:
+    """Flags beat the DeepSpeed file: what they say otherwise goes out of it."""
+    zero = mapping.get("deepspeed_config", {}).get("zero_optimization")
+    if not isinstance(zero, Mapping):
+        return
+    beaten = {"zero_stage": "stage", "offload_optimizer": "offload_optimizer", "offload_param": "offload_param"}
+    gone = {name for flag, name in beaten.items() if flag in mapping and not _agrees(mapping[flag], zero.get(name))}
+    rest = {key: value for key, value in zero.items() if key not in gone}
+    mapping["deepspeed_config"] = {**mapping["deepspeed_config"], "zero_optimization": rest}
+
+
+def _agrees(flag: Any, stated: Any) -> bool:
+    return bool(flag == (stated.get("device") if isinstance(stated, Mapping) else stated))
 
 
 def _value(key: str, text: str) -> Any:

@@ -13,6 +13,9 @@ from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 
+LARGEST_SPECS = 64 * 2**20
+"""Bytes of a file of specs: thousands of them with a whole config.json each."""
+
 
 @frozen
 class Estimated:
@@ -31,21 +34,45 @@ def read_specs(source: str) -> tuple[list[object], bool]:
     """The specs of a file (``-``: standard input) and whether they came as an array. Raises LintfitError."""
     shown = "standard input" if source == "-" else source
     try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        content = json.loads(raw.decode("utf-8-sig"))
+        raw = _raw(source)
+        if len(raw) > LARGEST_SPECS:
+            raise LintfitError(f"{shown}: more than {LARGEST_SPECS >> 20} MiB; give the specs in several files")
+        content = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_stated_once)
     except OSError as error:
         raise LintfitError(f"{shown}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise LintfitError(f"{shown}: not UTF-8") from None
     except json.JSONDecodeError as error:
         raise LintfitError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-    except (RecursionError, ValueError) as error:
+    except RecursionError:
+        raise LintfitError(f"{shown}: not JSON that can be read: nested too deeply") from None
+    except ValueError as error:
         raise LintfitError(f"{shown}: not JSON that can be read: {error}") from None
     if isinstance(content, list):
         return content, True
     if not isinstance(content, dict):
         raise LintfitError(f"{shown}: a spec is a JSON object, or an array of them")
     return [content], False
+
+
+def _raw(source: str) -> bytes:
+    """The bytes of a file, and no more of an endless one than says that it is too long."""
+    if source == "-":
+        return sys.stdin.buffer.read(LARGEST_SPECS + 1)
+    with Path(source).open("rb") as file:
+        return file.read(LARGEST_SPECS + 1)
+
+
+def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's keys and values. Raises ValueError where a key is there twice: nobody knows which was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, value in pairs:
+            if key in seen:
+                raise ValueError(f"{key!r} is stated twice, the second time as {value!r:.60}; state it once")
+            seen.add(key)
+    return found
 
 
 def estimate_mapping(mapping: object) -> Estimated:

@@ -69,7 +69,11 @@ def test_an_empty_array(folder: Path) -> None:
         (b"{", "standard input:1:2: not JSON"),
         (b'"text"', "standard input: a spec is a JSON object, or an array of them"),
         (b"\xff\xfe\x00", "standard input: not UTF-8"),
-        (b"[" * 100_000, "standard input: not JSON that can be read"),
+        (b"[" * 100_000, "standard input: not JSON that can be read: nested too deeply"),
+        (
+            b'{"model": "gpt2", "gpus": 1, "gpus": 8}',
+            "standard input: not JSON that can be read: 'gpus' is stated twice",
+        ),
     ],
 )
 def test_what_is_no_spec(folder: Path, content: bytes, message: str) -> None:
@@ -77,6 +81,24 @@ def test_what_is_no_spec(folder: Path, content: bytes, message: str) -> None:
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith(f"lintfit: {message}")
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file")
+def test_an_endless_file_ends(folder: Path) -> None:
+    outcome = lintfit("estimate", "--spec", "/dev/zero", cwd=folder)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "lintfit: /dev/zero: more than 64 MiB; give the specs in several files\n"
+
+
+def test_flags_beat_the_deepspeed_file(folder: Path) -> None:
+    (folder / "ds.json").write_text('{"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}}')
+    flags = ("--model", "gpt2", "--gpus", "2", "--deepspeed-config", "ds.json")
+    flags += ("--zero-stage", "2", "--offload-optimizer", "none", "--output-format", "json")
+    asked = lintfit("estimate", *flags, cwd=folder)
+    assert asked.status == 0, asked.err
+    spec = {"model": "gpt2", "gpus": 2, "zero_stage": 2, "offload_optimizer": "none"}
+    wanted = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode())
+    assert asked.json["components"] == wanted.json["components"]
 
 
 def test_flags_say_the_same_as_a_spec(folder: Path) -> None:

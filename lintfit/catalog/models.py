@@ -36,6 +36,8 @@ LARGEST_CONFIG_BYTES = 8 * 2**20
 """Configs of published models are a few KiB; some with many ``id2label`` entries reach 1 MiB."""
 DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "half": "fp16", "float": "fp32"}
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
+EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
+"""Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 QUANTISED_COPY = re.compile(
     r"-(unsloth-)?(bnb-(4|8)bit|awq(-int4)?|gptq(-int(4|8))?(-\w+)?|(4|8)bits?|gguf|fp8|int(4|8))$", re.IGNORECASE
@@ -72,6 +74,8 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
     if required:
         config.require(module.REQUIRED)
     shape = module.shape(config)
+    if "num_experts_per_tok" in config.given and shape.moe is not None and shape.moe.top_k > shape.moe.experts:
+        raise config.error("num_experts_per_tok", f"must be no more than the {shape.moe.experts} experts")
     dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
     return ModelFacts(
         name=name or str(given.get("_name_or_path") or given.get("model_type") or "config.json"),
@@ -132,6 +136,10 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
 def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     """Facts of an unknown architecture whose config has llama's keys."""
     model_type = config.get("model_type")
+    experts = next((key for key, value in config.items() if EXPERTS.fullmatch(key) and _many(value)), None)
+    if experts is not None:
+        what = f"its {config[experts]} experts ({experts}) cannot be counted as a llama-like model's"
+        raise CatalogError(f"{origin}: model_type is {model_type!r}, which is not known, and {what}")
     missing = [key for key in LLAMA_KEYS if config.get(key) is None]
     if missing:
         what = "model_type is missing" if model_type is None else f"model_type is {model_type!r}, which is not known"
@@ -185,6 +193,11 @@ def from_hf_cache(model: str) -> ModelFacts | None:
     except OSError:
         return None
     return from_directory(config, name=model) if config else None
+
+
+def _many(value: Any) -> bool:
+    """Whether a config counts more than one of something."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 1
 
 
 @functools.cache

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.errors import LintfitError
-
-LARGEST_SIZE = 2**63
-"""Elements of DeepSpeed's largest threshold (``stage3_model_persistence_threshold``, ``sys.maxsize``)."""
 
 
 class SpecError(LintfitError):
@@ -16,20 +14,24 @@ class SpecError(LintfitError):
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it."""
+    """A value as a message quotes it, in one line whatever is in it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def consistent(values: Mapping[str, Any], layers: int) -> None:
+def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     """Raise :class:`SpecError` for the first settings that contradict each other."""
     ranks = values.get("gpus", 1)
     nodes = values.get("nodes", 1)
     engine = values["engine"]
     if nodes > ranks:
         raise SpecError(f"nodes: {nodes} is more than gpus ({ranks}), which counts the GPUs of all nodes")
-    if values.get("pipeline_parallel", 1) > layers:
-        raise SpecError(f"pipeline_parallel: {values['pipeline_parallel']} is more than the model's {layers} layers")
+    if values.get("pipeline_parallel", 1) > facts.layers:
+        pipeline = values["pipeline_parallel"]
+        raise SpecError(f"pipeline_parallel: {pipeline} is more than the model's {facts.layers} layers")
+    if facts.heads % values.get("tensor_parallel", 1):
+        split = values["tensor_parallel"]
+        raise SpecError(f"tensor_parallel: {split} does not divide the model's {facts.heads} attention heads")
     product = 1
     for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
         product *= values.get(key, 1)
@@ -44,32 +46,31 @@ def consistent(values: Mapping[str, Any], layers: int) -> None:
     for key in ("offload_optimizer", "offload_param"):
         if values.get(key, "none") != "none" and engine != "deepspeed":
             raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")
-    _sizes(values)
     if ranks % values.get("expert_parallel", 1):
         raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
+    _experts(values.get("expert_parallel", 1), facts)
     if engine == "single" and ranks > 1:
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
     if values.get("trainer") == "ppo" and product > 1:
         raise SpecError(f"trainer: 'ppo' splits no model over GPUs, the spec does so {product} times")
+    generation = values.get("generation")
+    if generation is not None and generation.completion_len > values["seq_len"]:
+        longest = values["seq_len"]
+        raise SpecError(
+            f"generation.completion_len: {generation.completion_len} is more than seq_len ({longest}), which counts "
+            "prompt and completion"
+        )
     if values.get("quantization") and values.get("method", "full") == "full":
         raise SpecError(
             f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
         )
 
 
-def _sizes(values: Mapping[str, Any]) -> None:
-    """Sizes of ``zero_optimization``, and groups of ranks that must divide all of them."""
-    zero = values.get("deepspeed_config", {}).get("zero_optimization")
-    if not isinstance(zero, Mapping):
+def _experts(split: int, facts: ModelFacts) -> None:
+    """Expert parallelism gives every rank the same number of whole experts."""
+    if split == 1:
         return
-    for key, value in zero.items():
-        if isinstance(value, int | float) and value < 0:
-            raise SpecError(f"deepspeed_config.zero_optimization.{key}: {shown(value)} must not be negative")
-        if isinstance(value, int | float) and not value <= LARGEST_SIZE:
-            where = f"deepspeed_config.zero_optimization.{key}"
-            raise SpecError(f"{where}: {shown(value)} must be a number up to {LARGEST_SIZE}")
-    ranks = values.get("gpus", 1)
-    for key in ("zero_hpz_partition_size", "mics_shard_size"):
-        size = zero.get(key)
-        if isinstance(size, int) and size > 1 and ranks % size:
-            raise SpecError(f"deepspeed_config.zero_optimization.{key}: {size} does not divide gpus ({ranks})")
+    if facts.moe is None:
+        raise SpecError(f"expert_parallel: {split} needs a model with experts; {facts.name} has none")
+    if facts.moe.experts % split:
+        raise SpecError(f"expert_parallel: {split} does not divide the model's {facts.moe.experts} experts")

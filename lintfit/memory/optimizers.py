@@ -36,6 +36,8 @@ class Optimizer:
     four_bit: int = 0
     factored: bool = False
     step: Step = "fused"
+    copies: int = 1
+    """Copies of a parameter group that a foreach step makes."""
     paged: bool = False
     note: str = ""
     """What is not exact about it; it is reported among what is not modelled."""
@@ -75,7 +77,7 @@ TABLE: dict[str, Optimizer] = {
     "adafactor": Optimizer(factored=True, step="adafactor"),
     "sgd": Optimizer(),
     "sgd_momentum": Optimizer(alike=1),
-    "adagrad": Optimizer(alike=1, step="foreach"),
+    "adagrad": Optimizer(alike=1, step="foreach", copies=2),
     "rmsprop": Optimizer(alike=1, step="foreach"),
     "rmsprop_bnb": Optimizer(fp32=1),
     "rmsprop_bnb_8bit": Optimizer(eight_bit=1),
@@ -183,7 +185,8 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
     """Bytes that the optimizer step allocates beside parameters, gradients and states, at its largest point.
 
     foreach: ``_foreach_sqrt`` of the second moments of a whole parameter group (torch ``_multi_tensor_adamw``);
-    measured as 1.0 x parameter bytes on an A100. The larger of the Trainer's two groups counts. Fused: none.
+    measured as 1.0 x parameter bytes on an A100. Adagrad has the scaled gradients beside it
+    (``_multi_tensor_adagrad``). The larger of the Trainer's two groups counts. Fused: none.
     Adafactor works on one tensor at a time in fp32: the update, its square, and copies of parameter and
     gradient where these are not fp32. Muon: three half-precision matrices of the Newton-Schulz iteration.
     """
@@ -191,7 +194,7 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
     match entry.step:
         case "foreach":
             decayed = sum(weight.bytes for weight in trainable if weight.decays)
-            return max(decayed, sum(weight.bytes for weight in trainable) - decayed)
+            return entry.copies * max(decayed, sum(weight.bytes for weight in trainable) - decayed)
         case "adafactor":
             return max((_adafactor_step(weight) for weight in trainable), default=0)
         case "muon":
@@ -208,7 +211,7 @@ def flat_step_temporaries(entry: Optimizer, numel: int, itemsize: int = 4) -> in
     """Bytes of the step's temporaries for one flat tensor of ``numel`` elements."""
     match entry.step:
         case "foreach":
-            return itemsize * numel
+            return entry.copies * itemsize * numel
         case "adafactor":
             return 8 * numel
         case "muon":

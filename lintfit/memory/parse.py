@@ -13,7 +13,7 @@ from typing import Any
 from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError
-from lintfit.memory import litgpt
+from lintfit.memory import deepspeed_values, litgpt
 from lintfit.memory.contradictions import SpecError, consistent, shown
 from lintfit.memory.optimizers import TABLE
 from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, Fsdp, Generation, Spec
@@ -77,8 +77,9 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
             raise SpecError(
                 f"{key}: {values[key]} needs a vision-language model; {facts.name or facts.model_type} is none"
             )
+    deepspeed_values.check(values)
     _complete(values, facts)
-    consistent(values, facts.layers)
+    consistent(values, facts)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
 
 
@@ -152,7 +153,7 @@ def _facts(obj: Mapping[str, Any]) -> ModelFacts:
     if facts is None:
         close = models.suggest(model)
         hint = f" (did you mean '{close}'?)" if close else ""
-        raise SpecError(f"model: '{model}' is not known{hint}; give its config.json's content as model_config")
+        raise SpecError(f"model: {shown(model)} is not known{hint}; give its config.json's content as model_config")
     return facts
 
 
@@ -194,7 +195,7 @@ def _gpu(obj: Mapping[str, Any]) -> Gpu | None:
         hint = f" (did you mean '{close}'?)" if close else ""
         if obj.get("gpu_memory_gib") is not None:
             return None
-        raise SpecError(f"gpu: '{name}' is not known{hint}; give its memory as gpu_memory_gib")
+        raise SpecError(f"gpu: {shown(name)} is not known{hint}; give its memory as gpu_memory_gib")
     return found
 
 

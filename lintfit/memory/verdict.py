@@ -59,8 +59,8 @@ HELD_CHUNKS = 6
 ``CEWithChunkedOutputLoss``; LitGPT's takes 8, in fp32 both)."""
 
 UNSEEN = 2.0
-"""Where even the parameters are those of a similar model, the peak is doubled: the published errors of estimators on
-models that they do not know are of this size."""
+"""Where even the parameters are those of a similar model, the peak is doubled and halved: the published errors of
+estimators on models that they do not know are of this size."""
 
 LONG_SEQUENCE = 131_072
 """Tokens of one rank beyond which no plain implementation trains: such runs tile the loss and the MLP, split the
@@ -120,6 +120,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     high += outside
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
+        low = int(low / UNSEEN)
     high = max(high + vllm_bytes(spec) + tower_bytes(spec), allocated + beside.likely)
     if not counted(optimizer_name(spec)):
         low -= peak.components.get("optimizer_states", 0)

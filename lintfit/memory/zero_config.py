@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.frozen import frozen
-from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.deepspeed_values import DTYPE_NAMES
+from lintfit.memory.spec import Dtype, Spec
 
 NEWEST = (0, 19, 8)
 
@@ -132,7 +133,7 @@ def zero_config(spec: Spec) -> ZeroConfig:
         hpz=max(1, _number(zero, 1, "zero_hpz_partition_size")),
         mics=_number(zero, 0, "mics_shard_size"),
         round_robin=_flag(zero, False, "round_robin_gradients"),
-        grad_accum_dtype=accum if accum in DTYPE_BYTES else None,
+        grad_accum_dtype=DTYPE_NAMES.get(accum) if isinstance(accum, str) else None,
         version=version,
     )
 

@@ -63,7 +63,7 @@ MLLAMA_VISION: dict[str, Any] = {
     "intermediate_layers_indices": [0],
 }
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
-EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40}
+EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
@@ -163,6 +163,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": None, "first_k_dense_replace": 1}),
     ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": 20}),
+    ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": 20, "mlp_bias": True, "first_k_dense_replace": 1}),
     ("minicpm3", {**LATENT, "q_lora_rank": 20}),
     ("phimoe", {**GROUPED, "num_local_experts": 4}),
     ("phimoe", {**GROUPED, "num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
@@ -172,6 +173,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20}),
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     ("deepseek_v32", {**DEEPSEEK, "q_lora_rank": 20, "first_k_dense_replace": 1, "index_n_heads": 2}),
+    ("deepseek_v32", {**DEEPSEEK, "q_lora_rank": 20, "mlp_layer_types": ["sparse", "dense", "sparse"]}),
     ("qwen3_next", {**GROUPED, **EXPERTS, "head_dim": 16, "num_hidden_layers": 5, "linear_num_value_heads": 4}),
     (
         "qwen3_next",
@@ -205,6 +207,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1]}, "vision_config": MLLAMA_VISION}),
+    ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1, 8]}, "vision_config": MLLAMA_VISION}),
+    (
+        "mllama",
+        {
+            "architectures": ["MllamaForCausalLM"],
+            "text_config": {**PADDED, "cross_attention_layers": [0, 2], "tie_word_embeddings": True},
+            "vision_config": MLLAMA_VISION,
+        },
+    ),
     ("t5", T5),
     (
         "t5",
@@ -232,6 +243,8 @@ def real_model(config: dict[str, Any]) -> Any:
     if model_type in MASKED:
         tables = [auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES]
     name = next(table[model_type] for table in tables if model_type in table)
+    if config.get("architectures") == ["MllamaForCausalLM"]:
+        name = "MllamaForCausalLM"
     chosen = getattr(transformers, name if isinstance(name, str) else name[0])
     with torch.device("meta"):
         return chosen._from_config(transformers.AutoConfig.for_model(**config))

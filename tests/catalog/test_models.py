@@ -204,6 +204,19 @@ def test_an_unknown_multimodal_model_gives_its_language_model() -> None:
     assert "text_config" in facts.notes[-1]
 
 
+@pytest.mark.parametrize("key", ["num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"])
+def test_an_unknown_architecture_with_experts_is_refused(key: str) -> None:
+    """Counted as a llama without its experts it would seem to fit anywhere."""
+    with pytest.raises(CatalogError, match=f"'brand_new', which is not known, and its 64 experts .{key}."):
+        from_config({**LLAMA, "model_type": "brand_new", key: 64})
+    assert from_config({**LLAMA, "model_type": "brand_new", key: 0, "num_experts_per_tok": 8}).parameters
+
+
+def test_a_token_cannot_visit_more_experts_than_there_are() -> None:
+    with pytest.raises(CatalogError, match="num_experts_per_tok is 9, must be no more than the 8 experts"):
+        from_config({**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 9})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -90,3 +90,9 @@ def test_low_rank_states_are_anything_up_to_those_of_adamw(small: ModelFacts) ->
     low_rank, adamw = (estimate(Spec(small, optimizer=name)) for name in ("galore_adamw", "adamw_torch"))
     assert low_rank.peak.high == adamw.peak.high
     assert low_rank.peak.low < adamw.peak.low
+
+
+def test_adagrad_holds_roots_and_scaled_gradients_at_once() -> None:
+    """``std`` and ``numerator`` of torch's ``_multi_tensor_adagrad``; RMSprop divides the gradients in place."""
+    assert step_temporaries(TABLE["adagrad"], [SQUARE]) == 2 * SQUARE.bytes
+    assert step_temporaries(TABLE["rmsprop"], [SQUARE]) == SQUARE.bytes

@@ -7,6 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -22,6 +23,7 @@ DEFAULTS: Mapping[str, Any] = {
     "n_shared_experts": 2,
     "first_k_dense_replace": 0,
     "max_position_embeddings": 2048,
+    "mlp_bias": False,
 }
 
 
@@ -30,4 +32,6 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return deepseek_v3.tensors(config)
+    numbers, style = shape(config), Style()
+    mlps = deepseek_v3.mlps(numbers, bias=config.flag("mlp_bias"))
+    return around(numbers, style, [*deepseek_v3.latent_attention(config, numbers), *mlps, *layer_norms(numbers, style)])

@@ -99,15 +99,15 @@ def latent_attention(config: Config, numbers: Shape) -> list[Tensor]:
     ]
 
 
-def mlps(numbers: Shape) -> list[Tensor]:
-    """Dense MLPs of the first layers, experts of the others."""
+def mlps(numbers: Shape, *, bias: bool = False) -> list[Tensor]:
+    """Dense MLPs of the first layers, experts of the others. ``bias``: of dense and shared ones."""
     moe, mlp, hidden = numbers.moe, "model.layers.{}.mlp", numbers.hidden
     assert moe is not None
-    found = gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers)
+    found = gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers, bias=bias)
     found += fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers)
     found += router(f"{mlp}.gate", moe.experts, hidden, moe.layers)
     if moe.shared_intermediate:
-        found += gated_mlp(f"{mlp}.shared_experts", hidden, moe.shared_intermediate, moe.layers)
+        found += gated_mlp(f"{mlp}.shared_experts", hidden, moe.shared_intermediate, moe.layers, bias=bias)
     return found
 
 

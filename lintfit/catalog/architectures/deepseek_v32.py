@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3
@@ -23,7 +24,13 @@ NOTES = deepseek_v3.NOTES
 
 
 def shape(config: Config) -> Shape:
-    return deepseek_v3.shape(config)
+    """V3's numbers; ``mlp_layer_types`` says which layers have experts, where it is there."""
+    numbers, kinds = deepseek_v3.shape(config), config.strings("mlp_layer_types")
+    if not kinds or numbers.moe is None:
+        return numbers
+    if len(kinds) != numbers.layers:
+        raise config.error("mlp_layer_types", f"must have one entry for each of the {numbers.layers} layers")
+    return replace(numbers, moe=replace(numbers.moe, layers=kinds.count("sparse")))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -55,19 +55,27 @@ def tower_of(vision: Config) -> VisionTower:
     )
 
 
+def text_alone(config: Config) -> bool:
+    """Whether the class is the one without encoder and projector."""
+    return "MllamaForCausalLM" in config.strings("architectures")
+
+
 def shape(config: Config) -> Shape:
-    return replace(llama.shape(text_of(config)), vision=tower_of(part(config, "vision_config", VISION)))
+    tower = None if text_alone(config) else tower_of(part(config, "vision_config", VISION))
+    # The embedding has rows that the head has not, so that nothing ties them whatever a config says.
+    return replace(llama.shape(text_of(config)), tied=False, vision=tower)
 
 
 def encoder(vision: Config, name: str, copies: int, *, gated: bool) -> list[Tensor]:
     """One of the two stages of the image encoder."""
     tower, layer = tower_of(vision), f"{name}.layers.{{}}"
-    width = tower.hidden
+    width, projected = tower.hidden, tower.heads * (tower.hidden // tower.heads)
     found: list[Tensor] = []
     if gated:
         found += [Tensor(f"{layer}.{gate}", (1,), copies, "other") for gate in ("gate_attn", "gate_ffn")]
-    for projection in ("q_proj", "k_proj", "v_proj", "o_proj"):
-        found += linear(f"{layer}.self_attn.{projection}", width, width, copies)
+    for projection in ("q_proj", "k_proj", "v_proj"):
+        found += linear(f"{layer}.self_attn.{projection}", projected, width, copies)
+    found += linear(f"{layer}.self_attn.o_proj", width, projected, copies)
     found += plain_mlp(f"{layer}.mlp", width, tower.intermediate, copies, up="fc1", down="fc2")
     found += norm(f"{layer}.input_layernorm", width, copies, bias=True)
     return found + norm(f"{layer}.post_attention_layernorm", width, copies, bias=True)
@@ -99,13 +107,25 @@ def vision_model(vision: Config) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, vision = shape(config), part(config, "vision_config", VISION)
-    cross = len(text_of(config).numbers("cross_attention_layers"))
-    hidden, own, layer = numbers.hidden, numbers.layers - cross, "model.language_model.layers.{}"
+    numbers = shape(config)
+    if text_alone(config):
+        return (*text_model(config, numbers, "model"), *head(numbers))
+    vision = part(config, "vision_config", VISION)
     output = vision.size("vision_output_dim", kind="hidden")
     return (
         *vision_model(vision),
-        *embedding("model.language_model.embed_tokens", numbers.vocab + IMAGE_TOKENS, hidden),
+        *text_model(config, numbers, "model.language_model"),
+        *linear("model.multi_modal_projector", numbers.hidden, output, bias=True, where="vision"),
+        *head(numbers),
+    )
+
+
+def text_model(config: Config, numbers: Shape, name: str) -> list[Tensor]:
+    """The language model, with cross-attention in the place of self-attention in some layers."""
+    cross = sum(0 <= layer < numbers.layers for layer in text_of(config).numbers("cross_attention_layers"))
+    hidden, own, layer = numbers.hidden, numbers.layers - cross, f"{name}.layers.{{}}"
+    return [
+        *embedding(f"{name}.embed_tokens", numbers.vocab + IMAGE_TOKENS, hidden),
         *attention(f"{layer}.self_attn", numbers, own),
         Tensor(f"{layer}.cross_attn_attn_gate", (1,), cross, "other"),
         Tensor(f"{layer}.cross_attn_mlp_gate", (1,), cross, "other"),
@@ -115,7 +135,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, numbers.layers),
         *norm(f"{layer}.input_layernorm", hidden, numbers.layers),
         *norm(f"{layer}.post_attention_layernorm", hidden, numbers.layers),
-        *norm("model.language_model.norm", hidden, where="final"),
-        *linear("model.multi_modal_projector", hidden, output, bias=True, where="vision"),
-        *head(numbers),
-    )
+        *norm(f"{name}.norm", hidden, where="final"),
+    ]

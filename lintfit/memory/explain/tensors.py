@@ -145,6 +145,9 @@ def step(name: str, entry: Optimizer, weights: Sequence[Weight]) -> list[Term]:
             factors = ((size / numel, "bytes"), (numel, "parameters of the larger group"))
             what = f"{name}: a copy of the second moments (_foreach_sqrt)"
             source = "torch/optim/adamw.py _multi_tensor_adamw; measured on an A100"
+            if entry.copies > 1:
+                what += ", and the scaled gradients beside it"
+                source = "torch/optim/adagrad.py _multi_tensor_adagrad"
         case "adafactor":
             worst = max(trained, key=lambda w: (2 if w.dtype == "fp32" else 4) * rounded(4 * w.numel))
             factors = ((size / worst.numel, "bytes"), (worst.numel, "elements of the largest tensor"))
