@@ -24,8 +24,10 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from bench.fake_cases import GC, PRECISIONS, REENTRANT  # noqa: E402
+from lintfit.catalog.attention import has_sdpa  # noqa: E402
 from lintfit.catalog.config import CatalogError  # noqa: E402
 from lintfit.catalog.models import config_of, ids  # noqa: E402
+from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "combinations.jsonl"
 VERSIONS = {"transformers": "5.23.0"}
@@ -37,7 +39,6 @@ OTHERS = [
     "codegen", "gemma3_text", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "phimoe", "granitemoe",
     "glm4_moe", "internlm3",
 ]  # fmt: skip
-EAGER = frozenset({"gpt_oss", "gptj", "codegen", "bloom", "mpt", "gpt_neo", "gemma2"})
 PADDED = frozenset({"phi3", "phimoe", "gpt_oss", "glm", "glm4", "smollm3"})
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LEFT_OUT = frozenset(
@@ -98,7 +99,7 @@ def draw(seed: int, count: int, usual: bool) -> Iterator[dict[str, Any]]:
         model, config = rng.choice(by_kind[kind])
         layers, vocab = rng.choice([3, 5, 8]), rng.choice([8192, 32000, None])
         precision, batch, seq = rng.choice(list(PRECISIONS)), rng.choice([1, 2, 3, 4, 8]), rng.choice([512, 1024, 2048])
-        eager = kind in EAGER or rng.random() < 0.15
+        eager = not has_sdpa(kind, NEWEST_TRANSFORMERS) or rng.random() < 0.15
         optimizer = rng.choice(["adamw_torch_fused", "adamw_torch", "sgd"])
         more: dict[str, Any] = dict(rng.choice([{"gradient_checkpointing": False}] * 2 + [GC, REENTRANT]))
         if rng.random() < 0.45:

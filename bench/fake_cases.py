@@ -200,6 +200,7 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt-oss 20.9 B", "bf16", 2, 1024, {"optimizer": "sgd", "attention": "eager"}),
     ("gpt-oss 20.9 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, "attention": "eager"}),
     ("gpt-j 6.1 B", "fp32 + autocast", 4, 1024, {**EVERY, "attention": "eager"}),
+    ("gpt-j 6.1 B", "bf16", 4, 1024, {**GC, "attention": "flash_attention_2"}),
     ("starcoder 15.5 B, tied", "bf16", 2, 2048, {**EVERY, **REENTRANT}),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, **GA}),
     ("gemma2 2.6 B, tied", "bf16 + autocast", 1, 512, {"attention": "eager", **GC}),

@@ -14,6 +14,7 @@ Where a torch without CUDA takes another way than one with it, the count is put 
   reference path for fp32 with grouped heads (``sdp_utils.cpp``);
 * ``silu`` has one kernel forward and one backward on CUDA;
 * the engine adds gradients in place where nobody else holds the buffer; under a dispatch mode it never does;
+* FlashAttention 2 is torch's flash behind transformers' own code (``bench/fake_flash.py``);
 * TRL's Triton kernels write in place (``bench/fake_trl.py``);
 * the embedding's backward needs fp32 rows and sorted indices above 3072 tokens (``Embedding.cu``).
 
@@ -115,10 +116,12 @@ def rounded(size: int) -> int:
 
 def run(case: dict[str, Any]) -> dict[str, Any]:
     """Two steps of a case: the peak, the peaks of the phases, and the bytes of what lasts."""
-    from bench import fake_device, fake_models
+    from bench import fake_device, fake_flash, fake_models
 
     spec = case["spec"]
     with fake_device.machine() as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
+        if spec["attention"] == "flash_attention_2":
+            stack.enter_context(fake_flash.installed())
         model = fake_models.build(spec, mode)
         for tensor in (*model.parameters(), *model.buffers()):
             log.see(tensor)

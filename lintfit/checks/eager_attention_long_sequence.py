@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.catalog.attention import EAGER_ADVISED, has_sdpa
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, most
 from lintfit.checks.script_calls import mentions
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Severity
+from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, transformers_version
 from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
 
 _LONG = 2048
 """Tokens from which the scores are worth a word."""
 _WORTH_IT = 2**30
 """Bytes that another implementation must save."""
-_EAGER = frozenset({"gemma2", "gemma3", "gemma3_text", "t5", "mt5", "umt5", "bloom", "mpt", "codegen", "gpt_neo"})
-"""Models for which eager is advised (soft-capped scores) or all that some versions have."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -27,7 +28,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if spec is None or estimate is None or length is None or not isinstance(length.value, int) or length.value < _LONG:
         return
     gpu = run.hardware.gpu
-    if spec.facts.model_type in _EAGER or (gpu is not None and gpu.flash_attention_2 is False):
+    if not _has_another(spec) or (gpu is not None and gpu.flash_attention_2 is False):
         return
     if mentions(run, "output_attentions"):
         return
@@ -49,3 +50,10 @@ def check_run(context: RunContext) -> Iterator[Report]:
         else None,
         help='pass attn_implementation="sdpa"',
     )
+
+
+def _has_another(spec: Spec) -> bool:
+    """Whether the model runs SDPA as well, in every version since 4.46 where nobody states one."""
+    kind, stated = spec.facts.model_type, "transformers" in spec.versions
+    versions = (transformers_version(spec),) if stated else ((4, 46), NEWEST_TRANSFORMERS)
+    return kind not in EAGER_ADVISED and all(has_sdpa(kind, version) for version in versions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lintfit.fit.hardware import Card, card_of
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -110,7 +111,7 @@ def _compute(spec: Spec, card: Card) -> float:
     flops: float = (6 + 2 * recompute) * active - 2 * min(frozen, active)
     flops += (3 + recompute) * _attention_flops(spec)
     seconds = flops * tokens / rate
-    if spec.attention == "eager":
+    if attention_of(spec) == "eager":
         scores = facts.layers * facts.heads * tokens * spec.seq_len
         seconds += EAGER_BYTES * scores * (1 + recompute / 2) / (card.memory * _GIGA)
     reading = (2 + recompute) * DTYPE_BYTES[spec.weights_dtype] * facts.parameters / (card.memory * _GIGA)
@@ -134,7 +135,7 @@ def _attention_flops(spec: Spec) -> float:
     window = facts.sliding_window or spec.seq_len
     local = min(facts.layers, facts.sliding_layers)
     reach = (facts.layers - local) * spec.seq_len + local * min(spec.seq_len, window)
-    causal = 1.0 if spec.attention == "eager" else 0.5
+    causal = 1.0 if attention_of(spec) == "eager" else 0.5
     return 4 * width * reach * causal
 
 

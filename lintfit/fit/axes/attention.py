@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lintfit.catalog.attention import has_flash, has_sdpa
 from lintfit.fit.options import Effect, Option, Subject
-
-WITHOUT_SDPA = frozenset({"bloom", "codegen", "gemma2", "gpt_neo", "gpt_oss", "gptj", "mpt"})
-WITHOUT_FLASH = frozenset({"bloom", "codegen", "mllama", "mpt"})
-"""``model_type`` of models whose class has ``_supports_sdpa`` or ``_supports_flash_attn`` False (transformers 5.23)."""
+from lintfit.memory.activations.recipe import attention_of, transformers_version
 
 IN_TRANSFORMERS_ONLY = frozenset(
     {"baichuan", "chatglm", "deepseek", "internlm", "internlm2", "minicpm", "minicpmv", "mt5", "orion", "qwen", "t5"}
@@ -19,16 +17,17 @@ IN_TRANSFORMERS_ONLY = frozenset(
 
 def options(subject: Subject) -> Iterator[Option]:
     """SDPA for eager attention; FlashAttention 2 where the card and the dtype can do it and a mask or window is in
-    SDPA's way (without one, SDPA runs the same kernel)."""
+    SDPA's way (without one, SDPA runs the same kernel). SDPA leaves a soft cap of the scores out."""
     spec = subject.spec
-    kind = spec.facts.model_type
-    if kind in IN_TRANSFORMERS_ONLY or not spec.facts.exact or spec.attention == "flash_attention_2":
+    kind, running = spec.facts.model_type, attention_of(spec)
+    if kind in IN_TRANSFORMERS_ONLY or not spec.facts.exact or running == "flash_attention_2":
         return
-    if spec.attention == "eager" and kind not in WITHOUT_SDPA:
+    version = transformers_version(spec)
+    if running == "eager" and has_sdpa(kind, version) and spec.facts.attention_softcap is None:
         note = "attention in another kernel (rounding differs)"
         yield Option("sdpa attention", {"attention": "sdpa"}, Effect.NUMERICS, note)
     masked = spec.padded_batches or spec.facts.sliding_window is not None
-    if kind not in WITHOUT_FLASH and _flash(subject) and (spec.attention == "eager" or masked):
+    if has_flash(kind, version) and _flash(subject) and (running == "eager" or masked):
         note = "attention in another kernel (rounding differs); needs the package flash-attn"
         yield Option("FlashAttention 2", {"attention": "flash_attention_2"}, Effect.NUMERICS, note)
 

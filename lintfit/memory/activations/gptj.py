@@ -1,7 +1,8 @@
-"""GPT-J, CodeGen and GPT-Neo: attention scores in fp32, GELU as a formula (``modeling_gptj.py`` and its relatives)."""
+"""GPT-J, CodeGen and GPT-Neo: eager scores in fp32, GELU as a formula (``modeling_gptj.py`` and its relatives)."""
 
 from __future__ import annotations
 
+from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, pairs, positions
 
@@ -30,7 +31,7 @@ def _mlp(t: Layer, x: Var) -> Var:
 
 
 def _attention(t: Layer, x: Var) -> Var:
-    """Queries and keys are cast to fp32; the softmax is fp32, its copy in the values' dtype goes into the product."""
+    """FlashAttention gives its result back in the place of the weights (``GPTJFlashAttention2``)."""
     facts = t.facts
     h = facts.hidden
     if facts.model_type == "codegen":
@@ -43,6 +44,15 @@ def _attention(t: Layer, x: Var) -> Var:
         share = turned / facts.head_dim
         q = t.rotary(q, share, concatenated=share < 1, tables=tables[0])
         k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
+    if t.recipe.attention == "flash_attention_2":
+        t.scores = out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
+        return t.linear("out_proj", out, h, h)
+    return t.linear("out_proj", _scored(t, q, k, v), h, h)
+
+
+def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
+    """Queries and keys are cast to fp32; the softmax is fp32, its copy in the values' dtype goes into the product."""
+    facts = t.facts
     if t.batched:
         q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
     q, k = t.cast(q, 4), t.cast(k, 4)
@@ -60,4 +70,4 @@ def _attention(t: Layer, x: Var) -> Var:
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))
-    return t.linear("out_proj", t.map(out), h, h)
+    return t.map(out)

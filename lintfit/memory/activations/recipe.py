@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import frozen
 from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -151,29 +152,17 @@ def _made(spec: Spec) -> Recipe:
     )
 
 
-EAGER_INSTEAD = frozenset({"bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mpt"})
-"""Model types whose attention transformers runs eagerly where others run SDPA (``_supports_sdpa`` is False)."""
-
-
-GEMMA2_SDPA = ((4, 48), (5, 21))
-"""From the first version of transformers on, and before the second, Gemma 2 runs SDPA where nobody states a kernel.
-
-4.47.1 goes over to eager by itself; 5.21 to 5.23 have ``_supports_sdpa = False`` ("sdpa does not support softcapping").
-"""
-
-
 def attention_of(spec: Spec) -> Attention:
-    """The attention kernel that the model runs."""
-    if spec.attention != "sdpa" or not (spec.facts.model_type in EAGER_INSTEAD or _gemma2_eagerly(spec)):
+    """The attention kernel that the model runs: eager in the place of SDPA where transformers' class has none.
+
+    A kernel that somebody states is one of the version that is installed, which may be another than the newest: the run
+    would not start otherwise. LitGPT has models of its own.
+    """
+    if spec.attention != "sdpa" or spec.front_end == "litgpt":
         return spec.attention
-    return "eager"
-
-
-def _gemma2_eagerly(spec: Spec) -> bool:
-    """Whether Gemma 2's default kernel is eager in this version; LitGPT has a model of its own."""
-    if spec.facts.model_type != "gemma2" or "attention" in spec.stated or spec.front_end == "litgpt":
-        return False
-    return not GEMMA2_SDPA[0] <= transformers_version(spec) < GEMMA2_SDPA[1]
+    kind = spec.facts.model_type
+    has = has_sdpa(kind) if "attention" in spec.stated else runs_sdpa(kind, transformers_version(spec))
+    return "sdpa" if has else "eager"
 
 
 LIGER_BRINGS = frozenset({"rms_norm"})
