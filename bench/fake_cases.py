@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bench import fake_vlm_cases
+
 MODELS: dict[str, dict[str, Any]] = {
     "llama 1.2 B, tied": {
         "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -99,43 +101,6 @@ MODELS: dict[str, dict[str, Any]] = {
         "model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576,
         "n_positions": 8192, "vocab_size": 49152, "multi_query": True,
     },
-    "llava 1.5 7 B": {
-        "model_type": "llava",
-        "text_config": {
-            "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-            "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
-            "max_position_embeddings": 4096, "tie_word_embeddings": False,
-        },
-        "vision_config": {
-            "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096,
-            "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
-            "projection_dim": 768,
-        },
-        "tie_word_embeddings": False,
-    },
-    "qwen2 vl 2 B, tied": {
-        "model_type": "qwen2_vl",
-        "text_config": {
-            "model_type": "qwen2_vl_text", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
-            "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936,
-            "max_position_embeddings": 32768, "tie_word_embeddings": True,
-        },
-        "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4},
-        "tie_word_embeddings": True,
-    },
-    "qwen2.5 vl 3 B, tied": {
-        "model_type": "qwen2_5_vl",
-        "text_config": {
-            "model_type": "qwen2_5_vl_text", "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
-            "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151936,
-            "max_position_embeddings": 128000, "tie_word_embeddings": True,
-        },
-        "vision_config": {
-            "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "out_hidden_size": 2048,
-            "hidden_act": "silu",
-        },
-        "tie_word_embeddings": True,
-    },
 }  # fmt: skip
 
 PRECISIONS: dict[str, dict[str, str]] = {
@@ -157,7 +122,6 @@ REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
 DPO = {"trainer": "dpo", "reference_model": True}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}
-ONE = {"images": 1}
 PPO = {"trainer": "ppo", "reference_model": True}
 FOREACH = {"optimizer": "adamw_torch"}
 
@@ -213,18 +177,14 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "fp32", 2, 256, {**PPO, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 256, {**PPO, **GA, "generation": {"completion_len": 32}}),
     ("llama 1.2 B, tied", "bf16 + autocast", 4, 512, {**PPO, **LORA, "generation": {"completion_len": 32}}),
-    ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
-    ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, **ONE}),
-    ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
-    ("qwen2 vl 2 B, tied", "fp32 + autocast", 1, 2048, {"images": 1, "image_patches": 4096, **GC}),
 )
 
 
 def cases() -> Iterator[dict[str, Any]]:
     """Every case: its name and lintfit's spec of it."""
-    for model, precision, batch, seq, more in CASES:
+    for model, precision, batch, seq, more in (*CASES, *fake_vlm_cases.CASES):
         spec = {
-            "model_config": MODELS[model],
+            "model_config": (MODELS | fake_vlm_cases.MODELS)[model],
             "gpu_memory_gib": 1000,
             **PRECISIONS[precision],
             "method": "full",

@@ -175,20 +175,25 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference:
     for _ in range(spec.get("gradient_accumulation_steps", 1)):
         ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
-        loss = _forward(model, ids, spec, reference)
+        images = _images(model, ids, spec)  # the Trainer's loop holds the batch through the step
+        loss = _forward(model, ids, spec, reference, images)
         log.phase = f"{prefix}backward"
         loss.backward()
-        del loss, ids
+        del loss, ids, images
     log.phase = f"{prefix}step"
     torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=True)
     optimizer.step()
     optimizer.zero_grad()
 
 
-def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
-    import torch
-
+def _images(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     from bench import fake_vlm
+
+    return fake_vlm.images(model.config, ids, spec["images"]) if spec.get("images") else {}
+
+
+def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images: dict[str, Any]) -> Any:
+    import torch
 
     half = spec["mixed_precision"] != "no"
 
@@ -201,7 +206,6 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any) -> Any:
         if spec["trainer"] == "dpo":
             return fake_trl.dpo(model, reference, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
-    images = fake_vlm.images(model.config, ids, spec["images"]) if spec.get("images") else {}
     with context():
         outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
     loss, logits = outputs.loss, outputs.logits

@@ -34,6 +34,10 @@ class _Scatter(torch.autograd.Function):
         return torch.empty_like(grad), None, torch.empty(shape, dtype=dtype, device=grad.device)
 
 
+SQUARE = frozenset({"llava", "gemma3"})
+"""Model types whose images all have the config's size."""
+TYPED = frozenset({"gemma3"})
+"""Model types that are told which tokens stand for images."""
 MERGED = 4
 SIDE = 64
 """Patches along either side of an image whose size is not the config's."""
@@ -55,9 +59,12 @@ class _Values(TorchFunctionMode):
 def images(config: Any, ids: Any, count: int) -> dict[str, Any]:
     """Pixels of ``count`` images a sequence, of the config's size or of 64 by 64 patches."""
     vision, batch = config.vision_config, len(ids)
-    if config.model_type == "llava":
+    if config.model_type in SQUARE:
         size = vision.image_size
-        return {"pixel_values": torch.empty(batch * count, 3, size, size, device="cuda:0")}
+        given = {"pixel_values": torch.empty(batch * count, 3, size, size, device="cuda:0")}
+        if config.model_type in TYPED:
+            given["token_type_ids"] = torch.empty_like(ids)
+        return given
     width = 3 * vision.temporal_patch_size * vision.patch_size**2
     with torch._C._DisableTorchDispatch():
         grid = torch.tensor([[1, SIDE, SIDE]] * (batch * count))

@@ -101,6 +101,10 @@ class ModelFacts:
     logit_softcap: float | None = None
     moe: MoE | None = None
     vision: VisionTower | None = None
+    text_type: str = ""
+    """``model_type`` of a vision-language model's language model, where it is one that also stands alone."""
+    text_config: Mapping[str, Any] = field(default_factory=dict)
+    """That model's own part of the config, with its defaults."""
     config: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = True
     notes: tuple[str, ...] = ()

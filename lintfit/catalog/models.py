@@ -77,6 +77,7 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
     if "num_experts_per_tok" in config.given and shape.moe is not None and shape.moe.top_k > shape.moe.experts:
         raise config.error("num_experts_per_tok", f"must be no more than the {shape.moe.experts} experts")
     dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
+    text_type, text = module.language(config) if hasattr(module, "language") else ("", {})
     return ModelFacts(
         name=name or str(given.get("_name_or_path") or given.get("model_type") or "config.json"),
         model_type=str(given.get("model_type") or module.__name__.rpartition(".")[2]),
@@ -103,6 +104,8 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
         logit_softcap=shape.logit_softcap,
         moe=shape.moe,
         vision=shape.vision,
+        text_type=text_type,
+        text_config=dict(text),
         config=_complete(config, shape),
         notes=tuple(getattr(module, "NOTES", ())),
         source=origin,

@@ -15,9 +15,9 @@ def record(spec: Spec, states: States) -> Step:
         from lintfit.memory.ppo import both
 
         return both(spec, states)
-    step = record_model(spec, states, inventory(spec), loss_path(spec))
     if not spec.images or spec.facts.vision is None:
-        return step
-    from lintfit.memory.vision import with_tower
+        return record_model(spec, states, inventory(spec), loss_path(spec))
+    from lintfit.memory.vision import trains_tower, with_tower
 
-    return with_tower(spec, step)
+    seen = trains_tower(spec)
+    return with_tower(spec, record_model(spec, states, inventory(spec), loss_path(spec), seen=seen))

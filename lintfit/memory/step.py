@@ -12,6 +12,8 @@ from lintfit.memory.activations.recipe import Recipe, of, transformers_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.gradients import sums_out_of_place
+from lintfit.memory.kv_cache import checkpointed_states, forward_states
+from lintfit.memory.language import language
 from lintfit.memory.logits import Head, head
 from lintfit.memory.parameters import Inventory
 from lintfit.memory.preference import Path, scored, sequences
@@ -21,9 +23,6 @@ from lintfit.memory.tensor_parallel import local
 
 SORTED_EMBEDDING = 3072
 """Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
-
-CACHE_OFF = (5, 0)
-"""The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""
 
 LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
 """Model types without rotary embeddings."""
@@ -106,20 +105,21 @@ class Step:
         return found
 
 
-def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Step:
+def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, seen: bool = False) -> Step:
     """Count the layers, the head and the embedding of one model of a micro-batch, with its way through the loss.
 
-    ``held``: all that is trained together.
+    ``held``: all that is trained together. ``seen``: whether features of images that need a gradient are put in
+    between the embeddings.
     """
     recipe = of(spec)
-    facts = local(spec.facts, spec.tensor_parallel)
+    facts = local(language(spec.facts), spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
     kept = _kept(spec, states, held)
     count = -(-facts.layers // spec.pipeline_parallel)
     checkpointed = (spec.gradient_checkpointing is not False,) * count
-    frozen_input = recipe.frozen and not any(checkpointed) and (recipe.litgpt or not recipe.quantized)
-    sorts = kinds(spec.facts)[:count]
+    frozen_input = recipe.frozen and not seen and not any(checkpointed) and (recipe.litgpt or not recipe.quantized)
+    sorts = kinds(facts)[:count]
 
     def one(index: int, stream: int = stream, flows: bool = True) -> Profile:
         return profile(
@@ -150,7 +150,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         rope = 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     trains_embedding = any(w.role == "embedding" for w in held.trainables)
     notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
-    if facts.vision is not None and spec.images is None:
+    if spec.facts.vision is not None and spec.images is None:
         notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
     return Step(
         layers=tuple(layers),
@@ -162,7 +162,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         + _triangles(facts)
         + _embedding_dropout(facts, recipe, tokens, any(checkpointed))
         + _input_leaf(spec, any(checkpointed), tokens, embedded),
-        cached=_cached_states(spec, any(checkpointed), tokens, stream),
+        cached=checkpointed_states(spec, tokens, stream) if any(checkpointed) else 0,
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
         checkpointed=checkpointed,
@@ -174,14 +174,15 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path) -> Ste
         last_graph=tail.pinned + sum(layer.pinned for layer in layers) if recipe.litgpt else 0,
         out_of_place=trains_embedding and facts.tied and sums_out_of_place(spec),
         notes=notes,
+        earlier=NOTHING if any(checkpointed) else Live(forward_states(spec, facts, recipe, tokens, stream)),
     )
 
 
 def without_gradients(spec: Spec, recipe: Recipe) -> int:
     """Bytes at the worst point of any layer's forward pass without gradients."""
-    facts = local(spec.facts, spec.tensor_parallel)
+    facts = local(language(spec.facts), spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
-    sorts = kinds(spec.facts)
+    sorts = kinds(facts)
     stream = stream_bytes(facts, recipe)
     first = [sorts.index(sort) for sort in dict.fromkeys(sorts)]
     return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first)
@@ -244,7 +245,7 @@ def _input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     A leaf stays as long as the graph; a model that scales it or adds positions keeps both. The fms runs of PowerLM-3b
     with LoRA (Granite) show it: 2h bytes a token.
     """
-    kind = spec.facts.model_type
+    kind = language(spec.facts).model_type
     inside = kind in SCALES_ITSELF and (kind.startswith("gemma3") or transformers_version(spec) >= (5, 0))
     scaled = kind in CHANGED_EMBEDDINGS and not inside
     return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
@@ -259,22 +260,6 @@ def _triangles(facts: ModelFacts) -> int:
 SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
 """Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
 since transformers 5."""
-
-
-def _cached_states(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
-    """Keys and values that the model returns although it checkpoints.
-
-    GPTBigCode of transformers 4 does not turn ``use_cache`` off (its config's default is on): every layer's
-    ``key_value``, a view of the whole fused projection, lives until the outputs go after the forward pass.
-    """
-    if spec.facts.model_type != "gpt_bigcode" or not checkpoints:
-        return 0
-    version = transformers_version(spec)
-    if version >= CACHE_OFF:
-        return 0
-    facts = spec.facts
-    fused = facts.heads * facts.head_dim + 2 * facts.kv_heads * facts.head_dim
-    return facts.layers * rounded(tokens * fused * item)
 
 
 def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:

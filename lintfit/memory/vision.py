@@ -54,6 +54,11 @@ def tower_bytes(spec: Spec) -> int:
     return _pixels(spec) + _tables(spec) + max(kept + max((p.peak.total for p in parts), default=0), transient(spec))
 
 
+def trains_tower(spec: Spec) -> bool:
+    """Whether any part of the encoder or its projector is trained."""
+    return any(weight.where == "vision" for weight in inventory(spec).trainables)
+
+
 def transient(spec: Spec) -> int:
     """Bytes of one layer of the encoder where it leaves no graph."""
     batch, seq = _positions(spec)

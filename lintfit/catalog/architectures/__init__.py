@@ -3,7 +3,8 @@
 A module has ``DEFAULTS`` (what transformers takes for keys that a config leaves out), ``REQUIRED`` (keys that a
 config must state itself), ``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. Parameter names
 and shapes are those of transformers 5. An optional ``normalised(values)`` renames older spellings before anything
-else reads them, and an optional ``NOTES`` says what the tensors leave out.
+else reads them, an optional ``NOTES`` says what the tensors leave out, and an optional ``language(config)`` gives
+``model_type`` and config of a vision-language model's language model.
 """
 
 from __future__ import annotations

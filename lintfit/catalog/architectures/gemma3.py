@@ -20,6 +20,10 @@ def text_of(config: Config) -> Config:
     return part(config, "text_config", gemma3_text.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
 
 
+def language(config: Config) -> tuple[str, Config]:
+    return "gemma3_text", text_of(config)
+
+
 def shape(config: Config) -> Shape:
     vision = tower_of(part(config, "vision_config", SIGLIP), tokens=config.size("mm_tokens_per_image"))
     return replace(gemma3_text.shape(text_of(config)), vision=vision)

@@ -40,6 +40,11 @@ def text_of(config: Config) -> tuple[ModuleType, Config]:
     return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
 
 
+def language(config: Config) -> tuple[str, Config]:
+    module, text = text_of(config)
+    return module.__name__.rpartition(".")[2], text
+
+
 def vision_of(config: Config) -> tuple[bool, Config]:
     """Whether the tower is SigLIP, and its config."""
     is_siglip = config.section("vision_config").get("model_type") == "siglip_vision_model"

@@ -24,6 +24,11 @@ def text_of(config: Config) -> tuple[ModuleType, Config]:
     return module, Config(dict(config), module.DEFAULTS, config.origin)
 
 
+def language(config: Config) -> tuple[str, Config]:
+    module, text = text_of(config)
+    return module.__name__.rpartition(".")[2], text
+
+
 def vision_of(config: Config) -> Config:
     """The tower's config; the last layer is dropped where the model says so."""
     vision = part(config, "vision_config", SIGLIP)

@@ -34,6 +34,10 @@ def text_of(config: Config) -> Config:
     return part(config, "text_config", qwen3.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
 
 
+def language(config: Config) -> tuple[str, Config]:
+    return "qwen3", text_of(config)
+
+
 def tower_of(vision: Config) -> VisionTower:
     return VisionTower(
         hidden=vision.size("hidden_size", kind="hidden"),

@@ -9,6 +9,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.language import language
 
 Family = Callable[[Layer, Var, int], Var]
 
@@ -132,6 +133,5 @@ _LARGEST = 1024
 
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
-    if facts.model_type in _UNREAD:
-        return False
-    return facts.model_type in _MODULES or facts.model_type in _LLAMA
+    kind = language(facts).model_type
+    return kind not in _UNREAD and (kind in _MODULES or kind in _LLAMA)

@@ -7,6 +7,7 @@ from typing import Literal
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import frozen
 from lintfit.memory.fused_experts import Fused, fused, named
+from lintfit.memory.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
@@ -133,7 +134,7 @@ def _made(spec: Spec) -> Recipe:
         weights=weights,
         autocast=autocast,
         attention=attention_of(spec),
-        padded=spec.padded_batches,
+        padded=spec.padded_batches or masks_images(spec),
         frozen=spec.method == "lora",
         quantized=spec.quantization is not None,
         lora=lora,
@@ -152,6 +153,16 @@ def _made(spec: Spec) -> Recipe:
     )
 
 
+SEES_BOTH_WAYS = frozenset({"gemma3", "paligemma"})
+"""Model types whose tokens of one image attend to each other in both directions, through a mask of their own for every
+sequence (``token_type_ids``); FlashAttention takes no such mask and does without."""
+
+
+def masks_images(spec: Spec) -> bool:
+    """Whether every sequence has a mask because of its images, so that SDPA cannot take FlashAttention's kernel."""
+    return bool(spec.images) and spec.facts.model_type in SEES_BOTH_WAYS
+
+
 def attention_of(spec: Spec) -> Attention:
     """The attention kernel that the model runs: eager in the place of SDPA where transformers' class has none.
 
@@ -160,7 +171,7 @@ def attention_of(spec: Spec) -> Attention:
     """
     if spec.attention != "sdpa" or spec.front_end == "litgpt":
         return spec.attention
-    kind = spec.facts.model_type
+    kind = language(spec.facts).model_type
     has = has_sdpa(kind) if "attention" in spec.stated else runs_sdpa(kind, transformers_version(spec))
     return "sdpa" if has else "eager"
 

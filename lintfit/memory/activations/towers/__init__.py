@@ -1,0 +1,56 @@
+"""The image encoders of vision-language models on tapes: what their layers save for a patch.
+
+A tape's sequences are images and its tokens positions in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.profile import Form, recorded
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import Var, tokens
+from lintfit.memory.activations.towers.connectors import inner_merge, merge
+from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
+from lintfit.memory.activations.towers.style import Style, known, style, vision_config, window
+
+__all__ = ["CHANNELS", "Style", "form", "known", "style", "vision_config", "window"]
+
+WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {"block": block, "merge": merge, "inner_merge": inner_merge}
+
+_FORMS: dict[tuple[object, ...], tuple[ModelFacts, Form]] = {}
+_LARGEST = 512
+
+
+def form(
+    facts: ModelFacts, recipe: Recipe, part: str, *, stream: int, flows: bool, watched: bool, batched: bool
+) -> Form:
+    """The form of one part of the encoder: ``stem``, or one of :data:`WRITERS`.
+
+    ``flows``: whether its input needs a gradient. ``watched``: whether the forward pass is followed, too.
+    """
+    key = id(facts), recipe, part, stream, flows, watched, batched
+    hit = _FORMS.get(key)
+    if hit is None or hit[0] is not facts:
+        if len(_FORMS) >= _LARGEST:
+            _FORMS.clear()
+        hit = _FORMS[key] = facts, _written(facts, recipe, part, stream, flows, watched, batched)
+    return hit[1]
+
+
+def _written(
+    facts: ModelFacts, recipe: Recipe, part: str, stream: int, flows: bool, watched: bool, batched: bool
+) -> Form:
+    tower, how = facts.vision, style(facts)
+    assert tower is not None
+    plain = replace(recipe, padded=False, liger=False, kernels=frozenset(), litgpt=False)
+    t = Layer(facts, plain, watched=watched, batched=batched and not how.packed)
+    if part == "stem":
+        x = t.new(CHANNELS * tower.patch**2 * how.frames, 4, False)
+        return recorded(t, x, stem(t, x, flows))
+    x = t.new(tower.hidden, stream, flows, per=tokens)
+    x.storage.external = watched or part == "inner_merge"  # the next layer has the same input
+    return recorded(t, x, WRITERS[part](t, x))

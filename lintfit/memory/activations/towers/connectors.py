@@ -1,0 +1,95 @@
+"""From an image encoder's last states to what stands between the words: projectors and mergers on tapes.
+
+Sources: transformers ``modeling_llava.py``, ``modeling_gemma3.py``, ``modeling_paligemma.py``, ``modeling_qwen2_vl.py``,
+``modeling_qwen2_5_vl.py``, ``modeling_qwen3_vl.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers.encoder import norm, tower_of
+from lintfit.memory.activations.towers.style import Style, style, vision_config
+
+Connector = Callable[[Layer, Var], Var]
+
+
+@frozen
+class Merged:
+    """Merged patches: one of ``each`` positions, without the first ``less`` of an image."""
+
+    each: int = 1
+    less: int = 0
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (seq - self.less) // self.each
+
+
+def merge(t: Layer, x: Var) -> Var:
+    """What the language model gets of the encoder's last states."""
+    how = style(t.facts)
+    if how.fused:
+        return _merger(t, x, how, after=False)
+    connector = CONNECTORS.get(t.facts.model_type)
+    return connector(t, x) if connector is not None else t.layernorm(x, tower_of(t).hidden)
+
+
+def _two_layers(t: Layer, x: Var) -> Var:
+    """LLaVA's projector, which takes the patches without the class's position."""
+    tower, how, hidden = tower_of(t), style(t.facts), t.facts.hidden
+    if how.classes:
+        x = _patches(t, x, how.classes)
+    elif not how.unused:
+        x = t.layernorm(x, tower.hidden)
+    y = t.linear("linear_1", x, tower.hidden, hidden, bias=True)
+    return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
+
+
+def _patches(t: Layer, x: Var, less: int) -> Var:
+    """A copy without the first positions of each image, which is what a slice becomes."""
+    out = t.new(x.width, x.item, x.grad, per=Merged(1, less))
+    return t.op(out, (x,))
+
+
+def _gemma3(t: Layer, x: Var) -> Var:
+    """Patches are averaged, normed and projected (``Gemma3MultiModalProjector``)."""
+    tower, facts = tower_of(t), t.facts
+    each = max(1, ((tower.image_size or 0) // tower.patch) ** 2 // (tower.tokens or 1))
+    y = t.map(t.layernorm(x, tower.hidden))
+    pooled = t.new(tower.hidden, y.item, y.grad, per=Merged(each))
+    y = t.gemma_norm(t.op(pooled, (y,), (y,)), tower.hidden)
+    trains = t.recipe.trains("multi_modal_projector")
+    return t.matmul(y, tower.hidden, facts.hidden, item=t.recipe.weights, trains=trains)
+
+
+def _paligemma(t: Layer, x: Var) -> Var:
+    y = t.layernorm(x, tower_of(t).hidden)
+    return t.linear("linear", y, tower_of(t).hidden, t.facts.hidden, bias=True)
+
+
+def _merger(t: Layer, x: Var, how: Style, *, after: bool) -> Var:
+    """Qwen's merger of two by two patches; ``after``: the norm stands behind the merging (Qwen 3's inner mergers)."""
+    config, h = vision_config(t.facts), tower_of(t).hidden
+    each = int(config.get("spatial_merge_size") or 2) ** 2
+    names = ("linear_fc1", "linear_fc2") if t.facts.model_type == "qwen3_vl" else ("0", "2")
+    wide, merged = each * h, Merged(each)
+    y = norm(t, t.view(x, wide, merged), how, wide) if after else t.view(norm(t, x, how), wide, merged)
+    y = t.activation(t.linear(names[0], y, wide, wide, bias=True), "gelu")
+    out = t.linear(names[1], y, wide, t.facts.hidden, bias=True)
+    return t.map(out) if how.rms else out  # Qwen 2.5 puts its windows back in order
+
+
+def inner_merge(t: Layer, x: Var) -> Var:
+    """One of Qwen 3's mergers inside the encoder, whose result the language model's first layers add."""
+    return _merger(t, x, style(t.facts), after=True)
+
+
+CONNECTORS: Mapping[str, Connector] = {
+    "gemma3": _gemma3,
+    "llava": _two_layers,
+    "llava_next": _two_layers,
+    "paligemma": _paligemma,
+}

@@ -1,0 +1,93 @@
+"""The layers of image encoders on tapes, and the embedding of patches in front of them.
+
+Sources: transformers ``modeling_clip.py``, ``modeling_siglip.py``, ``modeling_qwen2_vl.py``, ``modeling_qwen2_5_vl.py``,
+``modeling_qwen3_vl.py``, ``modeling_internvl.py``, ``modeling_pixtral.py``, ``modeling_mllama.py``.
+"""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import VisionTower
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers.style import Style, style
+
+CHANNELS = 3
+
+
+def tower_of(t: Layer) -> VisionTower:
+    """The encoder's numbers."""
+    assert t.facts.vision is not None
+    return t.facts.vision
+
+
+def block(t: Layer, x: Var) -> Var:
+    """One layer of the encoder."""
+    tower, how = tower_of(t), style(t.facts)
+    y = norm(t, x, how)
+    t.held = (x, y)
+    x = t.add(x, _scaled(t, _attention(t, y, tower, how), how))
+    t.held = (x,)
+    y = norm(t, x, how)
+    t.held = (x, y)
+    return t.add(x, _scaled(t, _mlp(t, y, tower, how), how))
+
+
+def _mlp(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
+    h, i = tower.hidden, tower.intermediate
+    if how.gated:
+        gate_name, up_name, down_name = how.names[-3:]
+        gate = t.activation(t.linear(gate_name, y, h, i, bias=how.bias), how.activation)
+        up = t.linear(up_name, y, h, i, bias=how.bias)
+        return t.linear(down_name, t.mul(gate, up), i, h, bias=how.bias)
+    first, second = how.names[-2:]
+    return t.linear(second, t.activation(t.linear(first, y, h, i, bias=True), how.activation), i, h, bias=True)
+
+
+def _scaled(t: Layer, x: Var, how: Style) -> Var:
+    """``lambda * x`` with a learnt vector (InternVL's ``lambda_1``, ``lambda_2``)."""
+    if not how.scaled:
+        return x
+    trains = t.recipe.trains("lambda")
+    out = t.like(x, x.width, max(x.item, t.recipe.weights), x.grad or trains)
+    made = (x.width * t.recipe.weights,) if trains else ()
+    return t.op(out, (x,), (x,) if trains else (), temp=(x.scratch(out.item),) if trains else (), weights=made)
+
+
+def norm(t: Layer, x: Var, how: Style, width: int | None = None) -> Var:
+    """The encoder's norm over ``width`` elements, its own width by default."""
+    width = width or tower_of(t).hidden
+    return t.rmsnorm(x, width) if how.rms else t.layernorm(x, width)
+
+
+def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
+    h = tower.hidden
+    heads = Heads(tower.heads, tower.heads, h // tower.heads)
+    if not how.fused:
+        q, k, v = (t.linear(name, y, h, h, bias=how.bias) for name in how.names[:3])
+        if how.head_norms:
+            q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
+        if how.rotary:
+            q, k = t.rotary(q), t.rotary(k)
+        return t.linear(how.names[3], attend(t, q, k, v, heads, half_softmax=how.half_softmax), h, h, bias=how.bias)
+    q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=True), (h, h, h))
+    q, k = (t.cast(t.rotary(t.cast(part, 4)), part.item) for part in (q, k))
+    out = attend(t, q, k, v, heads)
+    if t.recipe.attention != "flash_attention_2":
+        out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
+    return t.linear("proj", out, h, h, bias=True)
+
+
+def stem(t: Layer, x: Var, flows: bool) -> Var:
+    """The convolution over patches of pixels, positions, and the norm behind them.
+
+    Patches of a frozen encoder that are made to need a gradient are a leaf, which stays as long as the graph does.
+    """
+    tower, how = tower_of(t), style(t.facts)
+    x = t.cast(x, t.recipe.weights)
+    trains = t.recipe.trains("patch_embedding")
+    y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
+    y.grad = y.grad or flows
+    if how.positions or how.classes:
+        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if flows and not trains else ())
+    return norm(t, y, how) if how.first_norm else y

@@ -1,0 +1,119 @@
+"""How the image encoders of vision-language models are written, by the class that transformers takes for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+
+
+class Style(NamedTuple):
+    """How an encoder is written.
+
+    ``names``: its linear modules: query, key, value (or all in one), output, and those of the MLP. ``rotary``: queries
+    and keys are turned; ``packed``: images stand one after the other in one sequence. ``gated``: a gated MLP.
+    ``rms``: RMSNorm. ``head_norms``: RMSNorm on queries and keys of all heads together. ``scaled``: learnt factors on
+    what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
+    beside the patches. ``positions``: learnt positions added to the patches, or another copy of them. ``first_norm``:
+    a norm behind the patches' embedding. ``checkpoints``: whether the layers follow the model's gradient checkpointing.
+    ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
+    ``activation``: by default.
+    """
+
+    names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
+    rotary: bool = False
+    packed: bool = False
+    gated: bool = False
+    rms: bool = False
+    head_norms: bool = False
+    scaled: bool = False
+    bias: bool = True
+    frames: int = 1
+    classes: int = 0
+    positions: bool = True
+    first_norm: bool = False
+    checkpoints: bool = True
+    unused: int = 0
+    half_softmax: bool = False
+    activation: str = "gelu_pytorch_tanh"
+
+    @property
+    def fused(self) -> bool:
+        """Whether query, key and value are one projection."""
+        return "qkv" in self.names
+
+
+CLIP = Style(classes=1, first_norm=True, activation="quick_gelu")
+SIGLIP = Style()
+QWEN = Style(
+    names=("qkv", "proj", "fc1", "fc2"), rotary=True, packed=True, frames=2, positions=False, activation="quick_gelu"
+)
+KINDS: Mapping[str, Style] = {
+    "clip_vision_model": CLIP,
+    "siglip_vision_model": SIGLIP,
+    "qwen2_vl": QWEN,
+    "qwen2_5_vl": QWEN._replace(
+        names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
+        gated=True,
+        rms=True,
+        positions=True,  # no positions, but the order of the windows: a copy as well
+        activation="silu",
+    ),
+    "qwen3_vl": QWEN._replace(
+        names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, activation="gelu_pytorch_tanh"
+    ),
+    "mllama": Style(classes=1, first_norm=True, checkpoints=False, activation="gelu"),
+}
+"""The encoders that are read, by the ``model_type`` of the encoder, or of a model whose encoder has no other."""
+
+TOWERS: Mapping[str, str] = {
+    "gemma3": "siglip_vision_model",
+    "llava": "clip_vision_model",
+    "llava_next": "clip_vision_model",
+    "minicpmv": "siglip_vision_model",
+    "paligemma": "siglip_vision_model",
+}
+"""Model types that take an encoder of another name: which, where their config does not say."""
+
+
+def vision_config(facts: ModelFacts) -> Mapping[str, Any]:
+    """The encoder's part of the config."""
+    found = facts.config.get("vision_config")
+    return found if isinstance(found, Mapping) else {}
+
+
+def kind(facts: ModelFacts) -> str:
+    """The encoder's key in :data:`KINDS`."""
+    if facts.model_type not in TOWERS:
+        return facts.model_type
+    stated = vision_config(facts).get("model_type")
+    return str(stated) if stated in KINDS else TOWERS[facts.model_type]
+
+
+def style(facts: ModelFacts) -> Style:
+    """How the model's encoder is written; CLIP's way where nobody has read it."""
+    config = vision_config(facts)
+    found = KINDS.get(kind(facts), CLIP)
+    if facts.model_type in ("llava", "llava_next"):
+        layer = facts.config.get("vision_feature_layer", -2)
+        found = found._replace(unused=-1 - layer if isinstance(layer, int) and layer < 0 else 0)
+    return found._replace(activation=str(config.get("hidden_act") or found.activation))
+
+
+def known(facts: ModelFacts) -> bool:
+    """Whether the encoder's code has been read."""
+    return kind(facts) in KINDS
+
+
+def window(facts: ModelFacts, index: int) -> int | None:
+    """Patches of the windows that a layer attends in; None for whole images (Qwen 2.5 VL)."""
+    config = vision_config(facts)
+    if facts.model_type != "qwen2_5_vl" or index in (config.get("fullatt_block_indexes") or FULL_ATTENTION):
+        return None
+    size = int(config.get("window_size") or WINDOW) // int(config.get("patch_size") or 14)
+    return size * size
+
+
+FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
+"""Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""

@@ -1,0 +1,36 @@
+"""Keys and values that a model returns while it trains, although nobody asks for them. Bytes of one rank."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import repeats
+from lintfit.memory.activations.recipe import Recipe, transformers_version
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.spec import Spec
+
+CACHE_OFF = (5, 0)
+"""The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""
+
+
+def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
+    """Keys and values that the model returns although it checkpoints.
+
+    GPTBigCode of transformers 4 does not turn ``use_cache`` off (its config's default is on): every layer's
+    ``key_value``, a view of the whole fused projection, lives until the outputs go after the forward pass.
+    """
+    if spec.facts.model_type != "gpt_bigcode" or transformers_version(spec) >= CACHE_OFF:
+        return 0
+    facts = spec.facts
+    fused = facts.heads * facts.head_dim + 2 * facts.kv_heads * facts.head_dim
+    return facts.layers * rounded(tokens * fused * item)
+
+
+def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:
+    """Keys and values of a vision-language model that no layer saves, until the forward's outputs go.
+
+    The Trainer turns ``use_cache`` off in the model's config, not in ``text_config``, whose default is on. Attention
+    that repeats or casts what it is given leaves the cache with tensors of its own.
+    """
+    if spec.facts.vision is None or not (repeats(facts, recipe) or (recipe.autocast and item == 4)):
+        return 0
+    return facts.layers * 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
