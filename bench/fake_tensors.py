@@ -189,7 +189,7 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference:
 def _images(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     from bench import fake_vlm
 
-    return fake_vlm.images(model.config, ids, spec["images"]) if spec.get("images") else {}
+    return fake_vlm.images(model.config, ids, spec) if spec.get("images") else {}
 
 
 def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images: dict[str, Any]) -> Any:

@@ -34,10 +34,12 @@ class _Scatter(torch.autograd.Function):
         return torch.empty_like(grad), None, torch.empty(shape, dtype=dtype, device=grad.device)
 
 
-SQUARE = frozenset({"llava", "gemma3"})
-"""Model types whose images all have the config's size."""
-TYPED = frozenset({"gemma3"})
+TYPED = frozenset({"gemma3", "paligemma"})
 """Model types that are told which tokens stand for images."""
+SEQUENCES = frozenset({"idefics2", "idefics3", "smolvlm"})
+"""Model types whose pixels come by sequences."""
+TILED = frozenset({"llava_next", "llava_onevision"})
+"""Model types whose pixels come by images, and that look at the images' sizes."""
 MERGED = 4
 SIDE = 64
 """Patches along either side of an image whose size is not the config's."""
@@ -56,20 +58,38 @@ class _Values(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def images(config: Any, ids: Any, count: int) -> dict[str, Any]:
-    """Pixels of ``count`` images a sequence, of the config's size or of 64 by 64 patches."""
+def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    """The pixels of a micro-batch and what comes with them: images of the config's size, or of 64 by 64 patches."""
     vision, batch = config.vision_config, len(ids)
-    if config.model_type in SQUARE:
-        size = vision.image_size
-        given = {"pixel_values": torch.empty(batch * count, 3, size, size, device="cuda:0")}
-        if config.model_type in TYPED:
-            given["token_type_ids"] = torch.empty_like(ids)
-        return given
+    count, tiles = spec["images"], spec.get("image_tiles", 1)
+    if hasattr(vision, "temporal_patch_size"):
+        return _packed(vision, ids, batch * count)
+    size = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
+    shape = (batch * count * tiles, 3, size, size)
+    if config.model_type in SEQUENCES:
+        shape = (batch, count * tiles, 3, size, size)
+    elif config.model_type in TILED:
+        shape = (batch * count, tiles, 3, size, size)
+    elif vision.model_type == "pixtral":
+        side = SIDE * vision.patch_size
+        shape = (batch * count, 3, side, side)
+    given = {"pixel_values": torch.empty(*shape, device="cuda:0")}
+    if config.model_type in TYPED:
+        given["token_type_ids"] = torch.empty_like(ids)
+    if vision.model_type == "pixtral" or config.model_type in TILED:
+        rows = [int(tiles**0.5) * size or size] * 2 if config.model_type in TILED else [SIDE * vision.patch_size] * 2
+        with torch._C._DisableTorchDispatch():
+            given["image_sizes"] = torch.tensor([rows] * (batch * count))
+    return given
+
+
+def _packed(vision: Any, ids: Any, count: int) -> dict[str, Any]:
+    """Qwen's way: all patches of all images in one sequence."""
     width = 3 * vision.temporal_patch_size * vision.patch_size**2
     with torch._C._DisableTorchDispatch():
-        grid = torch.tensor([[1, SIDE, SIDE]] * (batch * count))
+        grid = torch.tensor([[1, SIDE, SIDE]] * count)
     return {
-        "pixel_values": torch.empty(batch * count * SIDE * SIDE, width, device="cuda:0"),
+        "pixel_values": torch.empty(count * SIDE * SIDE, width, device="cuda:0"),
         "image_grid_thw": grid,
         "position_ids": torch.empty(3, *ids.shape, dtype=torch.long, device="cuda:0"),
     }

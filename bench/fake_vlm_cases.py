@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+SIGLIP = {
+    "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
+    "num_attention_heads": 16, "patch_size": 14, "vision_use_head": False,
+}  # fmt: skip
+IDEFICS = {
+    "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
+    "patch_size": 14,
+}  # fmt: skip
+PIXTRAL = {
+    "model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "head_dim": 64,
+}  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
     "llava 1.5 7 B": {
         "model_type": "llava",
@@ -55,6 +67,101 @@ MODELS: dict[str, dict[str, Any]] = {
             "vision_use_head": False,
         },
     },
+    "paligemma 3 B, tied": {
+        "model_type": "paligemma", "projection_dim": 2048, "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18,
+            "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257216, "tie_word_embeddings": True,
+        },
+        "vision_config": {**SIGLIP, "image_size": 448},
+    },
+    "paligemma 2 3 B, tied": {
+        "model_type": "paligemma", "projection_dim": 2304, "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+            "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 257216, "tie_word_embeddings": True,
+        },
+        "vision_config": {**SIGLIP, "image_size": 448},
+    },
+    "internvl 3 2 B": {
+        "model_type": "internvl", "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+            "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151674, "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "model_type": "internvl_vision", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+            "num_attention_heads": 16, "image_size": [448, 448], "patch_size": [14, 14], "attention_bias": True,
+        },
+    },
+    "qwen3 vl 2 B, tied": {
+        "model_type": "qwen3_vl", "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "qwen3_vl_text", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
+            "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+        "vision_config": {
+            "depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "num_heads": 16, "patch_size": 16,
+            "out_hidden_size": 2048, "num_position_embeddings": 2304, "deepstack_visual_indexes": [5, 11, 17],
+        },
+    },
+    "idefics2 8 B": {
+        "model_type": "idefics2", "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32003, "pad_token_id": 0,
+        },
+        "vision_config": {**IDEFICS, "image_size": 980},
+    },
+    "smolvlm 2.2 B": {
+        "model_type": "idefics3", "scale_factor": 3, "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
+            "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 49155, "pad_token_id": 2,
+        },
+        "vision_config": {**IDEFICS, "image_size": 384},
+    },
+    "llava onevision 0.5 B, tied": {
+        "model_type": "llava_onevision", "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+            "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 152000, "tie_word_embeddings": True,
+        },
+        "vision_config": {**SIGLIP, "image_size": 384, "num_hidden_layers": 26},
+    },
+    "llava next 7 B": {
+        "model_type": "llava_next", "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32064, "sliding_window": None,
+        },
+        "vision_config": {
+            "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096,
+            "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+            "projection_dim": 768,
+        },
+        "image_grid_pinpoints": [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+    },
+    "pixtral 12 B": {
+        "model_type": "llava", "vision_feature_layer": -1, "vision_feature_select_strategy": "full",
+        "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "mistral", "hidden_size": 5120, "intermediate_size": 14336, "num_hidden_layers": 40,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072,
+            "sliding_window": None,
+        },
+        "vision_config": {**PIXTRAL, "image_size": 1024, "patch_size": 16, "hidden_act": "gelu"},
+    },
+    "mistral small 3.1 24 B": {
+        "model_type": "mistral3", "spatial_merge_size": 2, "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "mistral", "hidden_size": 5120, "intermediate_size": 32768, "num_hidden_layers": 40,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072,
+            "sliding_window": None,
+        },
+        "vision_config": {**PIXTRAL, "image_size": 1540, "patch_size": 14, "hidden_act": "silu"},
+    },
 }  # fmt: skip
 
 ONE = {"images": 1}
@@ -73,4 +180,20 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gemma 3 4 B, tied", "bf16", 1, 1024, ONE),
     ("gemma 3 4 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **GC, **ONE}),
     ("gemma 3 4 B, tied", "bf16", 2, 512, {**LORA, **ONE}),
+    ("paligemma 3 B, tied", "bf16", 1, 1280, ONE),
+    ("paligemma 3 B, tied", "fp32 + autocast", 1, 1280, {**GC, **ONE}),
+    ("paligemma 2 3 B, tied", "bf16 + autocast", 2, 1280, {**EVERY, **GC, **ONE}),
+    ("internvl 3 2 B", "bf16", 1, 2048, {**ONE, "image_tiles": 5}),
+    ("internvl 3 2 B", "fp32 + autocast", 2, 2048, {**GC, **ONE, "image_tiles": 7}),
+    ("internvl 3 2 B", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_tiles": 5}),
+    ("qwen3 vl 2 B, tied", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
+    ("qwen3 vl 2 B, tied", "fp32 + autocast", 1, 2048, {**GC, **ONE, "image_patches": 4096}),
+    ("qwen3 vl 2 B, tied", "bf16", 2, 2048, {**EVERY, **ONE, "image_patches": 4096}),
+    ("idefics2 8 B", "bf16", 2, 1024, {**EVERY, **GC, **ONE, "image_tiles": 1}),
+    ("smolvlm 2.2 B", "bf16", 1, 2048, {**ONE, "image_tiles": 17}),
+    ("smolvlm 2.2 B", "bf16 + autocast", 4, 2048, {**LORA, **REENTRANT, **ONE, "image_tiles": 17}),
+    ("llava onevision 0.5 B, tied", "bf16", 1, 4096, {**ONE, "image_tiles": 5}),
+    ("llava next 7 B", "bf16", 1, 4096, {**LORA, **GC, **ONE, "image_tiles": 5}),
+    ("pixtral 12 B", "bf16", 1, 4608, {**LORA, **GC, **ONE, "image_patches": 4096}),
+    ("mistral small 3.1 24 B", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_patches": 4096}),
 )

@@ -50,8 +50,12 @@ class MoE:
 
 @frozen
 class VisionTower:
-    """The image encoder of a vision-language model. ``tokens`` is what one image of ``image_size`` adds to the
-    sequence; None where it depends on the image."""
+    """The image encoder of a vision-language model.
+
+    ``tokens`` is what one encoded picture of ``image_size`` adds to the sequence; None where its size is the image's
+    own, ``image_size`` then the largest. ``tiles``: the most pictures that an image is cut into, the whole beside them.
+    ``merge``: patches to a token where sizes vary.
+    """
 
     hidden: int
     layers: int
@@ -60,6 +64,8 @@ class VisionTower:
     patch: int
     image_size: int | None = None
     tokens: int | None = None
+    tiles: int = 1
+    merge: int = 4
 
 
 @frozen

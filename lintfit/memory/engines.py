@@ -13,7 +13,8 @@ from lintfit.memory.zero_config import not_modelled, zero_config
 
 _MAPPINGS = ("deepspeed_config", "versions")
 _MODELS = ("facts", "gpu", "reward_model", "value_model")
-_WITHOUT = frozenset({"micro_batch_size", "seq_len", "images", "image_patches", "stated", *_MAPPINGS, *_MODELS})
+_IMAGES = ("images", "image_patches", "image_tiles")
+_WITHOUT = frozenset({"micro_batch_size", "seq_len", "stated", *_IMAGES, *_MAPPINGS, *_MODELS})
 _settings = attrgetter(*(field.name for field in fields(Spec) if field.name not in _WITHOUT))
 _FOUND: dict[tuple[object, ...], tuple[tuple[ModelFacts | None, ...], States]] = {}
 _LARGEST = 1024

@@ -72,7 +72,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         values["capacity_bytes"] = gpu.usable_bytes
     if "host_memory_gib" in values:
         values["host_memory_bytes"] = int(values.pop("host_memory_gib") * GIB)
-    for key in ("images", "image_patches"):
+    for key in ("images", "image_patches", "image_tiles"):
         if values.get(key) and facts.vision is None:
             raise SpecError(
                 f"{key}: {values[key]} needs a vision-language model; {facts.name or facts.model_type} is none"
@@ -397,5 +397,6 @@ READERS: Mapping[str, Read] = {
     "generation": _generation,
     "images": _count(0),
     "image_patches": _count(most=LARGEST_SEQUENCE),
+    "image_tiles": _count(),
     "versions": _versions,
 }

@@ -128,9 +128,11 @@ class Spec:
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
     generation: Generation | None = None
     images: int | None = None
-    """Images (or tiles of images) in each sequence of a vision-language model; None where nobody knows."""
+    """Images in each sequence of a vision-language model; None where nobody knows."""
     image_patches: int | None = None
     """Patches of each, where images are not all of the config's size."""
+    image_tiles: int | None = None
+    """Pictures that the encoder gets of each, where the model cuts images into tiles (the whole beside them counts)."""
     zero3_init: bool = True
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False

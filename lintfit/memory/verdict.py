@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from lintfit.memory.activations import known
 from lintfit.memory.framework import context, gathers, nccl
+from lintfit.memory.images import unsaid, with_an_image, without_images
 from lintfit.memory.moments import moments
 from lintfit.memory.optimizers import counted
 from lintfit.memory.parameters import inventory
@@ -20,7 +21,6 @@ from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Spec
 from lintfit.memory.states import States
 from lintfit.memory.tensor_parallel import logit_parts
-from lintfit.memory.vision import tower_bytes
 from lintfit.memory.weights import keeps_upcast, parameter_count
 from lintfit.memory.zero_config import optimizer_name
 
@@ -97,6 +97,14 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
     if _may_hold_inputs(spec):
         worst = (*worst, *moments(_older_bitsandbytes(spec), held)[0])
+    if spec.facts.vision is not None and spec.images is None:
+        worst = (*worst, *moments(with_an_image(spec), held)[0])
+    if unsaid(spec):
+        low = min(low, max(moment.allocated for moment in moments(without_images(spec), held)[0]))
+        notes.append(
+            "images as large, or of as many tiles, as the model and the sequence let them be (image_patches or "
+            "image_tiles would say); the low end counts text only"
+        )
     if spec.trainer in FUSED and "trl" not in spec.versions:
         worst = (*worst, *moments(replace(spec, versions={**spec.versions, "trl": WHOLE_LOGITS}), held)[0])
         notes.append("the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)")
@@ -121,7 +129,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (allocated + beside.low)))
         low = int(low / UNSEEN)
-    high = max(high + vllm_bytes(spec) + tower_bytes(spec), allocated + beside.likely)
+    high = max(high + vllm_bytes(spec), allocated + beside.likely)
     if not counted(optimizer_name(spec)):
         low -= peak.components.get("optimizer_states", 0)
     return Range(low + beside.low, allocated + beside.likely, high), tuple(notes)

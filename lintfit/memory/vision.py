@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
 from lintfit.memory.activations.recipe import Recipe, of, transformers_version
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import CHANNELS, Style, form, style, vision_config, window
+from lintfit.memory.images import pictures, tower_of
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.step import Step, opens_inputs, stream_bytes
-
-MERGED = 4
-"""Patches to a token of models that merge two by two (Qwen2-VL ``spatial_merge_size`` 2)."""
 
 PIXEL = 4
 """Bytes of a pixel's channel as the processors make it (fp32)."""
@@ -38,20 +35,8 @@ def with_tower(spec: Spec, step: Step) -> Step:
         checkpointed=(*checkpointed, *step.checkpointed),
         before=len(parts),
         inputs=step.inputs + _pixels(spec),
-        front=step.front + _tables(spec) + image_leaf(spec, step.recipe),
+        front=step.front + _tables(spec, step.recipe) + image_leaf(spec, step.recipe),
     )
-
-
-def tower_bytes(spec: Spec) -> int:
-    """Bytes to plan for where nobody says how many images there are; 0 for a model without a tower.
-
-    One image a sequence, or as many patches as its tokens may stand for where sizes vary.
-    """
-    if spec.facts.vision is None or spec.images is not None:
-        return 0
-    parts, checkpointed = _parts(spec, 0.0)
-    kept = sum(part.input if saves else part.saved.total for part, saves in zip(parts, checkpointed, strict=True))
-    return _pixels(spec) + _tables(spec) + max(kept + max((p.peak.total for p in parts), default=0), transient(spec))
 
 
 def trains_tower(spec: Spec) -> bool:
@@ -61,8 +46,8 @@ def trains_tower(spec: Spec) -> bool:
 
 def transient(spec: Spec) -> int:
     """Bytes of one layer of the encoder where it leaves no graph."""
-    batch, seq = _positions(spec)
     recipe = replace(of(spec), frozen=True, lora=None, trained_modules=())
+    batch, seq = _sequences(spec, recipe, style(spec.facts))
     stream = _stream(recipe, style(spec.facts))
     block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
     return passing(block, batch, seq)
@@ -83,41 +68,31 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
 
 def _stream(recipe: Recipe, how: Style) -> int:
     """Bytes of an element of the encoder's stream: autocast's norm in front of the layers makes it fp32."""
-    return 4 if how.first_norm and recipe.autocast else recipe.weights
-
-
-def _tower(spec: Spec) -> VisionTower:
-    assert spec.facts.vision is not None
-    return spec.facts.vision
-
-
-def _positions(spec: Spec) -> tuple[int, int]:
-    """Images of a micro-batch, and positions in each."""
-    tower = _tower(spec)
-    if spec.image_patches is not None:
-        patches = spec.image_patches
-    elif tower.image_size is not None and tower.tokens is not None:
-        patches = (tower.image_size // tower.patch) ** 2
-    else:
-        patches = MERGED * spec.seq_len
-    images = 1 if spec.images is None else spec.images
-    return images * sequences(spec), patches + style(spec.facts).classes
+    return 4 if how.first_norm and not how.rms and recipe.autocast else recipe.weights
 
 
 def _pixels(spec: Spec) -> int:
     """Bytes of the batch's pixels, which stay through the step."""
-    batch, seq = _positions(spec)
-    tower, how = _tower(spec), style(spec.facts)
-    return rounded(batch * (seq - how.classes) * CHANNELS * tower.patch**2 * how.frames * PIXEL)
+    seen, tower = pictures(spec), tower_of(spec)
+    return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
 
 
-def _tables(spec: Spec) -> int:
-    """Bytes of the encoder's cos and sin, which are fp32 whatever the model."""
-    if not style(spec.facts).fused:
-        return 0
-    batch, seq = _positions(spec)
-    tower = _tower(spec)
-    return 2 * rounded(batch * seq * (tower.hidden // tower.heads) * 4)
+def _tables(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart."""
+    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec)
+    positions = seen.number * seen.positions
+    mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
+    if not how.rotary:
+        return mask
+    return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.fused else recipe.weights))
+
+
+def _sequences(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
+    """Sequences of the encoder and positions in each: all pictures are one where a mask keeps them apart."""
+    seen = pictures(spec)
+    if how.masked and recipe.attention != "flash_attention_2":
+        return 1, seen.number * seen.positions
+    return seen.number, seen.positions
 
 
 def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ...]]:
@@ -125,8 +100,8 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
     A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
-    facts, recipe, how, tower = spec.facts, of(spec), style(spec.facts), _tower(spec)
-    batch, seq = _positions(spec)
+    facts, recipe, how, tower = spec.facts, of(spec), style(spec.facts), tower_of(spec)
+    batch, seq = _sequences(spec, recipe, how)
     checkpoints = spec.gradient_checkpointing is not False
     trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
     adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
@@ -145,7 +120,9 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
     if flows or adapted:
         add("stem", flows, batch, seq)
-        deep = vision_config(facts).get("deepstack_visual_indexes") or (DEEP if facts.model_type == "qwen3_vl" else ())
+        deep = vision_config(facts).get("deepstack_visual_indexes") or (
+            DEEP if facts.model_type in ("qwen3_vl", "qwen3_vl_moe") else ()
+        )
         for index in range(tower.layers - how.unused):
             size = window(facts, index)
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
@@ -158,7 +135,7 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
     return tuple(parts), tuple(flags)
 
 
-PROJECTORS = ("multi_modal_projector", "merger", "resampler")
+PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
 """What the names of the parts behind the encoder have in them."""
 
 DEEP = (8, 16, 24)
@@ -167,4 +144,4 @@ DEEP = (8, 16, 24)
 
 def features(spec: Spec) -> Live:
     """What is alive while the images are encoded, where that leaves no graph."""
-    return Live(_pixels(spec) + _tables(spec) + transient(spec))
+    return Live(_pixels(spec) + _tables(spec, of(spec)) + transient(spec))

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import report, speed
-from bench import fake_vlm_cases
+from bench import fake_vlm_cases, report, speed
 from bench.fake_cases import CASES, cases
 from bench.fake_tensors import Log, rows
 from bench.gpu import compare

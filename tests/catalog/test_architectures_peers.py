@@ -48,7 +48,19 @@ TOWER: dict[str, Any] = {
     "patch_size": 14,
 }
 SIGLIP = {**TOWER, "model_type": "siglip_vision_model"}
+BARE = {**SIGLIP, "vision_use_head": False}
 CLIP = {**TOWER, "model_type": "clip_vision_model"}
+PIXTRAL = {**TOWER, "model_type": "pixtral", "head_dim": 8}
+INTERN = {**TOWER, "model_type": "internvl_vision"}
+PERCEIVER = {
+    "hidden_size": 64,
+    "resampler_n_latents": 6,
+    "resampler_depth": 2,
+    "resampler_n_heads": 4,
+    "resampler_head_dim": 10,
+    "num_key_value_heads": 2,
+}
+QWEN3_MOE = {**GROUPED, "head_dim": 16, "moe_intermediate_size": 40, "num_experts": 4, "num_experts_per_tok": 2}
 QWEN2_VISION = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 3}
 QWEN2_5_VISION = {"depth": 2, "hidden_size": 32, "intermediate_size": 50, "num_heads": 4, "out_hidden_size": 64}
 QWEN3_VISION = {**QWEN2_5_VISION, "depth": 4, "deepstack_visual_indexes": [1, 2], "num_position_embeddings": 64}
@@ -206,6 +218,58 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_5_vl", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION}),
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
+    ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
+    (
+        "paligemma",
+        {
+            "text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma"},
+            "vision_config": BARE,
+            "projection_dim": 64,
+        },
+    ),
+    (
+        "paligemma",
+        {
+            "text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma2"},
+            "vision_config": SIGLIP,
+            "projection_dim": 64,
+        },
+    ),
+    ("llava", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
+    ("llava_onevision", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": BARE}),
+    ("mistral3", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
+    ("mistral3", {"text_config": GROUPED, "spatial_merge_size": 1, "multimodal_projector_bias": True}),
+    ("internvl", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": INTERN}),
+    (
+        "internvl",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen3", "head_dim": 16},
+            "vision_config": {
+                **INTERN,
+                "norm_type": "rms_norm",
+                "use_qk_norm": True,
+                "attention_bias": True,
+                "use_mean_pooling": False,
+                "image_size": [28, 28],
+                "patch_size": [14, 14],
+            },
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        "idefics2",
+        {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": BARE, "perceiver_config": PERCEIVER},
+    ),
+    ("idefics3", {"text_config": {**PADDED, "model_type": "llama"}, "vision_config": BARE}),
+    (
+        "smolvlm",
+        {
+            "text_config": {**PADDED, "model_type": "llama"},
+            "vision_config": BARE,
+            "scale_factor": 4,
+            "tie_word_embeddings": True,
+        },
+    ),
     ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1]}, "vision_config": MLLAMA_VISION}),
     ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1, 8]}, "vision_config": MLLAMA_VISION}),
     (

@@ -11,7 +11,6 @@ from lintfit.memory.contradictions import SpecError
 from lintfit.memory.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment
 from lintfit.memory.spec import Spec
-from lintfit.memory.vision import tower_bytes
 
 LLAVA = "llava-hf/llava-1.5-7b-hf"
 QWEN = "Qwen/Qwen2.5-VL-3B-Instruct"
@@ -94,11 +93,31 @@ def test_unknown_images_count_in_the_high_end_only() -> None:
 
 
 def test_images_of_any_size_are_bounded_by_the_sequence() -> None:
-    short, long = (_spec("Qwen/Qwen2-VL-7B-Instruct", seq_len=length) for length in (1024, 2048))
-    assert 0 < tower_bytes(short) < tower_bytes(long)
+    spread = []
+    for length in (1024, 2048):
+        unsaid, none = (estimate(_spec(QWEN, seq_len=length, **more)) for more in ({}, {"images": 0}))
+        spread.append(unsaid.peak.high - none.peak.high)
+    assert 0 < spread[0] < spread[1]
+
+
+def test_how_large_images_are_counts_from_none_to_the_largest() -> None:
+    guess, told = estimate(_spec(QWEN, images=1)), estimate(_spec(QWEN, images=1, image_patches=1024))
+    text = estimate(_spec(QWEN, images=0))
+    assert guess.peak.low == text.peak.low < told.peak.low
+    assert guess.peak.high > told.peak.high
+    assert any("image_patches" in note for note in guess.assumptions)
+    assert not any("image_patches" in note for note in told.assumptions)
+
+
+def test_tiles_of_an_image_where_a_model_cuts_them() -> None:
+    next_ = "llava-hf/llava-v1.6-mistral-7b-hf"
+    five, told, one = (
+        _added(model=next_, seq_len=4096, **more) for more in ({}, {"image_tiles": 5}, {"image_tiles": 1})
+    )
+    assert five == told == pytest.approx(5 * one, rel=0.01)
+    assert _added(model=next_, seq_len=1200) == pytest.approx(2 * one, rel=0.01), "the sequence has room for two"
 
 
 def test_a_model_without_a_tower_adds_nothing() -> None:
-    assert tower_bytes(_spec("Qwen/Qwen2.5-7B")) == 0
     with pytest.raises(SpecError, match=r"^images: 1 needs a vision-language model; Qwen/Qwen2.5-7B is none"):
         _spec("Qwen/Qwen2.5-7B", images=1)

@@ -1,4 +1,4 @@
-"""LLaVA 1.5 and other models of its class: CLIP, a two-layer projector, and any language model lintfit knows."""
+"""LLaVA 1.5 and other models of its class: an image encoder, a two-layer projector, and any language model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from lintfit.catalog import architectures
 from lintfit.catalog.architectures._blocks import Shape, linear
-from lintfit.catalog.architectures._multimodal import CLIP, SIGLIP, clip, language_model, part, siglip, tower_of
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.architectures._towers import Encoder, encoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -30,9 +31,9 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-def text_of(config: Config) -> tuple[ModuleType, Config]:
-    """The language model's module and config."""
-    model_type = str(config.section("text_config").get("model_type") or "llama")
+def text_of(config: Config, default: str = "llama") -> tuple[ModuleType, Config]:
+    """The language model's module and config; ``default``: its ``model_type`` where none is stated."""
+    model_type = str(config.section("text_config").get("model_type") or default)
     module = architectures.find(model_type)
     if module is None or hasattr(module, "text_of"):
         raise config.error("text_config", f"model_type {model_type!r} must be a language model that lintfit knows")
@@ -40,35 +41,52 @@ def text_of(config: Config) -> tuple[ModuleType, Config]:
     return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
 
 
+def named(module: ModuleType) -> str:
+    """A module's ``model_type``."""
+    return module.__name__.rpartition(".")[2]
+
+
 def language(config: Config) -> tuple[str, Config]:
     module, text = text_of(config)
-    return module.__name__.rpartition(".")[2], text
+    return named(module), text
 
 
-def vision_of(config: Config) -> tuple[bool, Config]:
-    """Whether the tower is SigLIP, and its config."""
-    is_siglip = config.section("vision_config").get("model_type") == "siglip_vision_model"
-    return is_siglip, part(config, "vision_config", SIGLIP if is_siglip else CLIP)
+def vision_of(config: Config) -> Encoder:
+    """The image encoder."""
+    return encoder(config, "clip_vision_model")
 
 
 def shape(config: Config) -> Shape:
     module, text = text_of(config)
-    vision = tower_of(vision_of(config)[1])
+    found = vision_of(config)
+    vision = found.numbers
     side = (vision.image_size or 0) // vision.patch
+    sized = {"merge": 1} if found.config.get("model_type") == "pixtral" else {"tokens": side * side}
     numbers: Shape = module.shape(text)
-    return replace(numbers, vision=replace(vision, tokens=side * side))
+    return replace(numbers, vision=replace(vision, **sized))
+
+
+def projector(name: str, hidden: int, width: int, *, bias: bool) -> list[Tensor]:
+    """Two linear layers from the encoder's width to the language model's."""
+    return [
+        *linear(f"{name}.linear_1", hidden, width, bias=bias, where="vision"),
+        *linear(f"{name}.linear_2", hidden, hidden, bias=bias, where="vision"),
+    ]
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     module, text = text_of(config)
-    is_siglip, vision = vision_of(config)
-    name = "model.vision_tower"
-    tower = siglip(vision, name, pooling=vision.flag("vision_use_head", True)) if is_siglip else clip(vision, name)
-    hidden, width = module.shape(text).hidden, vision.size("hidden_size", kind="hidden")
-    bias, projector = config.flag("multimodal_projector_bias"), "model.multi_modal_projector"
+    vision = vision_of(config)
+    bias = config.flag("multimodal_projector_bias")
+    hidden, width = module.shape(text).hidden, vision.numbers.hidden * feature_layers(config)
     return (
-        *tower,
-        *linear(f"{projector}.linear_1", hidden, width, bias=bias, where="vision"),
-        *linear(f"{projector}.linear_2", hidden, hidden, bias=bias, where="vision"),
+        *vision.tensors("model.vision_tower"),
+        *projector("model.multi_modal_projector", hidden, width, bias=bias),
         *language_model(module, text),
     )
+
+
+def feature_layers(config: Config) -> int:
+    """How many of the encoder's layers the projector takes side by side."""
+    layers = config.get("vision_feature_layer")
+    return len(layers) if isinstance(layers, list) and layers else 1

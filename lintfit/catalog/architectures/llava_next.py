@@ -12,13 +12,27 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llava.REQUIRED
-DEFAULTS: Mapping[str, Any] = llava.DEFAULTS
+DEFAULTS: Mapping[str, Any] = {
+    **llava.DEFAULTS,
+    "image_grid_pinpoints": [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+}
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return llava.language(config)
 
 
 def shape(config: Config) -> Shape:
     numbers = llava.shape(config)
     assert numbers.vision is not None
-    return replace(numbers, vision=replace(numbers.vision, tokens=None))
+    return replace(numbers, vision=replace(numbers.vision, tiles=most_tiles(config, numbers.vision.image_size or 1)))
+
+
+def most_tiles(config: Config, size: int) -> int:
+    """Tiles of the largest of the grids that an image may be cut into, and the whole image beside them."""
+    grids = config.get("image_grid_pinpoints")
+    cut = [-(-int(h) // size) * -(-int(w) // size) for h, w in grids] if isinstance(grids, list) else []
+    return 1 + max(cut, default=0)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

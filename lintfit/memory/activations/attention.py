@@ -50,13 +50,15 @@ def attend(
     head_major: bool = False,
     half_softmax: bool = False,
     keeps_product: bool = False,
+    masked: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
     ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
-    ``keeps_product``: Falcon's eager scores (:func:`eager`).
+    ``keeps_product``: Falcon's eager scores (:func:`eager`). ``masked``: SDPA is given an additive mask that somebody
+    else counts.
     """
     recipe = t.recipe
     drops = dropout > 0 and recipe.dropout
@@ -70,6 +72,8 @@ def attend(
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
+    if masked:
+        return _efficient(t, q, k, v, heads, mask=False)
     masked = recipe.padded or (heads.window is not None and t.slides)
     grouped = heads.keys < heads.queries
     if grouped and (masked or recipe.transformers < GROUPED_SDPA):

@@ -1,7 +1,6 @@
 """From an image encoder's last states to what stands between the words: projectors and mergers on tapes.
 
-Sources: transformers ``modeling_llava.py``, ``modeling_gemma3.py``, ``modeling_paligemma.py``, ``modeling_qwen2_vl.py``,
-``modeling_qwen2_5_vl.py``, ``modeling_qwen3_vl.py``.
+Sources: the projectors in transformers' ``modeling_<model_type>.py``, by the names of :data:`CONNECTORS`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Merged:
 def merge(t: Layer, x: Var) -> Var:
     """What the language model gets of the encoder's last states."""
     how = style(t.facts)
-    if how.fused:
+    if how.fused and how.rotary:
         return _merger(t, x, how, after=False)
     connector = CONNECTORS.get(t.facts.model_type)
     return connector(t, x) if connector is not None else t.layernorm(x, tower_of(t).hidden)
@@ -42,7 +41,7 @@ def _two_layers(t: Layer, x: Var) -> Var:
     tower, how, hidden = tower_of(t), style(t.facts), t.facts.hidden
     if how.classes:
         x = _patches(t, x, how.classes)
-    elif not how.unused:
+    elif not how.unused and not how.rms:
         x = t.layernorm(x, tower.hidden)
     y = t.linear("linear_1", x, tower.hidden, hidden, bias=True)
     return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
@@ -70,11 +69,43 @@ def _paligemma(t: Layer, x: Var) -> Var:
     return t.linear("linear", y, tower_of(t).hidden, t.facts.hidden, bias=True)
 
 
+def _internvl(t: Layer, x: Var) -> Var:
+    """Four patches become one token, which is normed and projected; OpenGVLab's code calls the layers by numbers."""
+    hidden = t.facts.hidden
+    names = ("1", "3") if t.facts.model_type == "internvl_chat" else ("linear_1", "linear_2")
+    ratio = t.facts.config.get("downsample_ratio") or 0.5
+    y = _shuffled(t, _patches(t, x, 1), int(1 / ratio) ** 2, 1)
+    y = t.layernorm(y, y.width)
+    y = t.linear(names[0], y, y.width, hidden, bias=True)
+    return t.linear(names[1], t.activation(y, "gelu"), hidden, hidden, bias=True)
+
+
+def _idefics3(t: Layer, x: Var) -> Var:
+    y = t.layernorm(x, tower_of(t).hidden)
+    y = _shuffled(t, y, int(t.facts.config.get("scale_factor") or 2) ** 2, 0)
+    return t.linear("proj", y, y.width, t.facts.hidden)
+
+
+def _shuffled(t: Layer, x: Var, each: int, less: int) -> Var:
+    """Pixel shuffle: copies of the patches, ``each`` of them in a row."""
+    return t.map(t.map(t.view(x, x.width * each, Merged(each, less))))
+
+
+def _mistral3(t: Layer, x: Var) -> Var:
+    """Patches are normed, merged by a linear layer and projected (``Mistral3MultiModalProjector``)."""
+    tower, hidden = tower_of(t), t.facts.hidden
+    y = t.rmsnorm(x, tower.hidden)
+    y = t.map(t.map(t.view(y, tower.hidden * tower.merge, Merged(tower.merge))))
+    y = t.linear("merging_layer", y, y.width, tower.hidden)
+    y = t.linear("linear_1", y, tower.hidden, hidden)
+    return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden)
+
+
 def _merger(t: Layer, x: Var, how: Style, *, after: bool) -> Var:
     """Qwen's merger of two by two patches; ``after``: the norm stands behind the merging (Qwen 3's inner mergers)."""
     config, h = vision_config(t.facts), tower_of(t).hidden
     each = int(config.get("spatial_merge_size") or 2) ** 2
-    names = ("linear_fc1", "linear_fc2") if t.facts.model_type == "qwen3_vl" else ("0", "2")
+    names = how.names[-2:] if "linear_fc1" in how.names else ("0", "2")
     wide, merged = each * h, Merged(each)
     y = norm(t, t.view(x, wide, merged), how, wide) if after else t.view(norm(t, x, how), wide, merged)
     y = t.activation(t.linear(names[0], y, wide, wide, bias=True), "gelu")
@@ -89,7 +120,13 @@ def inner_merge(t: Layer, x: Var) -> Var:
 
 CONNECTORS: Mapping[str, Connector] = {
     "gemma3": _gemma3,
+    "idefics3": _idefics3,
+    "internvl": _internvl,
+    "internvl_chat": _internvl,
     "llava": _two_layers,
     "llava_next": _two_layers,
+    "llava_onevision": _two_layers,
+    "mistral3": _mistral3,
+    "smolvlm": _idefics3,
     "paligemma": _paligemma,
 }

@@ -1,7 +1,6 @@
 """The layers of image encoders on tapes, and the embedding of patches in front of them.
 
-Sources: transformers ``modeling_clip.py``, ``modeling_siglip.py``, ``modeling_qwen2_vl.py``, ``modeling_qwen2_5_vl.py``,
-``modeling_qwen3_vl.py``, ``modeling_internvl.py``, ``modeling_pixtral.py``, ``modeling_mllama.py``.
+Sources: transformers' ``modeling_<name>.py``, by the names of :data:`.style.KINDS`.
 """
 
 from __future__ import annotations
@@ -69,11 +68,15 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
             q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
         if how.rotary:
             q, k = t.rotary(q), t.rotary(k)
-        return t.linear(how.names[3], attend(t, q, k, v, heads, half_softmax=how.half_softmax), h, h, bias=how.bias)
+        out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, masked=how.masked)
+        return t.linear(how.names[3], out, h, h, bias=how.bias)
     q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=True), (h, h, h))
-    q, k = (t.cast(t.rotary(t.cast(part, 4)), part.item) for part in (q, k))
-    out = attend(t, q, k, v, heads)
-    if t.recipe.attention != "flash_attention_2":
+    if how.head_norms:
+        q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
+    if how.rotary:
+        q, k = (t.cast(t.rotary(t.cast(part, 4)), part.item) for part in (q, k))
+    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax)
+    if how.packed and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear("proj", out, h, h, bias=True)
 

@@ -24,6 +24,7 @@ class Style(NamedTuple):
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
     rotary: bool = False
     packed: bool = False
+    masked: bool = False
     gated: bool = False
     rms: bool = False
     head_norms: bool = False
@@ -49,6 +50,7 @@ SIGLIP = Style()
 QWEN = Style(
     names=("qkv", "proj", "fc1", "fc2"), rotary=True, packed=True, frames=2, positions=False, activation="quick_gelu"
 )
+QWEN3 = QWEN._replace(names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, activation="gelu_pytorch_tanh")
 KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
@@ -60,8 +62,28 @@ KINDS: Mapping[str, Style] = {
         positions=True,  # no positions, but the order of the windows: a copy as well
         activation="silu",
     ),
-    "qwen3_vl": QWEN._replace(
-        names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, activation="gelu_pytorch_tanh"
+    "qwen3_vl": QWEN3,
+    "qwen3_vl_moe": QWEN3,
+    "internvl_vision": Style(
+        names=("q_proj", "k_proj", "v_proj", "projection_layer", "fc1", "fc2"),
+        scaled=True,
+        classes=1,
+        half_softmax=True,
+        activation="gelu",
+    ),
+    "internvl_chat": Style(
+        names=("qkv", "proj", "fc1", "fc2"), scaled=True, classes=1, half_softmax=True, activation="gelu"
+    ),
+    "pixtral": Style(
+        names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+        rotary=True,
+        packed=True,
+        masked=True,
+        gated=True,
+        rms=True,
+        bias=False,
+        first_norm=True,
+        activation="gelu",
     ),
     "mllama": Style(classes=1, first_norm=True, checkpoints=False, activation="gelu"),
 }
@@ -69,12 +91,22 @@ KINDS: Mapping[str, Style] = {
 
 TOWERS: Mapping[str, str] = {
     "gemma3": "siglip_vision_model",
+    "idefics2": "siglip_vision_model",
+    "idefics3": "siglip_vision_model",
+    "internvl": "internvl_vision",
     "llava": "clip_vision_model",
     "llava_next": "clip_vision_model",
+    "llava_onevision": "siglip_vision_model",
     "minicpmv": "siglip_vision_model",
+    "mistral3": "pixtral",
     "paligemma": "siglip_vision_model",
+    "smolvlm": "siglip_vision_model",
 }
 """Model types that take an encoder of another name: which, where their config does not say."""
+
+
+FEATURES: Mapping[str, int] = {"llava": -2, "llava_next": -2, "llava_onevision": -1, "mistral3": -1, "internvl": -1}
+"""Model types that take the result of a layer by ``vision_feature_layer``, and its default."""
 
 
 def vision_config(facts: ModelFacts) -> Mapping[str, Any]:
@@ -95,9 +127,14 @@ def style(facts: ModelFacts) -> Style:
     """How the model's encoder is written; CLIP's way where nobody has read it."""
     config = vision_config(facts)
     found = KINDS.get(kind(facts), CLIP)
-    if facts.model_type in ("llava", "llava_next"):
-        layer = facts.config.get("vision_feature_layer", -2)
+    if facts.model_type in FEATURES:
+        layer = facts.config.get("vision_feature_layer", FEATURES[facts.model_type])
         found = found._replace(unused=-1 - layer if isinstance(layer, int) and layer < 0 else 0)
+    if found.scaled:
+        found = found._replace(
+            rms=config.get("norm_type") == "rms_norm",
+            head_norms=bool(config.get("use_qk_norm") or config.get("qk_normalization")),
+        )
     return found._replace(activation=str(config.get("hidden_act") or found.activation))
 
 

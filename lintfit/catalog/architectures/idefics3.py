@@ -1,0 +1,52 @@
+"""Idefics 3 and SmolVLM: SigLIP on tiles, pixel shuffle, one linear layer, and Llama."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llava
+from lintfit.catalog.architectures._blocks import Shape, linear
+from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config", "vision_config")
+DEFAULTS: Mapping[str, Any] = {"scale_factor": 2, "tie_word_embeddings": False}
+VISION: Mapping[str, Any] = {
+    "hidden_size": 1152,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 224,
+    "patch_size": 32,
+    "hidden_act": "gelu_pytorch_tanh",
+}
+MOST_TILES = 4 * 4 + 1
+"""An image is enlarged to four tiles a side at most, and stands beside them (``Idefics3ImageProcessor``)."""
+
+
+def language(config: Config) -> tuple[str, Config]:
+    module, text = llava.text_of(config)
+    return llava.named(module), text
+
+
+def shape(config: Config) -> Shape:
+    module, text = llava.text_of(config)
+    vision = tower_of(part(config, "vision_config", VISION))
+    tokens = ((vision.image_size or 0) // vision.patch) ** 2 // config.size("scale_factor") ** 2
+    numbers: Shape = module.shape(text)
+    return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    module, text = llava.text_of(config)
+    vision, hidden = part(config, "vision_config", VISION), module.shape(text).hidden
+    shuffled = vision.size("hidden_size", kind="hidden") * config.size("scale_factor") ** 2
+    return (
+        *siglip(vision, "model.vision_model", pooling=False),
+        *linear("model.connector.modality_projection.proj", hidden, shuffled, where="vision"),
+        *language_model(module, text, prefix="model.text_model."),
+    )

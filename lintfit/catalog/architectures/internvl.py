@@ -1,0 +1,49 @@
+"""InternVL 3 and 3.5 as transformers has them: InternViT, pixel shuffle, a two-layer projector, Qwen or Llama."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llava
+from lintfit.catalog.architectures._blocks import Shape, norm
+from lintfit.catalog.architectures._multimodal import language_model
+from lintfit.catalog.architectures._towers import encoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config", "vision_config")
+DEFAULTS: Mapping[str, Any] = {"downsample_ratio": 0.5, "tie_word_embeddings": True}
+MOST_TILES = 12 + 1
+"""``max_patches`` of the processor, and the whole image beside them (``GotOcr2ImageProcessor``)."""
+
+
+def language(config: Config) -> tuple[str, Config]:
+    module, text = llava.text_of(config, "qwen2")
+    return llava.named(module), text
+
+
+def shuffled(config: Config) -> int:
+    """Patches that pixel shuffle puts into one token."""
+    return int(1 / (config.number("downsample_ratio") or 0.5)) ** 2
+
+
+def shape(config: Config) -> Shape:
+    module, text = llava.text_of(config, "qwen2")
+    vision = encoder(config, "internvl_vision").numbers
+    tokens = ((vision.image_size or 0) // vision.patch) ** 2 // shuffled(config)
+    numbers: Shape = module.shape(text)
+    return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    module, text = llava.text_of(config, "qwen2")
+    vision, name = encoder(config, "internvl_vision"), "model.multi_modal_projector"
+    merged = vision.numbers.hidden * shuffled(config)
+    return (
+        *vision.tensors("model.vision_tower"),
+        *norm(f"{name}.layer_norm", merged, bias=True, where="vision"),
+        *llava.projector(name, module.shape(text).hidden, merged, bias=True),
+        *language_model(module, text),
+    )

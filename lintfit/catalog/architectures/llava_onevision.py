@@ -1,0 +1,60 @@
+"""LLaVA-OneVision: SigLIP, LLaVA's projector, a learnt line break between rows, and Qwen 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llava, llava_next
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._multimodal import language_model
+from lintfit.catalog.architectures._towers import encoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llava.REQUIRED
+SIDES = range(384, 2305, 384)
+DEFAULTS: Mapping[str, Any] = {
+    "vision_config": {
+        "model_type": "siglip_vision_model",
+        "hidden_size": 1152,
+        "intermediate_size": 4304,
+        "patch_size": 14,
+        "image_size": 384,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 16,
+        "vision_use_head": False,
+    },
+    "vision_feature_layer": -1,
+    "vision_feature_select_strategy": "full",
+    "multimodal_projector_bias": True,
+    "tie_word_embeddings": False,
+    "image_grid_pinpoints": [[height, width] for height in SIDES for width in SIDES],
+}
+
+
+def language(config: Config) -> tuple[str, Config]:
+    module, text = llava.text_of(config, "qwen2")
+    return llava.named(module), text
+
+
+def shape(config: Config) -> Shape:
+    module, text = llava.text_of(config, "qwen2")
+    vision = encoder(config, "siglip_vision_model").numbers
+    size = vision.image_size or vision.patch
+    numbers: Shape = module.shape(text)
+    tiles = llava_next.most_tiles(config, size)
+    return replace(numbers, vision=replace(vision, tokens=(size // vision.patch) ** 2, tiles=tiles))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    module, text = llava.text_of(config, "qwen2")
+    vision, hidden = encoder(config, "siglip_vision_model"), module.shape(text).hidden
+    width, bias = vision.numbers.hidden * llava.feature_layers(config), config.flag("multimodal_projector_bias")
+    return (
+        Tensor("model.image_newline", (hidden,), 1, "other", "vision"),
+        *vision.tensors("model.vision_tower"),
+        *llava.projector("model.multi_modal_projector", hidden, width, bias=bias),
+        *language_model(module, text),
+    )

@@ -1,0 +1,57 @@
+"""Mistral Small 3.1 and later: Pixtral's encoder, a merger of patches, a two-layer projector, and Mistral."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llava
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._multimodal import language_model
+from lintfit.catalog.architectures._towers import encoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {
+    "vision_config": {
+        "model_type": "pixtral",
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "patch_size": 14,
+        "image_size": 1540,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+    },
+    "multimodal_projector_bias": False,
+    "spatial_merge_size": 2,
+    "tie_word_embeddings": True,
+}
+
+
+def language(config: Config) -> tuple[str, Config]:
+    module, text = llava.text_of(config, "mistral")
+    return llava.named(module), text
+
+
+def shape(config: Config) -> Shape:
+    module, text = llava.text_of(config, "mistral")
+    numbers: Shape = module.shape(text)
+    vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
+    return replace(numbers, vision=vision)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    module, text = llava.text_of(config, "mistral")
+    vision, hidden, name = encoder(config, "pixtral"), module.shape(text).hidden, "model.multi_modal_projector"
+    width, merged = vision.numbers.hidden, config.size("spatial_merge_size") ** 2
+    return (
+        *vision.tensors("model.vision_tower"),
+        *norm(f"{name}.norm", width, where="vision"),
+        *linear(f"{name}.patch_merger.merging_layer", width, width * merged, where="vision"),
+        *llava.projector(
+            name, hidden, width * llava.feature_layers(config), bias=config.flag("multimodal_projector_bias")
+        ),
+        *language_model(module, text),
+    )

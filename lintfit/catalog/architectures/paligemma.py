@@ -1,0 +1,76 @@
+"""PaliGemma 1 and 2: SigLIP, one linear layer, and Gemma 1 or 2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from lintfit.catalog.architectures import gemma, gemma2
+from lintfit.catalog.architectures._blocks import Shape, linear
+from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config",)
+TEXT: Mapping[str, Any] = {
+    "hidden_size": 2048,
+    "num_hidden_layers": 18,
+    "intermediate_size": 16384,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 1,
+    "vocab_size": 257152,
+}
+"""What transformers takes where a config has no ``text_config`` at all (``PaliGemmaConfig``)."""
+VISION: Mapping[str, Any] = {
+    "model_type": "siglip_vision_model",
+    "intermediate_size": 4096,
+    "hidden_size": 1152,
+    "patch_size": 14,
+    "image_size": 224,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "vision_use_head": False,
+}
+DEFAULTS: Mapping[str, Any] = {
+    "text_config": TEXT,
+    "vision_config": VISION,
+    "projection_dim": 2048,
+    "tie_word_embeddings": True,
+}
+
+
+def text_of(config: Config) -> tuple[str, ModuleType, Config]:
+    """The language model: its ``model_type``, module and config."""
+    second = config.section("text_config").get("model_type") == "gemma2"
+    module: ModuleType = gemma2 if second else gemma
+    tied = config.flag("tie_word_embeddings")
+    return (
+        "gemma2" if second else "gemma",
+        module,
+        part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied),
+    )
+
+
+def language(config: Config) -> tuple[str, Config]:
+    model_type, _, text = text_of(config)
+    return model_type, text
+
+
+def shape(config: Config) -> Shape:
+    _, module, text = text_of(config)
+    tower = tower_of(part(config, "vision_config", SIGLIP))
+    numbers: Shape = module.shape(text)
+    return replace(numbers, vision=replace(tower, tokens=((tower.image_size or 0) // tower.patch) ** 2))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    _, module, text = text_of(config)
+    vision = part(config, "vision_config", SIGLIP)
+    width, out = vision.size("hidden_size", kind="hidden"), config.size("projection_dim", kind="hidden")
+    return (
+        *siglip(vision, "model.vision_tower", pooling=vision.flag("vision_use_head", True)),
+        *linear("model.multi_modal_projector.linear", out, width, bias=True, where="vision"),
+        *language_model(module, text),
+    )

@@ -1,0 +1,33 @@
+"""Qwen 3 VL with routed experts: 30B-A3B, 235B-A22B."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen3_moe, qwen3_vl
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = qwen3_vl.DEFAULTS
+
+
+def text_of(config: Config) -> Config:
+    return part(config, "text_config", qwen3_moe.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "qwen3_moe", text_of(config)
+
+
+def shape(config: Config) -> Shape:
+    return replace(qwen3_moe.shape(text_of(config)), vision=qwen3_vl.shape(config).vision)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    vision = part(config, "vision_config", qwen3_vl.VISION)
+    return (*qwen3_vl.visual(vision), *language_model(qwen3_moe, text_of(config)))

@@ -1,0 +1,88 @@
+"""How many pictures an encoder gets of a micro-batch's images, and how large they are.
+
+A model resizes an image to one size, cuts it into tiles of that size beside which the whole stands, or takes it as
+large as it is; ``docs/memory.md`` has a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from lintfit.catalog.facts import VisionTower
+from lintfit.memory.activations.towers import style
+from lintfit.memory.preference import sequences
+from lintfit.memory.spec import Spec
+
+SHRUNK = 10
+"""LLaVA-OneVision makes the features of more tiles as many as nine and the whole have (``anyres_max_9``)."""
+
+
+class Pictures(NamedTuple):
+    """What the encoder gets of a micro-batch: how many pictures, patches of each, and positions beside these."""
+
+    number: int
+    patches: int
+    beside: int
+
+    @property
+    def positions(self) -> int:
+        """Positions of a picture in the encoder."""
+        return self.patches + self.beside
+
+
+def tower_of(spec: Spec) -> VisionTower:
+    """The encoder's numbers."""
+    assert spec.facts.vision is not None
+    return spec.facts.vision
+
+
+def pictures(spec: Spec) -> Pictures:
+    """The pictures of a micro-batch; of one image a sequence where nobody says how many there are."""
+    images = 1 if spec.images is None else spec.images
+    return Pictures(images * sequences(spec) * tiles(spec), patches(spec), style(spec.facts).classes)
+
+
+def tiles(spec: Spec) -> int:
+    """Pictures that one image becomes: as many as the model's processor makes at most and the sequence has room for."""
+    if spec.image_tiles is not None:
+        return spec.image_tiles
+    tower = tower_of(spec)
+    if tower.tiles == 1 or tower.tokens is None:
+        return tower.tiles
+    room = spec.seq_len // (tower.tokens * max(1, spec.images or 1))
+    if spec.facts.model_type == "llava_onevision" and room >= SHRUNK:
+        return tower.tiles
+    return max(1, min(tower.tiles, room))
+
+
+def patches(spec: Spec) -> int:
+    """Patches of one picture: where images keep their size, as many as the sequence has room for."""
+    if spec.image_patches is not None:
+        return spec.image_patches
+    tower = tower_of(spec)
+    most = (tower.image_size // tower.patch) ** 2 if tower.image_size is not None else None
+    if most is not None and tower.tokens is not None:
+        return most
+    room = tower.merge * spec.seq_len // max(1, spec.images or 1)
+    return room if most is None else min(room, most)
+
+
+def unsaid(spec: Spec) -> bool:
+    """Whether the size of the images is nobody's word but the largest that it can be."""
+    if not spec.images or spec.facts.vision is None:
+        return False
+    tower = spec.facts.vision
+    if tower.tokens is None:
+        return spec.image_patches is None
+    return tower.tiles > 1 and spec.image_tiles is None
+
+
+def with_an_image(spec: Spec) -> Spec:
+    """The run with one image a sequence, as large as it can be."""
+    return replace(spec, images=1)
+
+
+def without_images(spec: Spec) -> Spec:
+    """The run on text alone, which is what small images come down to."""
+    return replace(spec, images=0)
