@@ -208,4 +208,4 @@ def _words(more: dict[str, Any]) -> list[str]:
         words.append(f"accumulation {more['gradient_accumulation_steps']}")
     if "images" in more:
         words.append(f"{more['images']} images" if more["images"] > 1 else "an image")
-    return [*words, *(more[key] for key in ("attention", "optimizer") if key in more)]
+    return [*words, *(more[key] for key in ("attention", "optimizer") if more.get(key))]

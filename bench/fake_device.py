@@ -26,6 +26,7 @@ _REGISTERED: list[str] = []
 HALF = {
     torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm, torch.bmm, torch.Tensor.bmm,
     torch.addmm, torch.baddbmm, torch.addbmm, F.linear, torch._C._nn.linear, F.scaled_dot_product_attention,
+    torch.conv2d, torch.conv3d,
 }  # fmt: skip
 """Functions that autocast runs in half precision (``AT_FORALL_LOWER_PRECISION_FP``, those in use here)."""
 

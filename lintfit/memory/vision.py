@@ -35,7 +35,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
         checkpointed=(*checkpointed, *step.checkpointed),
         before=len(parts),
         inputs=step.inputs + _pixels(spec),
-        front=step.front + _tables(spec, step.recipe) + image_leaf(spec, step.recipe),
+        front=step.front + _tables(spec, _recipe(spec)) + image_leaf(spec, step.recipe),
     )
 
 
@@ -46,7 +46,7 @@ def trains_tower(spec: Spec) -> bool:
 
 def transient(spec: Spec) -> int:
     """Bytes of one layer of the encoder where it leaves no graph."""
-    recipe = replace(of(spec), frozen=True, lora=None, trained_modules=())
+    recipe = replace(_recipe(spec), frozen=True, lora=None, trained_modules=())
     batch, seq = _sequences(spec, recipe, style(spec.facts))
     stream = _stream(recipe, style(spec.facts))
     block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
@@ -64,6 +64,11 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
     if not opens_inputs(spec):
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
+
+
+def _recipe(spec: Spec) -> Recipe:
+    """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
+    return replace(of(spec), attention=spec.attention)
 
 
 def _stream(recipe: Recipe, how: Style) -> int:
@@ -100,7 +105,7 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
     A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
-    facts, recipe, how, tower = spec.facts, of(spec), style(spec.facts), tower_of(spec)
+    facts, recipe, how, tower = spec.facts, _recipe(spec), style(spec.facts), tower_of(spec)
     batch, seq = _sequences(spec, recipe, how)
     checkpoints = spec.gradient_checkpointing is not False
     trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
@@ -144,4 +149,4 @@ DEEP = (8, 16, 24)
 
 def features(spec: Spec) -> Live:
     """What is alive while the images are encoded, where that leaves no graph."""
-    return Live(_pixels(spec) + _tables(spec, of(spec)) + transient(spec))
+    return Live(_pixels(spec) + _tables(spec, _recipe(spec)) + transient(spec))

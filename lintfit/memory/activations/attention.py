@@ -70,14 +70,18 @@ def attend(
             k, v = repeat(t, k, heads), repeat(t, v, heads)
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
+    given, masked = masked, recipe.padded or (heads.window is not None and t.slides)
+    grouped = heads.keys < heads.queries
+    repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA)
+    if repeated and heads.keys == 1:
+        k, v = repeat(t, k, heads), repeat(t, v, heads)  # views, of which autocast's casts make whole tensors
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
-    if masked:
+    if given:
         return _efficient(t, q, k, v, heads, mask=False)
-    masked = recipe.padded or (heads.window is not None and t.slides)
-    grouped = heads.keys < heads.queries
-    if grouped and (masked or recipe.transformers < GROUPED_SDPA):
-        k, v = repeat(t, k, heads), repeat(t, v, heads)
+    if repeated:
+        if heads.keys > 1:
+            k, v = repeat(t, k, heads), repeat(t, v, heads)
         grouped = False
     if masked:
         return _efficient(t, q, k, v, heads, mask=True)
@@ -118,8 +122,11 @@ def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, 
 
 
 def repeat(t: Layer, x: Var, heads: Heads) -> Var:
-    """``repeat_kv``: a copy for every query head; the gradient is summed back."""
-    out = t.like(x, x.width // heads.keys * heads.queries, x.item, x.grad)
+    """``repeat_kv``: a copy for every query head, of a single head a view; the gradient is summed back."""
+    width = x.width // heads.keys * heads.queries
+    if heads.keys == 1:
+        return t.link(Var(width, x.item, x.per, x.storage, x.grad), (x,))
+    out = t.like(x, width, x.item, x.grad)
     return t.op(out, (x,))
 
 
@@ -189,8 +196,8 @@ def eager(
     if heads.keys < heads.queries:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
     if t.batched:
-        # Batch and heads of a view into a fused projection cannot be merged: ``matmul`` copies it.
-        q, k, v = (t.map(x) if x.storage.bytes > x.width * x.item else x for x in (q, k, v))
+        # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
+        q, k, v = (t.map(x) if x.storage.bytes != x.width * x.item else x for x in (q, k, v))
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
