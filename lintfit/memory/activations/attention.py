@@ -74,7 +74,7 @@ def attend(
     grouped = heads.keys < heads.queries
     repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA)
     if repeated and heads.keys == 1:
-        k, v = repeat(t, k, heads), repeat(t, v, heads)  # views, of which autocast's casts make whole tensors
+        k, v = expand(t, k, heads), expand(t, v, heads)  # views, of which autocast's casts make whole tensors
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
     if given:
@@ -122,12 +122,16 @@ def mask_bytes(recipe: Recipe, kinds: int, sliding: bool, batch: int, seq: int, 
 
 
 def repeat(t: Layer, x: Var, heads: Heads) -> Var:
-    """``repeat_kv``: a copy for every query head, of a single head a view; the gradient is summed back."""
-    width = x.width // heads.keys * heads.queries
-    if heads.keys == 1:
-        return t.link(Var(width, x.item, x.per, x.storage, x.grad), (x,))
-    out = t.like(x, width, x.item, x.grad)
+    """A copy of keys or values for every query head; the gradient is summed back."""
+    out = t.like(x, x.width // heads.keys * heads.queries, x.item, x.grad)
     return t.op(out, (x,))
+
+
+def expand(t: Layer, x: Var, heads: Heads) -> Var:
+    """``repeat_kv``, whose ``expand`` and ``reshape`` copy nothing where there is a single head."""
+    if heads.keys > 1:
+        return repeat(t, x, heads)
+    return t.link(Var(x.width * heads.queries, x.item, x.per, x.storage, x.grad), (x,))
 
 
 def _merge(t: Layer, out: Var, head_major: bool) -> Var:
@@ -194,7 +198,7 @@ def eager(
     """
     named = (q, k, v) if one_product or keeps_product else ()
     if heads.keys < heads.queries:
-        k, v = repeat(t, k, heads), repeat(t, v, heads)
+        k, v = expand(t, k, heads), expand(t, v, heads)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
         q, k, v = (t.map(x) if x.storage.bytes != x.width * x.item else x for x in (q, k, v))
