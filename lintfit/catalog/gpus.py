@@ -23,7 +23,7 @@ NATIVE_BF16_SINCE = (8, 0)
 NOISE = re.compile(r"nvidia|geforce|tesla|quadro|grid|amd|instinct|radeon|graphics|generation|gen$|gpu|rtx|gtx")
 MEMORY = re.compile(r"(?<![0-9.])(\d+)[\s_-]*(?:gib|gb|g)(?![a-z0-9])", re.IGNORECASE)
 SLICE = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
-COUNT_BEFORE = re.compile(r"^\s*(\d+)(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
+COUNT_BEFORE = re.compile(r"^\s*(\d{1,3})(?:\s*[x*×]\s*(?=[a-z0-9])|(?<!\d{3})\s+(?=[a-z]))", re.IGNORECASE)
 COUNT_AFTER = re.compile(r"(?<=[a-z0-9\s])(?<!rt)(?<!gt)[x*×]\s*(\d{1,3})\s*$", re.IGNORECASE)
 GRES = re.compile(
     r"(?P<gpu>gpu[:=/]?)?(?:(?P<name>[^:=]*[a-z][^:=]*)[:=])?(?P<count>\d+)",
@@ -116,6 +116,17 @@ def lookup(name: str) -> Gpu | None:
     if of_family is not None:
         return of_family
     return parse_gres(name)[0] if re.search(r"[:=]", name) else None
+
+
+def stated_count(name: str) -> int | None:
+    """How many cards a name states: 8 for ``8x3090`` and ``p4d.24xlarge``, 4 for ``gpu:a100:4``, None for ``a100``."""
+    on_instance = instance(name)
+    if on_instance is not None:
+        return on_instance[1]
+    counted = COUNT_BEFORE.match(name) or COUNT_AFTER.search(name)
+    if counted:
+        return int(counted[1])
+    return parse_gres(name)[1] if re.search(r"[:=]\s*\d+\s*$", name) else None
 
 
 def parse_gres(text: str) -> tuple[Gpu | None, int | None]:

@@ -78,6 +78,12 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
                 f"{key}: {values[key]} needs a vision-language model; {facts.name or facts.model_type} is none"
             )
     deepspeed_values.check(values)
+    if "gpus" not in values and gpu is not None:
+        cards = gpus.stated_count(obj["gpu"])
+        if cards is not None:
+            if cards == 0:
+                raise SpecError(f"gpu: {shown(obj['gpu'])} states no card; a run has one at least")
+            values["gpus"] = cards * values.get("nodes", 1)
     _complete(values, facts)
     consistent(values, facts)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)

@@ -15,10 +15,23 @@ def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:
     stated = first("gpus", sources.flag("gpus"), recipe, _started_by_script(sources), launch, config)
     if stated is not None and stated.known:
         return stated
-    configured = sources.config("gpus")
+    configured = sources.config("gpus") or _by_name(sources)
     if configured is not None:
         return configured.over(stated)
     return stated
+
+
+def _by_name(sources: Sources) -> Setting | None:
+    """The count that the card's name states (``8x3090``, ``p4d.24xlarge``), on every machine of the run."""
+    named, nodes = kind_of_gpu(sources), number_of_nodes(sources)
+    if named is None or not isinstance(named.value, str):
+        return None
+    from lintfit.catalog.gpus import stated_count
+
+    count = stated_count(named.value)
+    if count is None or (nodes is not None and not isinstance(nodes.value, int)):
+        return None
+    return Setting("gpus", count * (1 if nodes is None else nodes.value), named.provenance)
 
 
 def _one_process(sources: Sources, recipe: Setting | None) -> Setting | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.catalog.gpus import GIB, ambiguous, gpus, instance, lookup, parse_gres, suggest
+from lintfit.catalog.gpus import GIB, ambiguous, gpus, instance, lookup, parse_gres, stated_count, suggest
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -181,3 +181,16 @@ def test_a_flag_of_slurm_is_read_whole() -> None:
     card, count = parse_gres("--gres=gpu:a100:4")
     assert card is not None
     assert (card.name, count) == ("NVIDIA A100-SXM4-40GB", 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("8x3090", 8), ("2 x A100 80GB", 2), ("T4 x2", 2), ("4090 x1", 1), ("4090x2", 2), ("gpu:a100:4", 4),
+        ("a100:8", 8), ("p4d.24xlarge", 8), ("g5.xlarge", 1), ("gpu_8x_a100", 8), ("a2-highgpu-4g", 4),
+        *((name, None) for name in ("3090", "RTX 4090", "A100-SXM4-80GB", "1g.10gb", "gpu:a100", "a100-40gb", "H200")),
+    ],
+)  # fmt: skip
+def test_the_count_that_a_name_states(name: str, count: int | None) -> None:
+    assert stated_count(name) == count
+    assert lookup(name) is not None

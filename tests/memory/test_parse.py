@@ -157,3 +157,22 @@ def test_what_cannot_be_meant_together(more: dict[str, Any], message: str) -> No
 def test_a_lora_key_says_the_method() -> None:
     assert spec_from_mapping({"model": "gpt2", "lora_rank": 4}).method == "lora"
     assert spec_from_mapping({"model": "gpt2", "lora_rank": 4, "method": "full"}).method == "full"
+
+
+@pytest.mark.parametrize(
+    ("stated", "gpus"),
+    [
+        ({"gpu": "8x3090"}, 8),
+        ({"gpu": "gpu:a100:4", "nodes": 2}, 8),
+        ({"gpu": "8x3090", "gpus": 4}, 4),
+        ({"gpu": "3090"}, 1),
+    ],
+)
+def test_the_name_of_the_cards_may_state_their_number(stated: dict[str, Any], gpus: int) -> None:
+    run = spec_from_mapping({"model": "gpt2", **stated})
+    assert (run.gpus, run.engine) == (gpus, "single" if gpus == 1 else "ddp")
+
+
+def test_no_card_at_all() -> None:
+    with pytest.raises(SpecError, match="gpu: '0x3090' states no card"):
+        spec_from_mapping({"model": "gpt2", "gpu": "0x3090"})
