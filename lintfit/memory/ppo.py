@@ -20,7 +20,7 @@ from lintfit.memory.preference import loss_path
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, record_model, stream_bytes
+from lintfit.memory.step import Step, Stretch, record_model, stream_bytes
 from lintfit.memory.weights import parameter_count, value_facts
 
 SCORES = 4
@@ -43,24 +43,22 @@ def both(spec: Spec, states: States) -> Step:
     critic = record_model(_critic(spec), states, held, "score")
     results = _Results.of(spec, policy)
     others = _Results.of(_critic(spec), critic)
-    pinned = {id(layer): layer._replace(pinned=layer.pinned + results.pinned) for layer in policy.layers}
     tail = critic.head
-    layers = (
-        *critic.layers,
-        Profile(0, tail.saved, tail.head, tail.weights, 0),
-        _embedding(spec, policy),
-        *(pinned[id(layer)] for layer in policy.layers),
+    between = Profile(0, tail.saved, tail.head, tail.weights, 0), _embedding(spec, policy)
+    stretches = (
+        *critic.stretches,
+        *(Stretch(1, part, False) for part in between),
+        *(_pinned(stretch, results.pinned) for stretch in policy.stretches),
     )
     scores = _entries(spec) * (4 if policy.recipe.autocast else policy.recipe.weights)
     logits = _logits(spec, policy.recipe) + (scores if loss_path(spec) == "ppo-whole" else 0)
     head = policy.head
     earlier = results.originals + max(0, others.loose - (results.loose if results.originals else 0))
     stale = micro_batches(spec) > 1
-    kept = results.loose + results.pinned * len(policy.layers)
+    kept = results.loose + results.pinned * policy.count
     return replace(
         policy,
-        layers=layers,
-        checkpointed=(*critic.checkpointed, False, False, *policy.checkpointed),
+        stretches=stretches,
         head=head._replace(head=head.head._replace(logits=head.head.logits + logits), lingering=logits),
         inputs=policy.inputs + critic.inputs,
         front=policy.front + critic.front,
@@ -71,6 +69,11 @@ def both(spec: Spec, states: States) -> Step:
         earlier=Live(earlier + (kept if stale else 0), logits if stale else 0),
         notes=tuple(dict.fromkeys((*policy.notes, *critic.notes))),
     )
+
+
+def _pinned(stretch: Stretch, size: int) -> Stretch:
+    """The same layers, of each of which the loop's variables hold so many bytes until the next micro-batch."""
+    return stretch._replace(layer=stretch.layer._replace(pinned=stretch.layer.pinned + size))
 
 
 def layer_of(spec: Spec, index: int) -> tuple[ModelFacts, Recipe, int]:
@@ -106,9 +109,9 @@ class _Results:
     def of(cls, spec: Spec, step: Step) -> _Results:
         facts, recipe = spec.facts, step.recipe
         tokens, item = spec.tokens, stream_bytes(facts, recipe)
-        layer = step.layers[0]
+        _, layer, checkpointed = step.stretches[0]
         one = rounded(tokens * facts.hidden * item)
-        saves = layer.keeps_input or step.checkpointed[0]
+        saves = layer.keeps_input or checkpointed
         final = recipe.trains("lm_head") and not (recipe.autocast and (item == 4 or facts.norm == "layernorm"))
         loose = pinned = originals = 0
         if recipe.autocast and item == 2:
@@ -117,7 +120,7 @@ class _Results:
         else:
             loose = one * ((0 if saves else facts.layers) + (not final))
             pinned = one if saves else 0
-        if not step.checkpointed[0]:
+        if not checkpointed:
             cache = 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
             if repeats(facts, recipe) or (recipe.autocast and item == 4):
                 loose += cache * facts.layers

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations import Kind, known, stretches
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile, without_graph
@@ -41,11 +44,19 @@ INDEX = 8
 NOTHING = Live()
 
 
+class Stretch(NamedTuple):
+    """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed."""
+
+    length: int
+    layer: Profile
+    checkpointed: bool
+
+
 @frozen
 class Step:
     """What one micro-batch of a run saves: its layers in order, its head, and the embedding's side."""
 
-    layers: tuple[Profile, ...]
+    stretches: tuple[Stretch, ...]
     head: Head
     recipe: Recipe
     copies: int
@@ -54,7 +65,6 @@ class Step:
     cached: int
     masks: int
     kept_share: float
-    checkpointed: tuple[bool, ...]
     retained: bool
     offloaded: bool
     in_flight: int
@@ -73,12 +83,42 @@ class Step:
     earlier: Live = NOTHING
     """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 
-    def kept(self, index: int) -> Live:
-        """What layer ``index`` keeps on the GPU from its forward to its backward."""
-        layer = self.layers[index]
-        if not self.checkpointed[index]:
-            return layer.saved
-        return Live() if self.offloaded else Live(layer.input + layer.marked)
+    @property
+    def count(self) -> int:
+        """How many layers there are."""
+        return sum([stretch.length for stretch in self.stretches])
+
+    @property
+    def checkpoints(self) -> bool:
+        """Whether any layer is checkpointed."""
+        return any(stretch.checkpointed for stretch in self.stretches)
+
+    @property
+    def layers(self) -> tuple[Profile, ...]:
+        """Every layer, in the order of the forward pass."""
+        return tuple([stretch.layer for stretch in self.stretches for _ in range(stretch.length)])
+
+    @property
+    def checkpointed(self) -> tuple[bool, ...]:
+        """Whether it is, of every layer."""
+        return tuple([stretch.checkpointed for stretch in self.stretches for _ in range(stretch.length)])
+
+    def keeps(self, stretch: Stretch) -> Live:
+        """What each layer of a stretch keeps on the GPU from its forward to its backward."""
+        if not stretch.checkpointed:
+            return stretch.layer.saved
+        return NOTHING if self.offloaded else Live(stretch.layer.input + stretch.layer.marked)
+
+    def kept(self, before: int | None = None) -> Live:
+        """What layers keep together: the first ones, up to a number, or all."""
+        counts: dict[int, tuple[int, Stretch]] = {}
+        for stretch in self.stretches:
+            count = stretch.length if before is None else max(0, min(stretch.length, before))
+            known = counts.get(id(stretch.layer))
+            counts[id(stretch.layer)] = (count, stretch) if known is None else (known[0] + count, stretch)
+            before = None if before is None else before - count
+        parts = [[count * size for size in self.keeps(stretch)] for count, stretch in counts.values()]
+        return Live(*map(sum, zip(*parts, strict=True)))
 
     def waits(self) -> int:
         """Bytes of :attr:`waiting` that are no gradient of this rank's own while the layers run backward."""
@@ -88,21 +128,12 @@ class Step:
         """What the loop's variables hold once the backward is done; LitGPT's loop holds a graph, in ``last_graph``."""
         if self.outputs is NOTHING:
             return self.outputs
-        pinned = sum(layer.pinned for layer in self.layers)
-        return Live(self.outputs.activations + pinned, self.outputs.logits + self.head.lingering)
+        return Live(self.outputs.activations + _pinned(self.stretches), self.outputs.logits + self.head.lingering)
 
-    def all_kept(self) -> list[Live]:
-        """:meth:`kept` of every layer."""
-        if not any(self.checkpointed):
-            return [layer.saved for layer in self.layers]
-        each: dict[tuple[int, bool], Live] = {}
-        found = []
-        for index, layer in enumerate(self.layers):
-            key = id(layer), self.checkpointed[index]
-            if key not in each:
-                each[key] = self.kept(index)
-            found.append(each[key])
-        return found
+
+def _pinned(stretches: Iterable[Stretch]) -> int:
+    """Bytes of what layers keep beyond their backward, until the graph goes."""
+    return sum([stretch.length * stretch.layer.pinned for stretch in stretches])
 
 
 def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, seen: bool = False) -> Step:
@@ -116,10 +147,9 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
     kept = _kept(spec, states, held)
-    count = -(-facts.layers // spec.pipeline_parallel)
-    checkpointed = (spec.gradient_checkpointing is not False,) * count
-    frozen_input = recipe.frozen and not seen and not any(checkpointed) and (recipe.litgpt or not recipe.quantized)
-    sorts = kinds(facts)[:count]
+    checkpoints = spec.gradient_checkpointing is not False
+    frozen_input = recipe.frozen and not seen and not checkpoints and (recipe.litgpt or not recipe.quantized)
+    embedded = embedding_bytes(recipe)
 
     def one(index: int, stream: int = stream, flows: bool = True) -> Profile:
         return profile(
@@ -130,17 +160,25 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
             index,
             stream=stream,
             flows=flows,
-            checkpointed=checkpointed[index],
+            checkpointed=checkpoints,
             selective=spec.gradient_checkpointing == "selective",
             reentrant=spec.use_reentrant,
             kept=kept,
         )
 
-    counted = {sort: one(sorts.index(sort)) for sort in dict.fromkeys(sorts)}
-    layers = [counted[sort] for sort in sorts]
-    embedded = embedding_bytes(recipe)
+    counted: dict[Kind, Profile] = {}
+    layers: list[Stretch] = []
+    count = -(-facts.layers // spec.pipeline_parallel)
+    for kind, start, length in stretches(facts):
+        if start >= count:
+            break
+        if kind not in counted:
+            counted[kind] = one(start)
+        layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     if frozen_input or embedded != stream:
-        layers[0] = one(0, stream=embedded, flows=not frozen_input)
+        first = Stretch(1, one(0, stream=embedded, flows=not frozen_input), checkpoints)
+        rest = layers[0]._replace(length=layers[0].length - 1)
+        layers[:1] = [first, rest] if rest.length else [first]
     some = scored(spec, seq)
     part = some if some < seq else None
     tail = head(facts, recipe, batch, seq, path, stream=stream, kept=kept, scored=part)
@@ -153,28 +191,27 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
     if spec.facts.vision is not None and spec.images is None:
         notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
     return Step(
-        layers=tuple(layers),
+        stretches=tuple(layers),
         head=tail,
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
         front=rope
         + _triangles(facts)
-        + _embedding_dropout(facts, recipe, tokens, any(checkpointed))
-        + _input_leaf(spec, any(checkpointed), tokens, embedded),
-        cached=checkpointed_states(spec, tokens, stream) if any(checkpointed) else 0,
+        + _embedding_dropout(facts, recipe, tokens, checkpoints)
+        + _input_leaf(spec, checkpoints, tokens, embedded),
+        cached=checkpointed_states(spec, tokens, stream) if checkpoints else 0,
         masks=_masks(facts, recipe, batch, seq, stream),
         kept_share=kept,
-        checkpointed=checkpointed,
-        retained=any(checkpointed) and _retains_inputs(spec),
+        retained=checkpoints and _retains_inputs(spec),
         offloaded=spec.activation_offload,
         in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
         embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
         waiting=tail.weights if trains_embedding and facts.tied else 0,
-        last_graph=tail.pinned + sum(layer.pinned for layer in layers) if recipe.litgpt else 0,
+        last_graph=tail.pinned + _pinned(layers) if recipe.litgpt else 0,
         out_of_place=trains_embedding and facts.tied and sums_out_of_place(spec),
         notes=notes,
-        earlier=NOTHING if any(checkpointed) else Live(forward_states(spec, facts, recipe, tokens, stream)),
+        earlier=NOTHING if checkpoints else Live(forward_states(spec, facts, recipe, tokens, stream)),
     )
 
 
@@ -182,10 +219,9 @@ def without_gradients(spec: Spec, recipe: Recipe) -> int:
     """Bytes at the worst point of any layer's forward pass without gradients."""
     facts = local(language(spec.facts), spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
-    sorts = kinds(facts)
     stream = stream_bytes(facts, recipe)
-    first = [sorts.index(sort) for sort in dict.fromkeys(sorts)]
-    return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first)
+    first = {kind: start for kind, start, _ in reversed(stretches(facts))}
+    return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first.values())
 
 
 def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
@@ -263,7 +299,7 @@ since transformers 5."""
 
 
 def _masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
-    windows = {window for window, _ in kinds(facts)}
+    windows = {window for (window, _), _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
     return mask_bytes(recipe, len(windows), bites, batch, seq, item)
 

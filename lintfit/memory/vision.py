@@ -16,7 +16,7 @@ from lintfit.memory.images import pictures, tower_of
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
-from lintfit.memory.step import Step, opens_inputs, stream_bytes
+from lintfit.memory.step import Step, Stretch, opens_inputs, stream_bytes
 
 PIXEL = 4
 """Bytes of a pixel's channel as the processors make it (fp32)."""
@@ -31,8 +31,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
     parts, checkpointed = _parts(spec, step.kept_share)
     return replace(
         step,
-        layers=(*parts, *step.layers),
-        checkpointed=(*checkpointed, *step.checkpointed),
+        stretches=(*(Stretch(1, *part) for part in zip(parts, checkpointed, strict=True)), *step.stretches),
         before=len(parts),
         inputs=step.inputs + _pixels(spec),
         front=step.front + _tables(spec, _recipe(spec)) + image_leaf(spec, step.recipe),

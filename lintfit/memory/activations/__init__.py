@@ -108,27 +108,40 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
     return heads(facts, index)
 
 
-_KINDS: dict[int, tuple[ModelFacts, tuple[tuple[int | None, bool], ...]]] = {}
+Kind = tuple[int | None, bool]
+"""What tells a layer from the others of its model: its window, and whether it routes to experts."""
+
+_KINDS: dict[int, tuple[ModelFacts, tuple[Kind, ...], tuple[tuple[Kind, int, int], ...]]] = {}
+_LARGEST = 1024
 
 
-def kinds(facts: ModelFacts) -> tuple[tuple[int | None, bool], ...]:
-    """For every layer what tells it from the others of its model: its window, and whether it routes to experts."""
+def kinds(facts: ModelFacts) -> tuple[Kind, ...]:
+    """The kind of every layer."""
+    return _kinds(facts)[1]
+
+
+def stretches(facts: ModelFacts) -> tuple[tuple[Kind, int, int], ...]:
+    """Layers of a kind that follow one another: the kind, the first one's number, and how many they are."""
+    return _kinds(facts)[2]
+
+
+def _kinds(facts: ModelFacts) -> tuple[ModelFacts, tuple[Kind, ...], tuple[tuple[Kind, int, int], ...]]:
     hit = _KINDS.get(id(facts))
     if hit is not None and hit[0] is facts:
-        return hit[1]
+        return hit
     from lintfit.memory.activations.moe import has_experts
 
-    found = tuple(
+    each = tuple(
         (heads_of(facts, index).window, facts.moe is not None and has_experts(facts, index))
         for index in range(facts.layers)
     )
+    starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
+    ends = [*starts[1:], facts.layers]
+    alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
     if len(_KINDS) >= _LARGEST:
         _KINDS.clear()
-    _KINDS[id(facts)] = (facts, found)
-    return found
-
-
-_LARGEST = 1024
+    _KINDS[id(facts)] = facts, each, alike
+    return _KINDS[id(facts)]
 
 
 def known(facts: ModelFacts) -> bool:

@@ -50,9 +50,11 @@ class Live(NamedTuple):
     def total(self) -> int:
         return sum(self)
 
-    def plus(self, other: Live) -> Live:
-        """Both together."""
-        return Live(*map(add, self, other))
+    def plus(self, other: Live, times: int = 1) -> Live:
+        """This, and so many times the other."""
+        if times == 1:
+            return Live(*map(add, self, other))
+        return Live(*[own + times * size for own, size in zip(self, other, strict=True)])
 
 
 class Table:
@@ -101,7 +103,9 @@ class Table:
 
     def gradient(self, var: Var) -> int:
         """The number of a tensor's gradient."""
-        return self.number(LOGITS if var.storage.kind == LOGITS else TEMPORARY, var.width * var.item, var.per)
+        kind = LOGITS if var.storage.kind == LOGITS else TEMPORARY
+        found = self._numbers.get((kind, var.width * var.item, var.per, True))
+        return found if found is not None else self.number(kind, var.width * var.item, var.per)
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""

@@ -9,15 +9,10 @@ from __future__ import annotations
 from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Table, reader
 from lintfit.memory.activations.tape import BLOCK, Extent, Storage, Tape, Var
 
+_Gradient = list[int]
+"""A gradient on its way: its number in the table, and how many tensors it is the gradient of."""
 
-class _Gradient:
-    """A gradient on its way: its number in the table, and how many tensors it is the gradient of."""
-
-    __slots__ = ("number", "refs")
-
-    def __init__(self, number: int, refs: int = 0) -> None:
-        self.number = number
-        self.refs = refs
+NUMBER, REFERENCES = range(2)
 
 
 def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Backward:
@@ -28,23 +23,29 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
     backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``). ``returned``: what
     else the checkpointed function gives back; nobody uses it, and it and a gradient of zeros are held as well.
     """
-    saved = table.numbers(tape.saved())
-    start = _Gradient(table.gradient(out), 2 if held else 1)
+    kept = tape.saved()
+    saved = table.numbers(kept)
+    start = [table.gradient(out), 2 if held else 1]
     pending: dict[Var, _Gradient] = {out: start}
-    changes = [start.number]
+    changes = [start[NUMBER]]
     staying = [*tape.pinned]
     for var in returned if held else ():
-        zeros = _Gradient(table.gradient(var), 2)
-        changes.append(zeros.number)
+        zeros = [table.gradient(var), 2]
+        changes.append(zeros[NUMBER])
         staying.append(var.storage)
         if var.grad:
             pending[var] = zeros
-        if var.storage not in tape.saved():
+        if var.storage not in kept:
             changes.append(table.storage(var.storage))
     points: list[Point] = [(0, 0, 0)]
     past = waiting = done = 0
     for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):
-        incoming = _taken(pending, outs)
+        incoming = []
+        for var in outs:
+            gradient = pending.pop(var, None)
+            if gradient is not None:
+                gradient[REFERENCES] -= 1
+                incoming.append(gradient)
         if saves and not waiting:
             past, waiting = len(points), len(changes)
         before = len(changes)
@@ -57,10 +58,13 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
                 if passes:
                     gradient = incoming[0]
                 else:
-                    gradient = _Gradient(table.gradient(var))
-                    changes.append(gradient.number)
-                if not _handed_on(pending, var, gradient, passes):
-                    dying.append(-gradient.number)
+                    gradient = [table.gradient(var), 0]
+                    changes.append(gradient[NUMBER])
+                if var not in pending:
+                    gradient[REFERENCES] += 1
+                    pending[var] = gradient
+                elif not _added(pending, var, gradient, passes):
+                    dying.append(-gradient[NUMBER])
         for size, per in temp:
             number = table.number(TEMPORARY, size, per, False)
             changes.append(number)
@@ -77,35 +81,21 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
         for storage in first:
             if storage not in staying:
                 changes.append(-table.storage(storage))
-        for gradient in incoming:
-            if not gradient.refs:
-                changes.append(-gradient.number)
+        for number, references in incoming:
+            if not references:
+                changes.append(-number)
     return Backward(table, table.alive(saved), changes, points, past, waiting, reader(changes))
 
 
-def _taken(pending: dict[Var, _Gradient], outs: tuple[Var, ...]) -> list[_Gradient]:
-    """The gradients that a node takes in."""
-    taken = []
-    for var in outs:
-        if var in pending:
-            gradient = pending.pop(var)
-            gradient.refs -= 1
-            taken.append(gradient)
-    return taken
-
-
-def _handed_on(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
-    """Leave a gradient for the node that made ``var``; False where it is freed at once, added to one that waits."""
-    held = pending.get(var)
-    if held is None:
-        gradient.refs += 1
-        pending[var] = gradient
-    elif held.refs > 1 and not same:
+def _added(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
+    """Add a gradient to the one that waits for the node that made ``var``; False where it is freed at once."""
+    waits = pending[var]
+    if waits[REFERENCES] > 1 and not same:
         # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
-        held.refs -= 1
-        gradient.refs += 1
+        waits[REFERENCES] -= 1
+        gradient[REFERENCES] += 1
         pending[var] = gradient
-    elif gradient.refs == 0 and not same:
+    elif gradient[REFERENCES] == 0 and not same:
         return False
     return True
 

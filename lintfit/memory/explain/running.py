@@ -10,7 +10,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.moments import _working, _worst_layer, embedded
+from lintfit.memory.moments import _working, embedded, worst_layer
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import loss_path, scored, sequences
@@ -80,9 +80,9 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             what = "pixels, and one layer of the image encoder"
             return [term("activations", what, features(run.spec).activations, source=TAPE)]
         case "loss, backward":
-            return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
+            return [*_kept(run, step.count), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
         case "head, backward":
-            return [*_kept(run, len(step.layers)), *_below(run), *_head(run, step.head.head, "the head's backward")]
+            return [*_kept(run, step.count), *_below(run), *_head(run, step.head.head, "the head's backward")]
         case "end of backward":
             return [*_inputs(run), *_embedding(run)]
         case "evaluation" | "evaluation, a layer":
@@ -104,14 +104,19 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
     """What the first ``count`` layers keep until their backward, layers that keep the same together."""
     groups: dict[tuple[Live, bool], int] = {}
     first: dict[tuple[Live, bool], int] = {}
-    for index in range(count):
-        key = (run.step.kept(index), run.step.checkpointed[index])
-        groups[key] = groups.get(key, 0) + 1
-        first.setdefault(key, index)
+    layers = run.step.layers
+    start = 0
+    for stretch in run.step.stretches:
+        number = max(0, min(stretch.length, count - start))
+        if number:
+            key = (run.step.keeps(stretch), stretch.checkpointed)
+            groups[key] = groups.get(key, 0) + number
+            first.setdefault(key, start)
+        start += stretch.length
     found = []
     for (live, checkpointed), number in groups.items():
         number *= copies
-        marked = run.step.layers[first[(live, checkpointed)]].marked
+        marked = layers[first[(live, checkpointed)]].marked
         also = " and what selective checkpointing keeps" if marked else ""
         what = f"layer inputs{also}, kept by gradient checkpointing" if checkpointed else ""
         what = what or f"saved for the backward: {ingredients(run, first[(live, checkpointed)])}"
@@ -189,9 +194,9 @@ def _inputs(run: Pass) -> list[Term]:
 
 def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     step = run.step
-    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens, any(step.checkpointed))
+    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens, step.checkpoints)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
-    leaf = _input_leaf(run.spec, any(step.checkpointed), run.tokens, embedding_bytes(step.recipe))
+    leaf = _input_leaf(run.spec, step.checkpoints, run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
     found = [
         *_inputs(run),
@@ -218,9 +223,9 @@ def _image_leaf(run: Pass) -> int:
 def _below(run: Pass) -> list[Term]:
     """What lives throughout the backward; further micro-batches in flight in a pipeline."""
     step = run.step
-    found = _fixed(run, masks=any(step.checkpointed))
+    found = _fixed(run, masks=step.checkpoints)
     if step.in_flight > 1:
-        for item in _kept(run, len(step.layers), copies=step.in_flight - 1):
+        for item in _kept(run, step.count, copies=step.in_flight - 1):
             what = f"{step.in_flight - 1} further micro-batches in the pipeline: {item.what}"
             found.append(Term(item.component, what, item.size, item.factors, item.over, item.source))
     return found
@@ -247,7 +252,7 @@ def _forward(run: Pass) -> list[Term]:
     """What is there at the end of the layers' forward."""
     step = run.step
     return [
-        *_kept(run, len(step.layers)),
+        *_kept(run, step.count),
         *_fixed(run, masks=True),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
         term("activations", "keys and values that the model returns (use_cache)", step.cached),
@@ -270,7 +275,7 @@ def _last_layer(run: Pass) -> list[Term]:
 def _casts(run: Pass, *, head: bool) -> list[Term]:
     """Autocast's cache, as far as the graph does not keep the same copies."""
     step = run.step
-    kept = sum(step.kept(index).casts for index in range(len(step.layers)))
+    kept = step.kept().casts
     saved = step.head.saved.casts
     found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved and head else []
     cache = step.copies - kept - saved
@@ -284,14 +289,13 @@ def _casts(run: Pass, *, head: bool) -> list[Term]:
 def _layer(run: Pass) -> list[Term]:
     """The layer at whose backward most is alive."""
     step = run.step
-    saved = [step.kept(index) for index in range(len(step.layers))]
-    below = Live(*map(sum, zip(*saved, strict=True)))
-    worst = _worst_layer(step, saved, below, Live())
+    worst = worst_layer(step, step.kept())
     if worst is None:
         return []
     index = worst[0]
-    layer, number = step.layers[index], f"layer {worst[0]}"
-    done = step.layers[index + 1 :]
+    layers = step.layers
+    layer, number = layers[index], f"layer {index}"
+    done = layers[index + 1 :]
     found = [*_kept(run, index), *_below(run), *_loop(run)]
     if step.checkpointed[index]:
         copies = 2 if step.offloaded else 1
@@ -346,7 +350,7 @@ def _retained(size: int, shared: int = 0) -> list[Term]:
 def _layer_end(run: Pass) -> list[Term]:
     """The first norm of a layer's backward under FSDP 1 with adapters, when the layer below has been fetched."""
     step = run.step
-    index = 1 if step.retained else len(step.layers) - 1
+    index = 1 if step.retained else step.count - 1
     layer = step.layers[index]
     found = [*_kept(run, index), *_below(run), *_loop(run)]
     if step.checkpointed[index]:
@@ -373,7 +377,7 @@ def _beside(run: Pass) -> list[Term]:
     copies = step.copies if run.spec.method == "full" else 0
     source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
     return [
-        *_kept(run, len(step.layers)),
+        *_kept(run, step.count),
         *_fixed(run, masks=True),
         term("activations", "one layer's tensors of the reference", _working(step)),
         *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the reference's head", True),
@@ -388,7 +392,7 @@ def _beside(run: Pass) -> list[Term]:
 
 
 def _graph_casts(step: Step) -> list[Term]:
-    size = sum(step.kept(index).casts for index in range(len(step.layers)))
+    size = step.kept().casts
     return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []
 
 
