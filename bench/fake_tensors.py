@@ -79,18 +79,27 @@ class Log:
         number, _ = self._alive.pop(key)
         self.events.append((number, -nbytes, self.phase))
 
+    def in_place(self) -> Iterator[tuple[int, int, int, str]]:
+        """The events with their index, every sum in the block of its first term, which torch adds into."""
+        block: dict[int, int] = {}
+        handed: set[int] = set()
+        for index, (number, size, phase) in enumerate(self.events):
+            term = self.heirs.get(number)
+            if size > 0 and term is not None and self._dies_next(index, term):
+                block[number] = block.pop(term, term)
+                handed.add(term)
+            elif size > 0 or number not in handed:
+                yield index, block.get(number, number), size, phase
+
     def replay(self) -> dict[str, int]:
         """Peak of each phase in bytes, every storage rounded up to a block."""
         live = 0
         sizes: dict[int, int] = {}
         peaks: dict[str, int] = {}
-        for index, (number, size, phase) in enumerate(self.events):
+        for _, number, size, phase in self.in_place():
             if size <= 0:
                 live -= sizes.pop(number, 0)
                 continue
-            term = self.heirs.get(number)
-            if term is not None and self._dies_next(index, term):
-                live -= sizes.pop(term, 0)
             sizes[number] = rounded(size)
             live += sizes[number]
             peaks[phase] = max(peaks.get(phase, 0), live)

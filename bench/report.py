@@ -2,7 +2,7 @@
 
     python -m bench.report
 
-Reads ``bench/results/*.json*`` (fake tensors, combinations, GPU, speed, start-up), the recording of real DeepSpeed in
+Reads ``bench/results/*.json*`` (fake tensors, combinations, allocator, GPU, speed, start-up), the recording of real DeepSpeed in
 ``tests/memory/deepspeed_cpu.json``, and the published figures in ``../shared/data`` where they are there. A part whose
 results are missing says how they are made.
 """
@@ -73,6 +73,21 @@ def combinations() -> str:
         "optimizer, attention, checkpointing, adapters and accumulation (torch 2.13, transformers 5.23, PEFT 0.21; "
         f"`bench/combinations.py`).\n\n{summary(found)}\n\n"
         + ("\n".join([*head, *worst]) if worst else "None is more than 0.5 % off.")
+    )
+
+
+def allocator() -> str:
+    """What the caching allocator needs beside the tensors, simulated."""
+    recording = _read(RESULTS / "allocator.json")
+    if recording is None:
+        return _missing("bench.allocator --out bench/results/allocator.json")
+    from bench.allocator import table
+
+    return (
+        "GiB of torch's caching allocator, simulated over the allocations of real steps under fake tensors "
+        f"({_made(recording)}; `bench/allocator.py`): what is allocated, the smallest card on which the steps run, and "
+        "what is reserved on a card with room, for batches of the whole length and of any length up to it; beside them "
+        "the high end and the likely figure of lintfit, without the CUDA context.\n\n" + table(recording)
     )
 
 
@@ -264,6 +279,7 @@ def _missing(command: str, where: str = "") -> str:
 SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Torch's count under fake tensors", fake_tensors),
     ("Random combinations under fake tensors", combinations),
+    ("The caching allocator", allocator),
     ("Real DeepSpeed on a CPU", deepspeed),
     ("Published measurements", published),
     ("Published outcomes", outcomes),

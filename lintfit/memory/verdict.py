@@ -150,10 +150,12 @@ def _if_not_litgpt(spec: Spec, held: States) -> int:
     """
     versions = {name: version for name, version in spec.versions.items() if name != "bitsandbytes"}
     head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
-    least = max(map(_allocated, moments(replace(spec, front_end="transformers", versions=versions), held)[0])) - head
+    plain = replace(spec, front_end="transformers", versions=versions)
+    least = max(moment.allocated for moment in moments(plain, held)[0]) - head
     if len(versions) == len(spec.versions):
         return least
-    return min(least, max(map(_allocated, moments(replace(spec, versions=versions), held)[0])))
+    newer = moments(replace(spec, versions=versions), held)[0]
+    return min(least, max(moment.allocated for moment in newer))
 
 
 def _remote_code(spec: Spec) -> Spec:
