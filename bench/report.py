@@ -2,9 +2,9 @@
 
     python -m bench.report
 
-Reads ``bench/results/*.json*`` (fake tensors, combinations, allocator, GPU, speed, start-up), the recording of real DeepSpeed in
-``tests/memory/deepspeed_cpu.json``, and the published figures in ``../shared/data`` where they are there. A part whose
-results are missing says how they are made.
+Reads ``bench/results/*.json*`` (fake tensors, combinations, allocator, GPU, speed, start-up), the recording of real
+DeepSpeed in ``tests/memory/deepspeed_cpu.json``, and the published figures in ``../shared/data`` where they are there.
+A part whose results are missing says how they are made.
 """
 
 from __future__ import annotations
