@@ -58,6 +58,21 @@ def fake_tensors() -> str:
     )
 
 
+def evaluation() -> str:
+    """The table of evaluations between training steps."""
+    from bench.fake_evaluation import RESULTS as RECORDED
+    from bench.fake_evaluation import rows, table
+
+    recording = _read(RECORDED)
+    if recording is None:
+        return _missing("bench.fake_evaluation --record")
+    errors = [guess / counted - 1 for _, counted, guess in rows()]
+    return (
+        "The largest moment of the phase `evaluate` against torch's own count of the Trainer's `prediction_step` "
+        f"({_made(recording)}; of most models a few layers). {len(errors)} cases: {spread(errors)}.\n\n{table()}"
+    )
+
+
 def combinations() -> str:
     """Random combinations under fake tensors, and those that are furthest off."""
     from bench.combinations import RESULTS as RECORDED
@@ -278,6 +293,7 @@ def _missing(command: str, where: str = "") -> str:
 
 SECTIONS: tuple[tuple[str, Callable[[], str]], ...] = (
     ("Torch's count under fake tensors", fake_tensors),
+    ("An evaluation under fake tensors", evaluation),
     ("Random combinations under fake tensors", combinations),
     ("The caching allocator", allocator),
     ("Real DeepSpeed on a CPU", deepspeed),

@@ -26,6 +26,7 @@ from lintfit.memory.losses import (
     own_loss,
     response_loss,
     selective_loss,
+    soft_cap,
 )
 
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
@@ -39,7 +40,7 @@ class Head(NamedTuple):
     point of the forward pass. ``loss``: the worst point of the loss's backward, before the first parameter
     gradient. ``head``: the worst point of the head's own backward, with ``weights`` being its gradients.
     ``pinned``: what of ``saved`` stays until the graph goes. ``lingering``: logits that a variable of the training
-    loop holds while the layers run backward.
+    loop holds while the layers run backward. ``bare``: all of the forward's worst point where there is no graph.
     """
 
     saved: Live
@@ -47,6 +48,7 @@ class Head(NamedTuple):
     loss: Live
     head: Live
     weights: int
+    bare: Live
     pinned: int = 0
     lingering: int = 0
 
@@ -54,13 +56,16 @@ class Head(NamedTuple):
 class _Form(NamedTuple):
     """The same for any micro-batch.
 
-    ``logits``: of these points of the loss's forward the one with most logits counts. ``hidden``: the head's input
-    where nobody saves it. ``loss`` is None where the loss is a node of the head's.
+    ``logits``: of these points of the loss's forward the one with most logits counts. ``states``: the head's input,
+    ``hidden`` the same where nobody saves it. ``capped``: logits that only the backward needs. ``loss`` is None where
+    the loss is a node of the head's.
     """
 
     table: Table
     logits: tuple[Changes, ...]
+    states: Changes
     hidden: Changes
+    capped: Changes
     loss: Backward | None
     head: Backward
     weights: int
@@ -79,6 +84,7 @@ class _Form(NamedTuple):
             at_the_loss,
             self.head.peak(sizes, states, kept=kept),
             self.weights,
+            Live(total(self.states, sizes), saved.logits + logits - total(self.capped, sizes)),
         )
 
 
@@ -132,6 +138,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         logits = t.op(t.like(logits, whole, logits.item, logits.grad, LOGITS), (logits,))
     after = Tape()
     fused = "cross_entropy" in recipe.kernels
+    capped = None
     if loss_path in ("ppo", "ppo-whole"):
         out, alive = response_loss(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole")
     elif loss_path == "selective":
@@ -139,7 +146,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     elif own_loss(facts, recipe):
         out, alive = own_dtype_loss(after, logits, fused, recipe.autocast)
     else:
-        out, alive = causal_loss(after, logits, recipe.transformers, _softcapped(t), fused)
+        capped = soft_cap(after, logits) if _softcapped(t) else None
+        out, alive = causal_loss(after, after.map(capped) if capped else logits, recipe.transformers, fused)
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
     points = [table.numbers([var.storage for var in alive])]
@@ -154,7 +162,9 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     return _Form(
         table=table,
         logits=tuple(points),
+        states=(table.storage(y.storage),),
         hidden=hidden,
+        capped=table.numbers([capped.storage]) if capped is not None else (),
         loss=loss,
         head=own,
         weights=t.weights(),
@@ -197,6 +207,7 @@ class _Chunked(NamedTuple):
                 gradients=stays,
             ),
             weights=self.weights,
+            bare=Live(gradient, made + max(made + half, half + self.dequantized)),
             pinned=total(self.held, sizes),
             lingering=made,
         )
@@ -242,7 +253,9 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
     return _Form(
         table=table,
         logits=(tuple([table.number(LOGITS, size, per, False) for size, per in loss.forward]),),
+        states=(table.storage(y.storage),),
         hidden=(),
+        capped=(),
         loss=None,
         head=own,
         weights=t.weights(),

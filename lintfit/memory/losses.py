@@ -32,12 +32,14 @@ def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
 
 
-def causal_loss(t: Tape, logits: Var, version: tuple[int, int], softcap: bool, fused: bool) -> tuple[Var, list[Var]]:
+def soft_cap(t: Tape, logits: Var) -> Var:
+    """``tanh(logits / cap)``, which its backward needs; the product with the cap comes behind it."""
+    bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
+    return t.op(bounded, (t.map(logits),), (bounded,))
+
+
+def causal_loss(t: Tape, logits: Var, version: tuple[int, int], fused: bool) -> tuple[Var, list[Var]]:
     """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point."""
-    if softcap:
-        scaled = t.map(logits)
-        bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
-        logits = t.map(t.op(bounded, (scaled,), (bounded,)))
     full = t.cast(logits, 4)
     alive = [logits] if full is logits else [logits, full]
     if version < UPCAST_IN_MODEL:

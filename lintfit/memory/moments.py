@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.components import total
 from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.recording import record
@@ -42,7 +44,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *_backward(states, step, saved),
         Moment("optimizer step", "step", _plus(states.step, step.results())),
     ]
-    points += _evaluate(spec, states, step, max([point.allocated for point in points]))
+    points += _evaluate(spec, states, step)
     points += rollout(spec, states)
     if spec.trainer == "ppo":
         from lintfit.memory.ppo import rounds
@@ -138,18 +140,34 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
     if not scores_reference_beside(spec):
         return []
     tail = step.head
-    alive = Live(
-        saved.activations + tail.saved.activations + step.inputs + step.front + step.masks + _working(step),
-        saved.logits + tail.saved.logits + tail.forward.logits,
+    graph = Live(
+        saved.activations + tail.saved.activations + step.inputs + step.front + _masks_of_the_graph(step),
+        saved.logits + tail.saved.logits,
         saved.casts + tail.saved.casts + (step.copies if spec.method == "full" else 0),
-        tail.forward.temporaries,
     )
-    return [Moment("reference, forward", "forward", _plus(states.forward, alive))]
+    parts = _plus(states.forward, graph, beside_the_graph(spec, step))
+    return [Moment("reference, forward", "forward", parts)]
 
 
-def _working(step: Step) -> int:
-    """Bytes of one layer's tensors in a forward pass that keeps none of them."""
-    return step.stretches[0].layer.peak.activations // 2 if step.stretches else 0
+def beside_the_graph(spec: Spec, step: Step) -> Live:
+    """The worst of the reference's forward: a layer, or the head and the loss."""
+    layer = layer_without_graph(spec, step, replace(step.recipe.evaluating(), lora=None))
+    return max(layer, step.head.bare, key=lambda part: part.total)
+
+
+def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
+    """The worst layer of a forward without a graph: masks and tables, the embeddings' output, which the model's loop
+    holds throughout, and the layer's own tensors.
+
+    Autocast's copies of trained weights are the caller's to count.
+    """
+    text = step.count - step.before
+    embeds = step.stretches[step.before].layer.input if text > 1 else 0
+    return Live(step.front + step.masks + embeds + without_gradients(spec, recipe))
+
+
+def _masks_of_the_graph(step: Step) -> int:
+    return step.masks if step.checkpoints else 0
 
 
 def _backward(states: States, step: Step, saved: Live) -> list[Moment]:
@@ -158,7 +176,7 @@ def _backward(states: States, step: Step, saved: Live) -> list[Moment]:
     ``saved``: what all layers keep. Offloaded inputs come back one layer ahead of their use (torchtune's and TRL's
     ``OffloadActivations`` prefetch).
     """
-    around = Live(step.inputs + step.front + (step.masks if step.checkpoints else 0))
+    around = Live(step.inputs + step.front + _masks_of_the_graph(step))
     around = around.plus(step.outputs)
     if step.in_flight > 1:
         around = around.plus(saved, step.in_flight - 1)
@@ -246,21 +264,17 @@ def _end(states: States, step: Step) -> Moment:
     return Moment("end of backward", "backward", _plus(states.backward_end, alive, step.results()))
 
 
-def _evaluate(spec: Spec, states: States, step: Step, most: int) -> list[Moment]:
-    """A forward pass without gradients on a batch of the training size: one layer after the other, then the loss.
+def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
+    """The Trainer's ``prediction_step`` on a batch of the training's size: evaluation mode under ``no_grad``.
 
-    ``most``: bytes of the largest moment of training. Only where a layer may exceed it is its pass followed.
+    Nothing is saved, dropped or checkpointed; adapters run and autocast copies weights as in training. One layer comes
+    after the other, then the loss of whole logits, which are dropped with it unless ``compute_metrics`` wants them
+    (``Trainer.evaluate``: ``prediction_loss_only``).
     """
-    tail = step.head
-    around = step.inputs + step.front + step.masks
-    last = step.stretches[-1].layer.output if step.stretches else 0
-    loss = Live(around + last, tail.saved.logits + tail.forward.logits, step.copies)
-    found = [Moment("evaluation", "evaluate", _plus(states.evaluate, loss))]
-    working = _working(step)
-    if sum(states.evaluate.values()) + around + working + step.copies > most:
-        working = max(without_gradients(spec, step.recipe), last)
-    layer = Live(around + working, 0, step.copies)
-    return [*found, Moment("evaluation, a layer", "evaluate", _plus(states.evaluate, layer))]
+    layer = layer_without_graph(spec, step, step.recipe.evaluating())
+    around = Live(step.inputs, casts=step.copies)
+    found = (("evaluation", step.head.bare), ("evaluation, a layer", layer))
+    return [Moment(name, "evaluate", _plus(states.evaluate, around, part)) for name, part in found]
 
 
 def _plus(states: Components, *alive: Live) -> Components:

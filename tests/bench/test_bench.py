@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import fake_vlm_cases, report, speed
+from bench import fake_evaluation, fake_vlm_cases, report, speed
 from bench.fake_cases import CASES, cases
 from bench.fake_tensors import Log, rows
 from bench.gpu import compare
@@ -50,6 +50,13 @@ def test_every_case_is_a_spec() -> None:
         spec_from_mapping(case["spec"])
     assert len({json.dumps(spec) for spec in speed.planned()}) == speed.COUNT
     assert len({json.dumps(spec) for spec in speed.measured()}) in (0, speed.COUNT)
+
+
+@pytest.mark.skipif(not fake_evaluation.RESULTS.is_file(), reason="nothing recorded")
+def test_the_recorded_evaluations_hold() -> None:
+    errors = {name: abs(guess / counted - 1) for name, counted, guess in fake_evaluation.rows()}
+    assert errors.keys() == {case["name"] for case in fake_evaluation.cases()}
+    assert max(errors.values()) < 0.005
 
 
 @pytest.mark.skipif(not RECORDING.is_file(), reason="nothing recorded")

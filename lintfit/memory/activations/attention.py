@@ -60,17 +60,28 @@ def attend(
     ``keeps_product``: Falcon's eager scores (:func:`eager`). ``masked``: SDPA is given an additive mask that somebody
     else counts.
     """
-    recipe = t.recipe
-    drops = dropout > 0 and recipe.dropout
-    if recipe.attention == "eager":
+    drops = dropout > 0 and t.recipe.dropout
+    held = t.held
+    if not t.graph:
+        t.held = (*held, q, k, v)
+    if t.recipe.attention == "eager":
         modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax, "keeps_product": keeps_product}
-        return eager(t, q, k, v, heads, **modes)
+        out = eager(t, q, k, v, heads, **modes)
+    else:
+        out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked)
+    t.held = held
+    return out
+
+
+def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: bool) -> Var:
+    """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: an additive mask."""
+    recipe = t.recipe
     if recipe.attention == "flash_attention_2":
         if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
             k, v = repeat(t, k, heads), repeat(t, v, heads)
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
-    given, masked = masked, recipe.padded or (heads.window is not None and t.slides)
+    masked = recipe.padded or (heads.window is not None and t.slides)
     grouped = heads.keys < heads.queries
     repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA)
     if repeated and heads.keys == 1:
@@ -174,7 +185,10 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) ->
 def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     """SDPA's reference path in fp32 with grouped heads: scaled copies of q and k, k and v for all heads, the scores."""
     k, v = repeat(t, k, heads), repeat(t, v, heads)
+    repeated = k
     q, k = t.map(q), t.map(k)
+    if not t.graph:
+        t.held = (*t.held, q, repeated, v)
     scores = t.new(heads.queries, q.item, per=pairs)
     t.op(scores, (q, k), (q, k))
     scores = t.add(scores)
@@ -199,6 +213,8 @@ def eager(
     named = (q, k, v) if one_product or keeps_product else ()
     if heads.keys < heads.queries:
         k, v = expand(t, k, heads), expand(t, v, heads)
+        if not t.graph:
+            t.held = (*t.held, k, v)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
         q, k, v = (t.map(x) if x.storage.bytes != x.width * x.item else x for x in (q, k, v))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
+from lintfit.memory.activations.tape import ACTIVATION, CAST, Extent, Larger, Scratch, Tape, Var, once, tokens
 
 
 class Layer(Tape):
@@ -16,6 +18,8 @@ class Layer(Tape):
     """
 
     __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "scores", "slides")
+    graph = True
+    """Whether autograd records."""
 
     def __init__(
         self,
@@ -309,3 +313,34 @@ class Layer(Tape):
             return out
         joined = self.like(x, x.width, item, x.grad)
         return self.op(joined, (out,))
+
+
+class Evaluated(Layer):
+    """A layer that runs under ``torch.no_grad()``: nothing needs a gradient, nothing is saved.
+
+    What a graph would keep anyway is there as long as a name is.
+    """
+
+    __slots__ = ()
+    graph = False
+
+    def new(self, width: int, item: int, grad: bool = True, kind: int = ACTIVATION, per: Extent = tokens) -> Var:
+        return super().new(width, item, False, kind, per)
+
+    def like(self, x: Var, width: int, item: int, grad: bool, kind: int = ACTIVATION) -> Var:
+        return super().like(x, width, item, False, kind)
+
+    def constant(self, size: int, item: int, grad: bool = False, kind: int = ACTIVATION) -> Var:
+        return super().constant(size, item, False, kind)
+
+    def op(
+        self,
+        out: Var,
+        inputs: Sequence[Var],
+        saved: Sequence[Var] = (),
+        *,
+        temp: Sequence[Scratch] = (),
+        weights: tuple[int, ...] = (),
+        overwritten: Sequence[Var] = (),
+    ) -> Var:
+        return super().op(out, inputs)

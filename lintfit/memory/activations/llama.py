@@ -64,7 +64,11 @@ def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
     h = t.facts.hidden
     i = width or t.facts.intermediate
     gate = t.linear("gate_proj", x, h, i)
+    held = t.held
+    if not t.graph:  # where there is one, the activation keeps it
+        t.held = (*held, gate)
     up = t.linear("up_proj", x, h, i)
+    t.held = held
     if t.recipe.liger:
         product = t.op(t.like(gate, gate.width, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
-from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.blocks import Evaluated, Layer
 from lintfit.memory.activations.form import Backward, Changes, Live, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe
@@ -134,11 +134,14 @@ def counted(
 
 
 def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> int:
-    """Bytes alive at the worst point of a layer's forward pass without gradients, with its input."""
+    """Bytes alive at the worst point of a layer's forward pass without gradients, with its input.
+
+    The copies of trained weights that autocast caches are the caller's to count.
+    """
     window, _ = kinds(facts)[index]
     slides = window is not None and seq >= window
-    frozen = replace(recipe, frozen=True, lora=None, trained_modules=())
-    form = _form(facts, frozen, index, _How(stream, False, True, False, batch > 1, slides))
+    how = _How(stream, False, True, False, batch > 1, slides, graph=False)
+    form = _form(facts, replace(recipe, frozen=True, trained_modules=()), index, how)
     return passing(form, batch, seq)
 
 
@@ -165,6 +168,7 @@ class _How(NamedTuple):
     batched: bool
     slides: bool
     early: bool = False
+    graph: bool = True
 
 
 def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
@@ -184,7 +188,7 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
     """The form, and whether it depends on ``how.batched``."""
     modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
-    t = Layer(facts, recipe, watched=True, **modes)
+    t = (Layer if how.graph else Evaluated)(facts, recipe, watched=True, **modes)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)

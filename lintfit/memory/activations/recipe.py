@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
@@ -79,6 +80,11 @@ class Recipe:
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
         return not self.frozen or module in self.trained_modules
+
+    def evaluating(self) -> Recipe:
+        """The same in the model's evaluation mode, without dropout."""
+        lora = replace(self.lora, dropout=False) if self.lora is not None else None
+        return replace(self, dropout=False, lora=lora)
 
 
 def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.moments import _working, embedded, worst_layer
+from lintfit.memory.moments import beside_the_graph, embedded, layer_without_graph, worst_layer
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import loss_path, scored, sequences
@@ -376,11 +376,13 @@ def _beside(run: Pass) -> list[Term]:
     step, tail = run.step, run.step.head
     copies = step.copies if run.spec.method == "full" else 0
     source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
+    beside = beside_the_graph(run.spec, step)
+    what = "the reference's states and logits" if beside is tail.bare else "one layer's tensors of the reference"
     return [
         *_kept(run, step.count),
-        *_fixed(run, masks=True),
-        term("activations", "one layer's tensors of the reference", _working(step)),
-        *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the reference's head", True),
+        *_fixed(run, masks=step.checkpoints),
+        term("activations", what, beside.activations, source=TAPE),
+        *_head(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", True),
         *(
             [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
             if tail.saved.casts
@@ -398,19 +400,23 @@ def _graph_casts(step: Step) -> list[Term]:
 
 def _evaluation(run: Pass, moment: Moment) -> list[Term]:
     """The loss without a graph, or one layer."""
-    step, tail = run.step, run.step.head
-    around = step.front + step.masks
+    step = run.step
     found = [
         *_inputs(run),
-        term("activations", "tables and masks that all layers share", around),
         term("temporaries", "half-precision copies of the weights (autocast)", step.copies, source=CACHED),
     ]
-    held = run.states.evaluate.get("activations", 0)
-    rest = moment.components.get("activations", 0) - held - step.inputs - around
     if moment.name == "evaluation":
-        found += _head(run, Live(0, tail.saved.logits + tail.forward.logits), "the loss")
-        return [*found, term("activations", "the last layer's result", rest)]
-    return [*found, term("activations", "one layer's tensors", rest, *_per_token(run, rest), source=TAPE)]
+        bare = step.head.bare
+        found += _head(run, Live(0, bare.logits), "the loss")
+        return [*found, term("activations", "what the head takes", bare.activations)]
+    layer = layer_without_graph(run.spec, step, step.recipe.evaluating()).activations
+    around = step.front + step.masks
+    what = "one layer's tensors, and the embeddings' output"
+    return [
+        *found,
+        term("activations", "tables and masks that all layers share", around),
+        term("activations", what, layer - around, *_per_token(run, layer - around), source=TAPE),
+    ]
 
 
 CACHED = "torch autocast_mode.cpp cached_cast"

@@ -1,0 +1,140 @@
+"""Torch's own count of an evaluation between training steps under fake tensors, against lintfit. No GPU is needed.
+
+    python -m bench.fake_evaluation --record      # into bench/results/fake_evaluation.json (needs the bench extra)
+    python -m bench.fake_evaluation               # against lintfit, no torch
+
+A training step as in :mod:`bench.fake_tensors`, then two batches as the Trainer's ``prediction_step`` runs them: the
+model in evaluation mode under ``no_grad``, the loss kept, the logits dropped. The figure is the peak of the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from bench.fake_cases import EVERY, GC, PRECISIONS  # noqa: E402
+from bench.fake_cases import MODELS as LARGE  # noqa: E402
+
+RESULTS = ROOT / "bench" / "results" / "fake_evaluation.json"
+GIB = 2**30
+
+FEW = {"llama 8 B, few words": 4, "gpt-j 6.1 B": 4, "mixtral 46.7 B": 2, "gemma2 2.6 B, tied": 4, "olmoe 6.9 B": 4}
+"""Layers that are enough of a model: evaluation runs one after the other."""
+CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
+    ("llama 1.2 B, tied", "bf16", 4, 2048, {}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 4, 2048, {}),
+    ("llama 1.2 B, tied", "bf16 + autocast", 8, 1024, {**EVERY, **GC}),
+    ("llama 8 B, few words", "bf16", 8, 2048, {}),
+    ("llama 8 B, few words", "bf16 + autocast", 8, 2048, EVERY),
+    ("llama 8 B, few words", "bf16", 4, 2048, {"attention": "eager"}),
+    ("llama 8 B, few words", "fp32", 2, 2048, {}),
+    ("gemma2 2.6 B, tied", "bf16", 2, 2048, {"attention": "eager"}),
+    ("gpt2 355 M, tied", "fp32 + autocast", 8, 1024, {}),
+    ("gpt2 355 M, tied", "fp32", 8, 1024, {"attention": "eager"}),
+    ("gpt-j 6.1 B", "bf16 + autocast", 4, 1024, {**EVERY, "attention": "eager"}),
+    ("mixtral 46.7 B", "bf16", 2, 2048, {"optimizer": "sgd", **GC}),
+    ("olmoe 6.9 B", "bf16", 4, 2048, {"optimizer": "sgd"}),
+    ("phi3 3.8 B", "bf16 + autocast", 4, 2048, {**EVERY, **GC}),
+)
+
+
+def cases() -> Iterator[dict[str, Any]]:
+    """Every case: its name and lintfit's spec of it."""
+    for model, precision, batch, seq, more in CASES:
+        config = {**LARGE[model]}
+        if model in FEW:
+            config["n_layer" if "n_layer" in config else "num_hidden_layers"] = FEW[model]
+        spec = {
+            "model_config": config,
+            "gpu_memory_gib": 1000,
+            **PRECISIONS[precision],
+            "method": "full",
+            "optimizer": "adamw_torch_fused",
+            "micro_batch_size": batch,
+            "seq_len": seq,
+            "gradient_checkpointing": False,
+            "attention": "sdpa",
+            **more,
+        }
+        words = ["LoRA"] if more.get("method") == "lora" else []
+        words += ["checkpointing"] if more.get("gradient_checkpointing") else []
+        words += [more["attention"]] if "attention" in more else []
+        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *words]), "spec": spec}
+
+
+def run(case: dict[str, Any]) -> int:
+    """Peak bytes of the second batch's evaluation."""
+    import torch
+
+    from bench import fake_device, fake_models
+    from bench.fake_tensors import Log, _forward, _step
+
+    spec = case["spec"]
+    with fake_device.machine() as mode, fake_device.Counter(log := Log()):
+        model = fake_models.build(spec, mode)
+        for tensor in (*model.parameters(), *model.buffers()):
+            log.see(tensor)
+        optimizer = fake_models.make_optimizer(model, spec)
+        _step(model, optimizer, spec, log, None, last=False)
+        model.eval()
+        for phase in ("first evaluation", "evaluation"):
+            ids = torch.empty(spec["micro_batch_size"], spec["seq_len"], dtype=torch.long, device="cuda:0")
+            log.phase = phase
+            with torch.no_grad():
+                loss = _forward(model, ids, spec, None)
+        del loss
+    return log.replay()["evaluation"]
+
+
+def record() -> int:
+    from importlib.metadata import version
+
+    content: dict[str, Any] = {"versions": {name: version(name) for name in ("torch", "transformers", "peft")}}
+    content["cases"] = []
+    for case in cases():
+        content["cases"].append({**case, "allocated_bytes": run(case)})
+        print(case["name"], file=sys.stderr, flush=True)
+        RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    return 0
+
+
+def rows() -> Iterator[tuple[str, int, int]]:
+    """Case, torch's bytes, lintfit's bytes."""
+    from lintfit.memory import estimate
+    from lintfit.memory.parse import spec_from_mapping
+
+    recording = json.loads(RESULTS.read_text())
+    versions = {"transformers": recording["versions"]["transformers"]}
+    for case in recording["cases"]:
+        moments = estimate(spec_from_mapping({**case["spec"], "versions": versions})).moments
+        guess = max(moment.allocated for moment in moments if moment.phase == "evaluate")
+        yield case["name"], case["allocated_bytes"], guess
+
+
+def table() -> str:
+    """A Markdown table of all cases with the difference in per cent."""
+    lines = ["| evaluation | torch, GiB | lintfit, GiB | difference |", "| --- | --: | --: | --: |"]
+    for name, counted, guess in rows():
+        lines.append(f"| {name} | {counted / GIB:.3f} | {guess / GIB:.3f} | {guess / counted - 1:+.3%} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="count with torch and write the result down")
+    if parser.parse_args().record:
+        return record()
+    print(table())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
