@@ -7,6 +7,7 @@ outermost context exits, which is the end of the forward pass (torch ``aten/src/
 
 from __future__ import annotations
 
+from lintfit.memory.activations.experts import GROUPED_EXPERTS
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.parameters import Inventory, rounded
 from lintfit.memory.weights import VALUE
@@ -15,17 +16,18 @@ from lintfit.memory.weights import VALUE
 def cached_copies(recipe: Recipe, held: Inventory) -> int:
     """Bytes of the copies that the cache holds at the end of the forward pass.
 
-    Only weights that need a gradient are cached. A tied embedding is cast as the head. Not for FSDP, whose mixed
-    precision gathers the weights in half precision already.
+    Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
+    product are not cast at all. Not for FSDP, whose mixed precision gathers the weights in half precision already.
     """
     if not recipe.autocast:
         return 0
+    uncast = ("norm", "bias", "conv", *(("expert",) if recipe.transformers >= GROUPED_EXPERTS else ()))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     return sum(
         rounded(weight.numel * 2) * weight.copies
         for weight in held.weights
         if weight.trainable
         and weight.dtype == "fp32"
-        and weight.role not in ("norm", "bias", "conv")
+        and weight.role not in uncast
         and (weight.role != "embedding" or (tied and len(weight.shape) == 2 and not weight.name.startswith(VALUE)))
     )
