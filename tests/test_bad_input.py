@@ -137,3 +137,12 @@ def test_numbers_beyond_any_run_are_not_taken_as_meant(tmp_path: Path, number: s
     outcome = lintfit("check", "train.py", "--isolated", "--gpu", "H200", "--gpus", number, cwd=tmp_path)
     assert outcome.status in (0, 1, 2)
     assert "Traceback" not in outcome.out + outcome.err
+
+
+def test_a_card_that_nobody_knows(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_bytes(GOOD)
+    outcome = lintfit("check", "ds.json", "--isolated", "--gpu", "RTX 9999", cwd=tmp_path)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "lintfit: gpu: 'RTX 9999' is not known; give its memory as gpu-memory\n"
+    told = lintfit("check", "ds.json", "--isolated", "--gpu", "RTX 9999", "--gpu-memory", "24GiB", cwd=tmp_path)
+    assert RULE_OF_GOOD in told.out

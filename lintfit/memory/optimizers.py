@@ -213,7 +213,7 @@ def flat_step_temporaries(entry: Optimizer, numel: int, itemsize: int = 4) -> in
         case "foreach":
             return entry.copies * itemsize * numel
         case "adafactor":
-            return 8 * numel
+            return (8 if itemsize == 4 else 16) * numel
         case "muon":
             return 0
     return 0

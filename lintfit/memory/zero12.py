@@ -23,6 +23,7 @@ class _Sizes:
 
     ranks: int
     itemsize: int
+    master: int
     accumulator: int
     parameters: int
     shard: int
@@ -95,6 +96,8 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     ranks = spec.data_parallel * spec.sequence_parallel
     itemsize = DTYPE_BYTES[trained_dtype(spec)]
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
+    # BF16_Optimizer knows no half-precision masters.
+    master, moment = (4, 4) if _bf16_optimizer(spec, config) else (config.master, config.moment)
     whole = flat(held.trainable, ranks, itemsize)
     shard = whole // itemsize // ranks
     bucket = config.reduce_bucket
@@ -104,11 +107,12 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,
+        master=master,
         accumulator=accumulator,
         parameters=whole + held.frozen_bytes,
         shard=shard,
-        masters=4 * shard,
-        states=flat_state_bytes(entry, shard),
+        masters=master * shard,
+        states=flat_state_bytes(entry, shard, moment),
         # Stage 1 keeps fp32 accumulators of every parameter beside the model (use_grad_accum_attribute).
         whole_gradients=(accumulator if config.stage == 1 else itemsize) * held.trainable,
         gradient_shard=itemsize * largest_partition(held, ranks, shard),
@@ -145,8 +149,8 @@ def _at_backward_end(config: ZeroConfig, size: _Sizes, accumulates: bool, fp32_f
     late = size.largest
     own = 4 * size.shard if fp32_flat else size.gradient_shard
     if config.offload_optimizer:
-        # A gradient on its way to the host is converted to fp32 first.
-        late += 4 * size.largest // size.itemsize
+        # A gradient on its way to the host is converted to the masters' dtype first.
+        late += size.master * size.largest // size.itemsize if size.master != size.itemsize else 0
         own = own if fp32_flat else 0
     if config.stage == 1 and (accumulates or fp32_flat or not config.overlap_comm):
         return size.whole_gradients + own, late
@@ -160,11 +164,14 @@ def _step(
     if config.offload_optimizer:
         return {**steady, **components(gradients=4 * size.shard if fp32_flat else 0)}
     own = 4 * size.shard if fp32_flat else size.gradient_shard
-    copies = 0 if fp32_flat else size.itemsize * size.shard + (4 * size.shard if size.itemsize == 2 else 0)
+    cast = size.master * size.shard if size.itemsize != size.master else 0
+    copies = 0 if fp32_flat else size.itemsize * size.shard + cast
     converting = {**steady, **components(gradients=own, temporaries=copies)}
     stepping = {
         **steady,
-        **components(gradients=4 * size.shard, temporaries=flat_step_temporaries(entry, size.shard)),
+        **components(
+            gradients=size.master * size.shard, temporaries=flat_step_temporaries(entry, size.shard, size.master)
+        ),
     }
     checking = {
         **steady,
@@ -228,12 +235,13 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
 def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> RankHost:
     """What one rank keeps on the host under ``offload_optimizer``.
 
-    Page-locked where ``pin_memory``: the fp32 masters, a buffer of the shard in the model's dtype, the fp32
+    Page-locked where ``pin_memory``: the masters, a buffer of the shard in the model's dtype, the optimizer's
     gradients and one largest gradient, and, where steps accumulate, one block for every parameter of the own
     partition. Not locked: the optimizer's states.
     """
-    blocks = [size.masters, size.itemsize * size.shard, 4 * size.shard, size.largest]
-    if accumulates:
+    blocks = [size.masters, size.itemsize * size.shard, size.master * size.shard, size.largest]
+    # Half-precision gradients accumulate where the optimizer takes them.
+    if accumulates and size.master == 4:
         for weight in held.trainables:
             blocks += [size.itemsize * weight.numel] * -(-weight.copies // size.ranks)
     if config.pin_optimizer:

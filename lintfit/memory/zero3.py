@@ -21,6 +21,7 @@ class _Sizes:
 
     ranks: int
     itemsize: int
+    master: int
     shard: int
     shards: int
     frozen_shards: int
@@ -52,7 +53,7 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         parameters=(size.frozen_shards + size.shards if not config.offload_param else 0) + size.persistent,
         master_weights=int(left * size.masters),
         optimizer_states=int(left * size.states),
-        gradients=size.gradient_flat if on_gpu else int(left * 4 * size.shard),
+        gradients=size.gradient_flat if on_gpu else int(left * size.master * size.shard),
         communication_buffers=size.ipg,
     )
     fetched = _Fetch.of(spec, config, held, size)
@@ -101,6 +102,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,
+        master=config.master,
         shard=shard,
         shards=rounded(trained * shard),
         frozen_shards=frozen,
@@ -108,8 +110,8 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         secondary=itemsize * (held.trainable + held.frozen) // config.hpz if 1 < config.hpz < ranks else 0,
         # fp32 parameters are copied, too: the test for sharing compares a torch.device with its name (stage3.py
         # _create_fp32_partitions), which is never equal.
-        masters=4 * shard,
-        states=flat_state_bytes(entry, shard),
+        masters=config.master * shard,
+        states=flat_state_bytes(entry, shard, config.moment),
         gradient_flat=accumulator * shard,
         ipg=travels * config.reduce_bucket if config.contiguous_gradients else 0,
         sub_group=_sub_group(config, held, ranks, shard),
@@ -190,7 +192,7 @@ def _initialize(config: ZeroConfig, size: _Sizes, on_gpu: bool) -> Components:
     flat = components(
         parameters=parameters,
         master_weights=size.masters,
-        temporaries=4 * size.sub_group,
+        temporaries=size.master * size.sub_group,
     )
     done = components(
         parameters=parameters,
@@ -198,7 +200,7 @@ def _initialize(config: ZeroConfig, size: _Sizes, on_gpu: bool) -> Components:
         gradients=size.gradient_flat,
         communication_buffers=size.ipg,
     )
-    return larger(flat, {**done, **components(temporaries=4 * size.sub_group)})
+    return larger(flat, {**done, **components(temporaries=size.master * size.sub_group)})
 
 
 def _step(config: ZeroConfig, entry: Optimizer, size: _Sizes, steady: Components) -> Components:
@@ -207,8 +209,8 @@ def _step(config: ZeroConfig, entry: Optimizer, size: _Sizes, steady: Components
         return steady
     accumulator = size.gradient_flat // max(1, size.shard)
     flat = accumulator * size.sub_group
-    converted = 4 * size.sub_group if accumulator == 2 else 0
-    stepping = (converted or flat) + flat_step_temporaries(entry, size.sub_group)
+    converted = size.master * size.sub_group if accumulator != size.master else 0
+    stepping = (converted or flat) + flat_step_temporaries(entry, size.sub_group, size.master)
     return {**steady, **components(temporaries=max(flat + converted, stepping))}
 
 
@@ -233,10 +235,10 @@ def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
     if config.offload_optimizer:
         share = config.offload_ratio
         groups = max(1, min(size.tensors, -(-size.shard // max(1, config.sub_group))))
-        gradients = [int(share * 4 * size.shard) // groups] * groups + [size.gradient_flat]
+        gradients = [int(share * size.master * size.shard) // groups] * groups + [size.gradient_flat]
         if config.nvme_optimizer:
-            nvme += size.masters + size.states + 4 * size.shard
-            locked += [4 * size.sub_group] * config.optimizer_buffers
+            nvme += size.masters + size.states + size.master * size.shard
+            locked += [size.master * size.sub_group] * config.optimizer_buffers
             gradients = [size.gradient_flat]
         else:
             plain += int(share * (size.masters + size.states))

@@ -45,6 +45,10 @@ class ZeroConfig:
     mics: int
     round_robin: bool
     grad_accum_dtype: Dtype | None
+    master: int
+    """Bytes of a master weight, and of the gradient that the optimizer sees."""
+    moment: int
+    """Bytes of an element of the optimizer's states, where these follow the parameters' dtype."""
     version: tuple[int, int, int]
 
 
@@ -95,6 +99,7 @@ def zero_config(spec: Spec) -> ZeroConfig:
     hidden = spec.facts.hidden
     stage = spec.zero_stage
     accum = section(config, "data_types").get("grad_accum_dtype")
+    master, moment = _master_and_moment(spec)
     return ZeroConfig(
         stage=stage,
         reduce_bucket=_number(zero, 500_000_000, "reduce_bucket_size", auto=hidden * hidden),
@@ -134,8 +139,25 @@ def zero_config(spec: Spec) -> ZeroConfig:
         mics=_number(zero, 0, "mics_shard_size"),
         round_robin=_flag(zero, False, "round_robin_gradients"),
         grad_accum_dtype=DTYPE_NAMES.get(accum) if isinstance(accum, str) else None,
+        master=master,
+        moment=moment,
         version=version,
     )
+
+
+def _master_and_moment(spec: Spec) -> tuple[int, int]:
+    """Bytes of a master weight and of an element of the states: 4 unless the JSON asks for half-precision masters.
+
+    ``bf16.bf16_master_weights_and_grads`` and ``fp16.fp16_master_weights_and_grads`` (``base_optimizer.py:
+    _configure_master_weights``). States on the GPU follow the masters; DeepSpeedCPUAdam keeps fp32 ones unless
+    ``bf16_optimizer_states`` (``engine.py:get_optimizer_configuration``).
+    """
+    precision = spec.mixed_precision
+    asked = section(spec.deepspeed_config, precision)
+    if precision == "no" or spec.zero_stage == 0 or asked.get(f"{precision}_master_weights_and_grads") is not True:
+        return 4, 4
+    on_host = spec.offload_optimizer != "none" and asked.get("bf16_optimizer_states") is not True
+    return 2, 4 if on_host else 2
 
 
 def _ratio(section: Mapping[str, Any]) -> float:

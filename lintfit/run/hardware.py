@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
 from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.run.model import Hardware
@@ -15,9 +16,12 @@ _SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware:
-    """GPU, count, nodes and memory, from the settings and lintfit's options."""
+    """GPU, count, nodes and memory, from the settings and lintfit's options.
+
+    Raises CatalogError for a card that the user named and nobody knows, unless its memory is stated as well.
+    """
     options = sources.options
-    gpu = _gpu(settings)
+    gpu = _gpu(settings, options.gpu_memory_bytes)
     capacity = options.gpu_memory_bytes or (gpu.usable_bytes if gpu is not None else None)
     gpus, nodes = settings.get("gpus"), settings.get("nodes")
     return Hardware(
@@ -38,10 +42,23 @@ def _slurm_memory(sources: Sources) -> int | None:
     return int(found[1]) * _SLURM_UNITS[found[2].upper()] or None if found else None
 
 
-def _gpu(settings: Mapping[str, Setting]) -> Gpu | None:
+def _gpu(settings: Mapping[str, Setting], memory: int | None) -> Gpu | None:
     named = settings.get("gpu")
     if named is None or not isinstance(named.value, str):
         return None
     from lintfit.catalog import gpus
 
-    return gpus.lookup(named.value)
+    found = gpus.lookup(named.value)
+    if found is None and memory is None and named.provenance.kind == "option":
+        close = gpus.suggest(named.value)
+        meant = f" (did you mean {close!r}?)" if close else ""
+        raise CatalogError(f"gpu: {named.value!r} is not known{meant}; give its memory as gpu-memory")
+    return found
+
+
+def missing_gpu(settings: Mapping[str, Setting]) -> str:
+    """What the user has to state for a run whose card is not known."""
+    named = settings.get("gpu")
+    if named is None or not isinstance(named.value, str):
+        return "the GPU (--gpu, or gpu in lintfit.toml)"
+    return f'the memory of the card "{named.value}" (--gpu-memory, or gpu-memory in lintfit.toml)'

@@ -13,6 +13,7 @@ from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.facts import missing_model
 from lintfit.run.generation import length_stated, models_beside, set_trainer
+from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import unfollowed_trainer, unread_training
@@ -144,9 +145,7 @@ def assemble(
         | {"front_end"},
         **values,
     )
-    unknown = (
-        list(missing) if hardware.capacity_bytes is not None else [*missing, "the GPU (--gpu, or gpu in lintfit.toml)"]
-    )
+    unknown = list(missing) if hardware.capacity_bytes is not None else [*missing, missing_gpu(settings)]
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))

@@ -140,10 +140,10 @@ def _parameters(case: _Case) -> list[Term]:
 def _states(case: _Case) -> list[Term]:
     if case.config.offload_optimizer:
         return []
-    size, trained = case.size, case.held.trainable
+    size, trained, item = case.size, case.held.trainable, case.config.moment
     return [
-        flat.masters(trained, size.masters, case.ranks, SOURCE),
-        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE),
+        flat.masters(trained, size.masters, case.ranks, SOURCE, size.master),
+        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, item=item),
     ]
 
 
@@ -214,10 +214,10 @@ def _end(case: _Case) -> list[Term]:
     item = size.itemsize
     largest = (case.held.largest_trainable, "elements of the largest tensor")
     found = [term("temporaries", "the last gradient", size.largest, (item, "bytes"), largest)]
-    if config.offload_optimizer:
-        converted = 4 * size.largest // item
+    if config.offload_optimizer and size.master != item:
+        converted = size.master * size.largest // item
         what = "its fp32 copy on the way to the host"
-        found.append(term("temporaries", what, converted, (4, "bytes"), largest, source=SOURCE))
+        found.append(term("temporaries", what, converted, (size.master, "bytes"), largest, source=SOURCE))
     found += tied(case.spec, case.held)
     compact = case.compact
     own: list[Term] = []
@@ -243,11 +243,11 @@ def _step(case: _Case) -> list[list[Term]]:
     converting = list(own)
     if not case.compact:
         converting.append(_shard(case, size.itemsize, "the own partition's gradients made flat", "temporaries"))
-        if size.itemsize == 2:
-            converting.append(_shard(case, 4, "and their fp32 copy", "temporaries"))
+        if size.itemsize != size.master:
+            converting.append(_shard(case, size.master, "and their fp32 copy", "temporaries"))
     stepping = [
-        _shard(case, 4, "fp32 gradients of the own partition"),
-        *flat.step(case.name, case.entry, size.shard, "elements of a partition"),
+        _shard(case, size.master, "gradients of the own partition in the masters' dtype"),
+        *flat.step(case.name, case.entry, size.shard, "elements of a partition", item=size.master),
     ]
     largest = size.largest // size.itemsize
     check = zero12.overflow_check(case.spec, config, largest)
@@ -264,9 +264,9 @@ def _initialize(case: _Case) -> list[list[Term]]:
     copy = term("temporaries", what, whole, *factors, source=f"{SOURCE} flatten_on_accelerator")
     own = _parameters(case)
     offloads = case.config.offload_optimizer
-    made = [] if offloads else [flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE)]
+    made = [] if offloads else [flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE, size.master)]
     copied = _shard(case, size.itemsize, "the own partition being copied", "temporaries")
-    zero = [_shard(case, 4, "zero gradients of the masters")] if made else []
+    zero = [_shard(case, size.master, "zero gradients of the masters")] if made else []
     return [[*own, copy], own, [*own, *made, copied], [*own, *made, *zero]]
 
 

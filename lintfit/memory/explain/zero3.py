@@ -77,20 +77,21 @@ def _states(case: _Case) -> list[Term]:
     size, trained, left = case.size, case.held.trainable, case.left
     if not left:
         return []
-    factors: list[Factor] = [(4, "bytes"), (trained, flat.TRAINED)]
+    factors: list[Factor] = [(size.master, "bytes"), (trained, flat.TRAINED)]
     if left != 1:
         factors.append((left, "of it on the GPU (offload_optimizer.ratio)"))
+    what, item = "fp32 masters" if size.master == 4 else "half-precision masters", case.config.moment
     return [
-        term("master_weights", "fp32 masters", int(left * size.masters), *factors, over=case.ranks, source=SOURCE),
-        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, left),
+        term("master_weights", what, int(left * size.masters), *factors, over=case.ranks, source=SOURCE),
+        flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, left, item),
     ]
 
 
 def _gradients(case: _Case) -> list[Term]:
     size, trained = case.size, case.held.trainable
     if case.config.offload_optimizer:
-        factors: tuple[Factor, ...] = ((4, "bytes"), (trained, flat.TRAINED), (case.left, "of it on the GPU"))
-        what, total = "fp32 gradients of the sub-groups that stay", int(case.left * 4 * size.shard)
+        factors: tuple[Factor, ...] = ((size.master, "bytes"), (trained, flat.TRAINED), (case.left, "of it on the GPU"))
+        what, total = "the optimizer's gradients of the sub-groups that stay", int(case.left * size.master * size.shard)
     else:
         accumulator = size.gradient_flat // max(1, size.shard)
         factors = ((accumulator, "bytes"), (trained, flat.TRAINED))
@@ -181,10 +182,11 @@ def _step(case: _Case) -> list[list[Term]]:
     own = term(
         "temporaries", "its gradients flat", accumulator * size.sub_group, (accumulator, "bytes"), group, source=SOURCE
     )
-    converted = term("temporaries", "and in fp32", 4 * size.sub_group, (4, "bytes"), group, source=SOURCE)
-    half = accumulator == 2
+    item = size.master
+    converted = term("temporaries", "and in fp32", item * size.sub_group, (item, "bytes"), group, source=SOURCE)
+    half = accumulator != item
     own_step: list[Term] = []
-    stepped = flat_step_temporaries(case.entry, size.sub_group)
+    stepped = flat_step_temporaries(case.entry, size.sub_group, item)
     if stepped:
         each = (stepped / size.sub_group, "bytes")
         own_step = [term("temporaries", f"{case.name}: the step's own copies", stepped, each, group)]
@@ -218,8 +220,9 @@ def _initialize(case: _Case) -> list[list[Term]]:
     bucket = _bucket(case)
     if case.config.offload_optimizer:
         return [[*shards, *bucket]]
-    masters = flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE)
-    group = ((4, "bytes"), (size.sub_group, "elements of the largest sub-group (sub_group_size)"))
-    copy = term("temporaries", "a second fp32 copy of a sub-group", 4 * size.sub_group, *group, source=SOURCE)
-    zeros = term("temporaries", "zero gradients of a sub-group", 4 * size.sub_group, *group, source=SOURCE)
+    masters = flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE, size.master)
+    group = ((size.master, "bytes"), (size.sub_group, "elements of the largest sub-group (sub_group_size)"))
+    again = size.master * size.sub_group
+    copy = term("temporaries", "a second copy of a sub-group's masters", again, *group, source=SOURCE)
+    zeros = term("temporaries", "zero gradients of a sub-group", again, *group, source=SOURCE)
     return [[*shards, masters, copy], [*shards, masters, *_gradients(case), *bucket, zeros]]
