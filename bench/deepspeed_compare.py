@@ -11,6 +11,8 @@ from lintfit.memory.result import Components
 from lintfit.memory.spec import Dtype, Spec
 from lintfit.memory.states import States
 
+LORA_TARGETS = ["q_proj", "v_proj"]
+
 Row = tuple[str, str, str, int, int]
 """Case, phase, kind, recorded bytes, lintfit's bytes."""
 
@@ -31,6 +33,9 @@ def spec_of(model: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
         mixed_precision="bf16" if dtype == "bf16" else "no",
         gradient_accumulation_steps=case["config"]["gradient_accumulation_steps"],
         versions={"deepspeed": "0.19.8"},
+        method="lora" if "lora_rank" in case else "full",
+        lora_rank=case.get("lora_rank", 8),
+        lora_targets=tuple(LORA_TARGETS),
     )
 
 
@@ -43,6 +48,10 @@ def name(case: Mapping[str, Any]) -> str:
         parts.append(f"accumulation {config['gradient_accumulation_steps']}")
     if "data_types" in config:
         parts.append(f"gradients accumulate in {config['data_types']['grad_accum_dtype']}")
+    if config["bf16"].get("bf16_master_weights_and_grads"):
+        parts.append("bf16 masters")
+    if "lora_rank" in case:
+        parts.append(f"LoRA rank {case['lora_rank']}")
     return ", ".join(parts)
 
 

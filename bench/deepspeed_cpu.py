@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bench.deepspeed_compare import name, table
+from bench.deepspeed_compare import LORA_TARGETS, name, table
 from bench.ranks import prepare, run, versions
 
 MODEL = {
@@ -47,7 +47,18 @@ def cases() -> list[dict[str, Any]]:
     found += [_case(stage, 2, "bf16", "none", "none", 2) for stage in (1, 2, 3)]
     found += [_case(2, 2, "bf16", "none", "none", 2, "fp32"), _case(3, 2, "bf16", "none", "none", 1, "fp32")]
     found += [_case(1, 2, "bf16", "none", "none", 1, "fp32")]
+    found += [_halved(_case(stage, 2, "bf16", "none", "none", 1)) for stage in (1, 2, 3)]
+    found += [_halved(_case(stage, 2, "bf16", "cpu", "none", 2)) for stage in (2, 3)]
+    found += [{**_case(stage, 2, "bf16", "none", "none", 1), "lora_rank": 8} for stage in (0, 1, 2, 3)]
     return found
+
+
+def _halved(case: dict[str, Any]) -> dict[str, Any]:
+    """The case with half-precision masters, and with such states where these stay on the GPU."""
+    config = case["config"]
+    offloads = "offload_optimizer" in config["zero_optimization"]
+    masters = {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": not offloads}
+    return {**case, "config": {**config, "bf16": {**config["bf16"], **masters}}}
 
 
 def _case(
@@ -97,7 +108,13 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
             model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     else:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    engine, *_ = deepspeed.initialize(model=model, config=case["config"], model_parameters=model.parameters())
+    if "lora_rank" in case:
+        from peft import LoraConfig, get_peft_model
+
+        adapters = LoraConfig(r=case["lora_rank"], target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
+        model = get_peft_model(model, adapters)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    engine, *_ = deepspeed.initialize(model=model, config=case["config"], model_parameters=trained)
     phases = {"initialize": live(engine)}
     ids = torch.randint(0, MODEL["vocab_size"], (1, 16))
     for step in range(2):
@@ -195,6 +212,7 @@ def record(out: Path, only: str | None = None) -> None:
 def _preload() -> None:
     """Import once, before the ranks are forked."""
     import deepspeed  # noqa: F401
+    import peft  # noqa: F401
     import transformers.models.llama.modeling_llama  # noqa: F401
 
 

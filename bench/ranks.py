@@ -29,7 +29,7 @@ Worker = Callable[[int, dict[str, Any]], Any]
 PRELOADED = ("deepspeed", "transformers.models.llama.modeling_llama", "accelerate")
 """Imported once, before the ranks are forked."""
 
-_PORT = 29_500
+_PORT = int(os.environ.get("BENCH_PORT", "29500"))
 _TAKEN: list[int] = []
 
 
