@@ -1,0 +1,96 @@
+"""The rule bare-optional-flag: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
+from lintfit.findings import Applicability, Fix
+from lintfit.run.model import Run
+from lintfit.sources.flags import Flag
+from lintfit.sources.trl import TrlRecipe
+
+if TYPE_CHECKING:
+    from lintfit.sources.python.values import Field, Object
+
+_PARSERS = re.compile(r"^(transformers|trl|alignment)\b.*\b(HfArgumentParser|TrlParser|H4ArgumentParser)$")
+_ARGUMENTS = re.compile(r"^(transformers|trl)\b.*\b(\w*TrainingArguments|(?P<kind>\w+)Config)$")
+_WITHOUT_DEFAULT = frozenset(
+    {"ddp_broadcast_buffers", "ddp_find_unused_parameters", "disable_tqdm", "greater_is_better", "tf32"}
+)
+"""Fields of ``TrainingArguments`` that are ``Optional[bool] = None`` in every version (read in 4.36 to 5.23)."""
+_OF_SFT = frozenset({"completion_only_loss", "eval_packing"})
+"""The same of TRL's ``SFTConfig`` and its child ``GKDConfig`` (0.8 to 1.16)."""
+_TRL = frozenset(
+    {"BCO", "CPO", "DPO", "GKD", "GRPO", "KTO", "NashMD", "ORPO", "OnlineDPO", "PPO", "PRM", "RLOO", "Reward", "SFT"}
+    | {"XPO"}
+)
+_BF16_SINCE = "0.19"
+"""The first TRL whose configs turn ``bf16`` from a ``bool`` into an ``Optional[bool] = None``."""
+_OPTIONAL = re.compile(r"^((typing\.)?(Optional\[bool\]|Union\[bool, *None\])|bool *\| *None|None *\| *bool)$")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    source = run.recipe.source if isinstance(run.recipe, TrlRecipe) else run.script
+    if source is None:
+        return
+    for made in source.reading.parsed:
+        if not _by_command_line(made):
+            continue
+        for name, value in made.attributes.items():
+            flag = value.origin
+            if isinstance(flag, Flag) and flag.value is None and flag.name == name and _needs_value(run, made, name):
+                yield _report(flag)
+
+
+def _by_command_line(made: Object) -> bool:
+    """Whether HfArgumentParser or a child of it certainly fills this from the process's own command line."""
+    from lintfit.sources.python.parsers import Parser
+
+    call = made.call
+    if call is None or call.taken is not True or call.value(0, "args") is not None:
+        return False
+    return isinstance(call.receiver, Parser) and _PARSERS.search(call.receiver.kind) is not None
+
+
+def _needs_value(run: Run, made: Object, name: str) -> bool:
+    """Whether the field is an ``Optional[bool]`` whose default is None, in the version that is installed."""
+    own = made.cls.all_fields().get(name) if made.cls is not None else None
+    if own is not None:
+        return _is_optional(own)
+    library = _ARGUMENTS.search(made.library)
+    if library is None:
+        return False
+    kind = library["kind"]
+    if kind is not None and kind not in _TRL:
+        return False
+    if name == "bf16":
+        return kind is not None and older((run,), "trl", _BF16_SINCE) is False
+    return name in _WITHOUT_DEFAULT or (kind in ("SFT", "GKD") and name in _OF_SFT)
+
+
+def _is_optional(field: Field) -> bool:
+    """The same of a field that a dataclass of the script declares."""
+    import libcst as cst
+
+    from lintfit.sources.python.values import Const
+
+    if not isinstance(field.node, cst.AnnAssign):
+        return False
+    if not isinstance(field.default, Const) or field.default.value is not None:
+        return False
+    return _OPTIONAL.search(cst.Module([]).code_for_node(field.node.annotation.annotation)) is not None
+
+
+def _report(flag: Flag) -> Report:
+    edits = flag.write("true") if flag.write is not None else None
+    return Report(
+        flag.place,
+        f"--{flag.name} needs a value here: the parser stops with “expected one argument”",
+        fix=Fix("give it the value true", Applicability.SAFE, edits) if edits else None,
+        help=f"--{flag.name} true",
+    )
