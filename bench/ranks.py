@@ -152,7 +152,10 @@ def optimizer_states(optimizer: Any) -> int:
 
 @contextmanager
 def packed(own: Iterable[Any]) -> Iterator[dict[int, Any]]:
-    """The local tensors that autograd saves meanwhile, one for each storage, but for those of ``own`` tensors."""
+    """The local tensors that autograd saves meanwhile, one for each storage, but for those of ``own`` tensors.
+
+    Parameters and views of them never count: engines gather them into storages that come and go.
+    """
     import torch
 
     known = {local(tensor).untyped_storage().data_ptr() for tensor in own}
@@ -161,7 +164,8 @@ def packed(own: Iterable[Any]) -> Iterator[dict[int, Any]]:
     def pack(tensor: Any) -> Any:
         part = local(tensor)
         storage = part.untyped_storage()
-        if storage.data_ptr() not in known:
+        weight = isinstance(tensor if tensor._base is None else tensor._base, torch.nn.Parameter)
+        if not weight and storage.data_ptr() not in known:
             kept[storage.data_ptr()] = part
         return tensor
 

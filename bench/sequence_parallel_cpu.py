@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.ranks import engine_steps, program
+from bench.ranks import engine_steps, held, optimizer_states, program, saved_by
 from bench.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 128
@@ -23,7 +23,16 @@ def cases() -> list[dict[str, Any]]:
     found = [_ulysses(2, 2, stage) for stage in (1, 2, 3)]
     found.append(_ulysses(4, 2, 1))
     found.append(_ulysses(4, 4, 1, {"num_key_value_heads": 2}))
+    found += [_ring(2, 2), _ring(4, 2)]
     return found
+
+
+def _ring(ranks: int, parts: int) -> dict[str, Any]:
+    spec = {
+        "gpus": ranks, "sequence_parallel": parts, "engine": "fsdp", "fsdp": {"version": 2}, "weights_dtype": "bf16",
+        "attention": "sdpa", "micro_batch_size": BATCH, "seq_len": SEQ, "optimizer": "adamw_torch",
+    }  # fmt: skip
+    return {"name": f"ring, {parts} of {ranks} ranks, FSDP 2", "spec": spec, "model": {"num_key_value_heads": 8}}
 
 
 def _ulysses(ranks: int, parts: int, stage: int, model: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -52,12 +61,18 @@ def _ulysses(ranks: int, parts: int, stage: int, model: dict[str, Any] | None = 
 
 def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Two steps on this rank's part of each sequence."""
+    import torch
+
+    torch.manual_seed(0)
+    return _with_ulysses(case) if case["spec"]["engine"] == "deepspeed" else _with_ring(case)
+
+
+def _with_ulysses(case: dict[str, Any]) -> dict[str, dict[str, int]]:
     import deepspeed
     import torch
     from deepspeed.runtime.sequence_parallel.ulysses_sp import UlyssesSPAttentionHF
 
     deepspeed.init_distributed(dist_backend="gloo", verbose=False)
-    torch.manual_seed(0)
     config, parts = case["spec"]["deepspeed_config"], case["spec"]["sequence_parallel"]
     if case["spec"]["zero_stage"] == 3:
         with deepspeed.zero.Init(config_dict_or_path=config):
@@ -71,6 +86,74 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     positions = torch.arange(start, start + local).expand(BATCH, -1)
     batch = {"input_ids": ids, "position_ids": positions, "labels": ids, "shift_labels": ids}
     return engine_steps(case, model, (MODEL["vocab_size"],), batch, mpu)
+
+
+def _with_ring(case: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """What Accelerate does for ``ParallelismConfig(cp_size)``: FSDP 2 over all ranks, the batch's sequences divided."""
+    import torch
+    import torch.distributed as dist
+    from accelerate.big_modeling import _attach_context_parallel_hooks
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.experimental import context_parallel
+
+    dist.init_process_group("gloo")
+    ring_on_the_cpu()
+    ranks, parts = case["spec"]["gpus"], case["spec"]["sequence_parallel"]
+    mesh = init_device_mesh("cpu", (ranks // parts, parts), mesh_dim_names=("dp", "cp"))
+    model = made(case)
+    for layer in model.model.layers:
+        fully_shard(layer, mesh=mesh._flatten("dp_cp") if ranks > parts else mesh["cp"])
+    fully_shard(model, mesh=mesh["dp_cp"] if ranks > parts else mesh["cp"])
+    _attach_context_parallel_hooks(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+    phases = {"initialize": {"parameters": held(model.parameters())}}
+    for _ in range(2):
+        ids = batch_of(case)
+        with context_parallel(mesh["cp"], buffers=[ids], buffer_seq_dims=[1], no_restore_buffers={ids}):
+            with saved_by(model, (MODEL["vocab_size"],)) as found:
+                loss = model(input_ids=ids, labels=ids, shift_labels=ids, use_cache=False).loss
+            loss.backward()
+        phases["backward"] = {
+            "parameters": held(model.parameters()),
+            "gradients": held(parameter.grad for parameter in model.parameters()),
+        }
+        optimizer.step()
+        optimizer.zero_grad()
+    phases["step"] = {"parameters": held(model.parameters()), "optimizer_states": optimizer_states(optimizer)}
+    return {**phases, "saved": found}
+
+
+def ring_on_the_cpu() -> None:
+    """Let torch's ring run around the CPU's FlashAttention, as it does around CUDA's.
+
+    torch 2.13 names the CUDA kernels alone (``_context_parallel/_attention.py`` ``custom_ops``); the CPU's takes and
+    gives the same tensors.
+    """
+    import torch
+    from torch.distributed.tensor import DTensor, Shard
+    from torch.distributed.tensor.experimental._context_parallel import _attention as ring
+
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+    def attend(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        mesh = args[0].device_mesh
+        local = [each.to_local() if isinstance(each, DTensor) else each for each in args]
+        if op is forward.default:
+            query, key, value, _, causal = (*local, 0.0, False)[:5]
+            made = ring._templated_ring_attention(
+                mesh.get_group(), 2, forward, query=query, key=key, value=value, is_causal=causal
+            )
+        else:
+            grad, query, key, value, out, stats, dropout, causal = local
+            made = ring._templated_ring_attention_backward(
+                mesh.get_group(), 2, backward.default, grad_out=grad, grad_out_name="grad_out", query=query, key=key,
+                value=value, out=out, logsumexp=stats, is_causal=causal, dropout_p=dropout,
+            )  # fmt: skip
+        return tuple(DTensor.from_local(part, mesh, [Shard(2)], run_check=False) for part in made[:3])
+
+    ring.custom_ops |= {forward.default: attend, backward.default: attend}
 
 
 if __name__ == "__main__":

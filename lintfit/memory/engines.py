@@ -91,7 +91,7 @@ def _assumptions(spec: Spec) -> tuple[str, ...]:
             "FSDP wraps every decoder layer as one unit",
             "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
         )
-    if spec.engine == "ddp":
+    if spec.engine == "ddp" and spec.data_parallel > 1:
         return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
     return ()
 

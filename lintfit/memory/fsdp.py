@@ -114,12 +114,13 @@ def _accumulated(spec: Spec, held: Inventory) -> int:
 
 
 def _ranks(spec: Spec, strategy: str) -> int:
-    """Ranks that a parameter is divided over."""
+    """Ranks that a parameter is divided over: also those that share a sequence (Accelerate's mesh ``dp_shard_cp``)."""
     if strategy == "NO_SHARD":
         return 1
+    ranks = spec.sharding_ranks
     if strategy.startswith("HYBRID"):
-        return min(spec.data_parallel, ranks_per_node(spec))
-    return spec.data_parallel
+        return min(ranks, ranks_per_node(spec))
+    return ranks
 
 
 _STORED: dict[int, tuple[Inventory, Inventory]] = {}

@@ -54,9 +54,12 @@ def load_peak(spec: Spec, held: Inventory) -> int:
 
     Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
     reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
-    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor. PPO's
-    four models are all read before the first is moved.
+    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor;
+    of a model that it splits transformers reads a rank's part. PPO's four models are all read before the first is
+    moved.
     """
+    if spec.tensor_parallel > 1 and spec.engine != "deepspeed":
+        return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
     copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]

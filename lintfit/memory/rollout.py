@@ -24,7 +24,7 @@ def reference_bytes(spec: Spec) -> int:
         return 0
     size = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
     sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3) or (spec.engine == "fsdp" and spec.trainer != "ppo")
-    return -(-size // spec.data_parallel) if sharded else size
+    return -(-size // spec.sharding_ranks) if sharded else size
 
 
 def beside_bytes(spec: Spec) -> int:
@@ -40,7 +40,7 @@ def beside_bytes(spec: Spec) -> int:
     count = sum(tensor.total for tensor in facts.tensors if tensor.role != "lm_head")
     size = count * DTYPE_BYTES[model_dtype(spec)]
     sharded = spec.engine == "deepspeed" and spec.zero_stage == 3
-    return reference + (-(-size // spec.data_parallel) if sharded else size)
+    return reference + (-(-size // spec.sharding_ranks) if sharded else size)
 
 
 def vllm_bytes(spec: Spec) -> int:

@@ -148,6 +148,11 @@ class Spec:
         return max(1, self.gpus // (self.tensor_parallel * self.pipeline_parallel * self.sequence_parallel))
 
     @property
+    def sharding_ranks(self) -> int:
+        """Ranks that ZeRO and FSDP share the states over: those that share a sequence among them, too."""
+        return self.data_parallel * self.sequence_parallel
+
+    @property
     def tokens(self) -> int:
         """Tokens of one micro-batch on one rank."""
         return self.micro_batch_size * self.seq_len

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensor_parallel import undivided
 
 
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
-    return tuple(line for line in (undivided(spec),) if line)
+    return tuple(line for line in (undivided(spec), _sequences(spec)) if line)
+
+
+def _sequences(spec: Spec) -> str:
+    """Ulysses exchanges whole heads; torch's ring knows SDPA alone, and Accelerate only under FSDP 2."""
+    parts, facts = spec.sequence_parallel, spec.facts
+    if parts == 1:
+        return ""
+    if spec.engine != "deepspeed":
+        return _ring(spec)
+    if attention_of(spec) == "eager":
+        return "sequence parallelism: Ulysses refuses eager attention"
+    if facts.heads % parts:
+        return f"sequence parallelism: Ulysses cannot split {facts.heads} heads over {parts} ranks"
+    if facts.kv_heads % parts and parts % facts.kv_heads:
+        return f"sequence parallelism: Ulysses cannot split {facts.kv_heads} key and value heads over {parts} ranks"
+    if "kv_lora_rank" in facts.config:
+        return "sequence parallelism: Ulysses wants keys and values of one width"
+    return ""
+
+
+def _ring(spec: Spec) -> str:
+    if spec.engine != "fsdp" or (spec.fsdp is not None and "fsdp" in spec.stated and spec.fsdp.version == 1):
+        return "context parallelism without FSDP 2, which Accelerate does not offer"
+    kernel = attention_of(spec)
+    return "" if kernel == "sdpa" else f"context parallelism with {kernel} attention: torch's ring runs SDPA"

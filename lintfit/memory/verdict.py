@@ -271,7 +271,7 @@ def _overflow_check(spec: Spec, held: States) -> int:
         return 0
     if spec.offload_optimizer != "none":
         return 0
-    share = inventory(spec).trainable // spec.data_parallel
+    share = inventory(spec).trainable // spec.sharding_ranks
     largest = min(inventory(spec).largest_trainable, share)
     lasting = _lasting(held.step)
     passing = held.step.get("gradients", 0) + OVERFLOW_CHECK * largest

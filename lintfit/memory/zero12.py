@@ -93,7 +93,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
 
 
 def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
-    ranks = spec.data_parallel * spec.sequence_parallel
+    ranks = spec.sharding_ranks
     itemsize = DTYPE_BYTES[trained_dtype(spec)]
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
     # BF16_Optimizer knows no half-precision masters.

@@ -89,7 +89,7 @@ def _with_buffers(steady: Components, size: _Sizes, gathered: int) -> Components
 
 
 def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
-    world = spec.data_parallel * spec.sequence_parallel
+    world = spec.sharding_ranks
     ranks = config.mics if 0 < config.mics < world else world
     itemsize, trained = DTYPE_BYTES[model_dtype(spec)], DTYPE_BYTES[trained_dtype(spec)]
     # Gradients travel in the enabled precision, in fp32 where there is none (engine.py communication_data_type).

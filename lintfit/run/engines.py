@@ -8,6 +8,9 @@ from dataclasses import replace
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import UNKNOWN, Setting
 
+ALL = "all"
+"""Of a number of ranks: as many as there are."""
+
 _UNSAID = {"zero_stage": 0, "offload_optimizer": "none", "offload_param": "none"}
 """What DeepSpeed does where its file does not say."""
 
@@ -97,13 +100,29 @@ def _missing_file(sources: Sources) -> Setting | None:
     return next((setting for setting in said if setting.value not in (None, False, "")), None)
 
 
-def sequence_parallel(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
-    """Ranks that share a sequence: DeepSpeed divides the world by them before it multiplies the batch sizes."""
-    said = sources.said("deepspeed", "sequence_parallel")
-    gpus = settings["gpus"].value if "gpus" in settings else None
-    if settings["engine"].value != "deepspeed" or said is None or type(said.value) is not int or said.value < 2:
-        return None
-    return said if not isinstance(gpus, int) or gpus % said.value == 0 else None
+def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]:
+    """Ranks that share a sequence, or a model's matrices, where there is more than one.
+
+    DeepSpeed divides the world by those that share a sequence before it multiplies the batch sizes; FSDP's context
+    parallelism counts among them here.
+    """
+    deepspeed = settings["engine"].value == "deepspeed"
+    sequence, tensor = "sequence_parallel", "tensor_parallel"
+    shared = sequence if deepspeed else "context_parallel"
+    other = ("deepspeed", "script") if deepspeed else ("script",)
+    for name, asked in ((sequence, shared), (tensor, tensor)):
+        said = first(name, *(sources.said(dialect, asked) for dialect in (*other, "accelerate")))
+        if said is not None and said.value not in (None, 0, 1):
+            yield _over_these(said, settings.get("gpus"))
+
+
+def _over_these(said: Setting, gpus: Setting | None) -> Setting:
+    """The number of ranks as it holds for the run's processes; unknown where they cannot be divided so."""
+    world = gpus.value if gpus is not None else UNKNOWN
+    if said.value == ALL:
+        return Setting(said.name, world if type(world) is int else UNKNOWN, said.provenance)
+    whole = type(said.value) is int and (type(world) is not int or world % said.value == 0)
+    return said if whole else Setting(said.name, UNKNOWN, said.provenance)
 
 
 def fsdp(sources: Sources) -> Setting | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, sequence_parallel, without_stage_3, zero
+from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, split_over_ranks, without_stage_3, zero
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.run.precision import mixed_precision
 from lintfit.run.processes import kind_of_gpu, number_of_gpus, number_of_nodes
@@ -59,7 +59,8 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     put(_optimizer(sources, settings))
     put(first("max_grad_norm", *_config_then_script(sources, "max_grad_norm")))
     put(sources.said("deepspeed", "train_batch_size"))
-    put(sequence_parallel(sources, settings))
+    for setting in split_over_ranks(sources, settings):
+        put(setting)
     put(fsdp(sources))
     for name in CHECKED_BY_HF:
         put(first(name, sources.said("script", name), sources.said("deepspeed", name)))

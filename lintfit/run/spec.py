@@ -124,6 +124,7 @@ def assemble(
             doubtful.append(name)
     if "trainer" in settings and not settings["trainer"].known:
         doubtful.append("trainer")
+    _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, sources, facts)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
@@ -185,6 +186,19 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sour
     set_trainer(values, settings)
     if sources.script is not None:
         _loading(values, settings, sources)
+
+
+def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | None, doubtful: list[str]) -> None:
+    """Ranks that share a model or a sequence; where nobody can tell how many do, all of them (least memory)."""
+    for name in ("tensor_parallel", "sequence_parallel"):
+        setting = settings.get(name)
+        if setting is not None:
+            values[name] = setting.value if is_count(setting.value, LARGEST_COUNT) else gpus or 1
+            if not setting.known:
+                doubtful.append(name)
+    parts = values.get("tensor_parallel", 1) * values.get("sequence_parallel", 1)
+    if gpus is not None and parts > 1 and gpus % parts:
+        doubtful += [name for name in ("tensor_parallel", "sequence_parallel") if name in values]
 
 
 def _optimizer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:

@@ -15,7 +15,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
-from lintfit.sources.python import defaults, facts, megatron, modelling, training, writer, writing
+from lintfit.sources.python import defaults, facts, megatron, modelling, splitting, training, writer, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
@@ -209,6 +209,7 @@ def _read(
     )
     modelling.read(reading)
     training.read(reading)
+    splitting.read(reading)
     megatron.read(reading)
     return reading
 

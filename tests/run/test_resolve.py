@@ -388,3 +388,22 @@ def test_an_accelerate_yaml_that_is_not_there(tmp_path: Path, file: str, precisi
     settings = load_runs([tmp_path / "run.sh"], Options())[1][0].run.settings
     assert settings["mixed_precision"].value == precision
     assert settings["gradient_accumulation_steps"].value == steps
+
+
+@pytest.mark.parametrize(("asked", "ranks"), [("all", 4), (2, 2), (3, UNKNOWN), (1, None), (UNKNOWN, UNKNOWN)])
+def test_matrices_are_split_over_ranks_that_divide_the_processes(asked: object, ranks: object) -> None:
+    options = Options(gpus=4, origins={"gpus": "--gpus"})
+    found = resolve(Sources(options, script=_trainer(tensor_parallel=asked))).get("tensor_parallel")
+    assert (found.value if found is not None else None) == ranks
+
+
+def test_each_engine_has_its_own_way_of_sharing_a_sequence() -> None:
+    yaml = _accelerate(
+        "distributed_type: FSDP\nnum_processes: 4\n"
+        "parallelism_config:\n  parallelism_config_cp_size: 2\n  parallelism_config_tp_size: 2\n"
+    )
+    assert _value("sequence_parallel", script=_trainer(), accelerate=yaml) == 2
+    assert _value("tensor_parallel", script=_trainer(), accelerate=yaml) == 2
+    ulysses = _deepspeed(sequence_parallel_size=2, tensor_parallel={"autotp_size": 2})
+    assert _value("sequence_parallel", script=_trainer(), deepspeed=ulysses) == 2
+    assert _value("tensor_parallel", script=_trainer(), deepspeed=ulysses) == 2

@@ -8,7 +8,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Var, pairs
+from lintfit.memory.activations.tape import Scratch, Var, pairs
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
@@ -60,6 +60,8 @@ def attend(
     ``keeps_product``: Falcon's eager scores (:func:`eager`). ``masked``: SDPA is given an additive mask that somebody
     else counts.
     """
+    if t.recipe.ulysses > 1:
+        return _over_heads(t, q, k, v, heads, head_major)
     drops = dropout > 0 and t.recipe.dropout
     held = t.held
     if not t.graph:
@@ -81,7 +83,7 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
             k, v = repeat(t, k, heads), repeat(t, v, heads)
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
-    masked = recipe.padded or (heads.window is not None and t.slides)
+    masked = recipe.ring == 1 and (recipe.padded or (heads.window is not None and t.slides))
     grouped = heads.keys < heads.queries
     repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA)
     if repeated and heads.keys == 1:
@@ -98,10 +100,33 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
         return _efficient(t, q, k, v, heads, mask=True)
     # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
     if q.item == 2 and heads.dim <= 256 and heads.value_dim in (None, heads.dim):
-        return _flash(t, q, k, v, heads, head_major=head_major)
+        return _flash(t, q, k, v, heads, head_major=head_major or recipe.ring > 1)
     if grouped:
         return _math(t, q, k, v, heads, drops)
     return _efficient(t, q, k, v, heads, mask=False)
+
+
+def _over_heads(t: Layer, q: Var, k: Var, v: Var, heads: Heads, head_major: bool) -> Var:
+    """DeepSpeed's Ulysses: every rank attends over the whole sequence with its share of the heads.
+
+    Each of q, k and v is copied for the exchange, received, and copied into the kernel's layout, key heads repeated
+    where there are fewer than ranks; so is the result, which stands beside what the output projection saves
+    (``ulysses_sp.py:UlyssesSPAttentionHF.forward``). Masks are dropped. Eager attention is refused there.
+    """
+    ranks, before = t.recipe.ulysses, t.held
+    t.held = (*before, q, k, v)
+    copies = -(-ranks // heads.keys) if heads.keys < ranks else 1
+    parts = []
+    for var, times in ((q, 1), (k, copies), (v, copies)):
+        sent = t.op(t.like(var, var.width * times, var.item, var.grad), (var,))
+        parts.append(t.map(t.map(sent)))
+        t.held = (*t.held, parts[-1])
+    own = replace(heads, keys=heads.keys * copies, window=None)
+    recipe = t.recipe
+    t.recipe = replace(recipe, ulysses=1, padded=False)
+    out = attend(t, parts[0], parts[1], parts[2], own, head_major=head_major)
+    t.recipe, t.held = recipe, before
+    return t.map(t.map(t.map(out)))
 
 
 def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
@@ -161,8 +186,21 @@ def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) 
     scratch = [q.scratch(4), stats.scratch(4)]
     if heads.keys < heads.queries:
         scratch.append(q.scratch(2 * q.item))
+    if t.recipe.ring > 1:
+        scratch += _going_round(t.recipe.ring, q, k)
     t.op(out, (q, k, v), (q, k, v, out, stats), temp=tuple(scratch))
     return _merge(t, out, head_major)
+
+
+def _going_round(ranks: int, q: Var, k: Var) -> list[Scratch]:
+    """What torch's ring has in the backward beside the kernel's own scratch.
+
+    Keys and values laid out, put together and gathered from all ranks (Accelerate's ``cp_comm_strategy`` is
+    ``allgather``), fp32 sums of all three gradients, and those of keys and values put together, sent and received
+    (``_context_parallel/_attention.py:_templated_ring_attention_backward``). The result of the forward is put together
+    from two halves on all ranks but the last, which leaves it head by head.
+    """
+    return [k.scratch(2 * (2 + ranks) * k.item), k.scratch(3 * 2 * 4), q.scratch(4)]
 
 
 def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) -> Var:

@@ -76,6 +76,10 @@ class Recipe:
     """Ranks that the head's weight is split over."""
     logit_parts: int = 1
     """Ranks that the logits stay split over; 1 where they are gathered."""
+    ulysses: int = 1
+    """Ranks that exchange heads for parts of the sequence around each layer's attention (DeepSpeed's Ulysses)."""
+    ring: int = 1
+    """Ranks whose keys and values go round while each attends with its own queries (torch's context parallelism)."""
 
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
@@ -156,6 +160,8 @@ def _made(spec: Spec) -> Recipe:
         transformers=transformers_version(spec),
         tensor_parallel=spec.tensor_parallel if splits_head(spec) else 1,
         logit_parts=logit_parts(spec),
+        ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
+        ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
     )
 
 

@@ -65,7 +65,7 @@ def reference_terms(spec: Spec) -> list[Term]:
     if not size:
         return [reward]
     whole = DTYPE_BYTES[model_dtype(spec)] * spec.facts.parameters
-    over = (spec.data_parallel, "ranks") if size < whole else None
+    over = (spec.sharding_ranks, "ranks") if size < whole else None
     factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
     return [term("parameters", "the reference model", size, *factors, over=over, source="TRL"), reward]
 
