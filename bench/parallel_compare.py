@@ -11,25 +11,33 @@ from typing import Any
 
 from lintfit.memory.engines import states
 from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.ppo import _gathered
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components
+from lintfit.memory.rollout import beside_bytes
 from lintfit.memory.spec import Spec
 
 Row = tuple[str, str, str, int, int]
 """Case, phase, kind, recorded bytes of the rank that has most, lintfit's bytes."""
 
-KINDS: Mapping[str, tuple[str, ...]] = {
+STATES: Mapping[str, tuple[str, ...]] = {
     "parameters": ("parameters",),
     "master_weights": ("master_weights",),
     "optimizer_states": ("optimizer_states",),
     "gradients": ("gradients", "fp32_gradients"),
 }
+KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "saved": {name: (name,) for name in ("layer", "logits")},
+    "models": {name: (name,) for name in ("trained", "beside", "gathered")},
+}
+"""What is compared, by phase; the model states in all others."""
 
 
 def spec_of(recording: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
     """The recorded case as lintfit's spec."""
     model = {**recording["model"], **case.get("model", {})}
-    return spec_from_mapping({"model_config": model, "versions": recording["versions"], **case["spec"]})
+    versions = {**recording["versions"], **case["spec"].get("versions", {})}
+    return spec_from_mapping({**case["spec"], "model_config": model, "versions": versions})
 
 
 def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
@@ -38,15 +46,21 @@ def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
         spec = spec_of(recording, case)
         for phase in case["ranks"][0]:
             ranks = [rank[phase] for rank in case["ranks"]]
-            counted = _saved(spec) if phase == "saved" else _lasting(spec, phase)
-            for kind, parts in _kinds(phase).items():
+            counted = _counted(spec, phase)
+            for kind, parts in KINDS.get(phase, STATES).items():
                 recorded = max(sum(rank.get(part, 0) for part in parts) for rank in ranks)
                 if any(part in rank for rank in ranks for part in parts):
                     yield case["name"], phase, kind, recorded, counted.get(kind, 0)
 
 
-def _kinds(phase: str) -> Mapping[str, tuple[str, ...]]:
-    return {"layer": ("layer",), "logits": ("logits",)} if phase == "saved" else KINDS
+def _counted(spec: Spec, phase: str) -> Components:
+    match phase:
+        case "saved":
+            return _saved(spec)
+        case "models":
+            return _models(spec)
+        case _:
+            return _lasting(spec, phase)
 
 
 def _lasting(spec: Spec, phase: str) -> Components:
@@ -60,6 +74,12 @@ def _saved(spec: Spec) -> Components:
     """Bytes that autograd saves: in the middle layer, and of logits."""
     step = record(spec, states(spec))
     return {"layer": step.layers[len(step.layers) // 2].saved.total, "logits": step.head.saved.logits}
+
+
+def _models(spec: Spec) -> Components:
+    """Bytes of what is trained, of the models beside it, and of what PPO gathers to generate."""
+    trained = states(spec).save["parameters"]
+    return {"trained": trained, "beside": beside_bytes(spec), "gathered": _gathered(spec)}
 
 
 def table(recording: Mapping[str, Any]) -> str:

@@ -10,10 +10,11 @@ import argparse
 import json
 import multiprocessing
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -29,9 +30,6 @@ Worker = Callable[[int, dict[str, Any]], Any]
 PRELOADED = ("deepspeed", "transformers.models.llama.modeling_llama", "accelerate")
 """Imported once, before the ranks are forked."""
 
-_PORT = int(os.environ.get("BENCH_PORT", "29500"))
-_TAKEN: list[int] = []
-
 
 def prepare() -> None:
     """One thread a rank, and DeepSpeed on the CPU; to be called before anything imports torch."""
@@ -45,11 +43,11 @@ def versions(*packages: str) -> dict[str, str]:
 
 def run(worker: Worker, case: dict[str, Any], ranks: int, name: str) -> list[Any]:
     """What the worker returns on each rank. Raises :class:`RuntimeError` with the end of a failed rank's output."""
-    _TAKEN.append(_PORT + len(_TAKEN))
+    port = _free_port()
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         processes = [
-            context.Process(target=_rank, args=(worker, rank, ranks, case, _TAKEN[-1], Path(folder) / str(rank)))
+            context.Process(target=_rank, args=(worker, rank, ranks, case, port, Path(folder) / str(rank)))
             for rank in range(ranks)
         ]
         for process in processes:
@@ -60,6 +58,12 @@ def run(worker: Worker, case: dict[str, Any], ranks: int, name: str) -> list[Any
         if failed:
             raise RuntimeError(f"{name}: {(Path(folder) / f'{failed[0]}.err').read_text()[-3000:]}")
         return [json.loads((Path(folder) / str(rank)).read_text()) for rank in range(ranks)]
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
 
 
 def _rank(worker: Worker, rank: int, ranks: int, case: dict[str, Any], port: int, out: Path) -> None:
@@ -197,6 +201,51 @@ def saved_by(model: Any, vocabulary: Iterable[int]) -> Iterator[dict[str, int]]:
 
 def _bytes(parts: Iterable[Any]) -> int:
     return sum(part.untyped_storage().nbytes() for part in parts)
+
+
+def transformers_steps(case: Mapping[str, Any], vocabulary: Iterable[int], **how: Any) -> dict[str, dict[str, int]]:
+    """Two steps with torch's AdamW of a model that transformers splits while it loads it, as ``how`` says."""
+    import torch.distributed as dist
+    from transformers import AutoModelForCausalLM
+
+    from bench.small_llama import batch_of, made
+
+    dist.init_process_group("gloo")
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [folder]
+        dist.broadcast_object_list(folders)
+        if dist.get_rank() == 0:
+            made(case).save_pretrained(folders[0])
+        dist.barrier()
+        attention = case["spec"]["attention"]
+        load = AutoModelForCausalLM.from_pretrained
+        model = load(folders[0], dtype="auto", attn_implementation=attention, **how).train()
+        dist.barrier()
+    ids = batch_of(case)
+    return torch_steps(model, vocabulary, {"input_ids": ids, "labels": ids})
+
+
+def torch_steps(
+    model: Any, vocabulary: Iterable[int], batch: Mapping[str, Any], around: Callable[[], Any] = nullcontext
+) -> dict[str, dict[str, int]]:
+    """Two steps of torch's AdamW on ``batch``, each inside ``around``: live bytes by phase, and what autograd saves."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+    phases = {"initialize": {"parameters": held(model.parameters())}}
+    for _ in range(2):
+        with around():
+            with saved_by(model, vocabulary) as found:
+                loss = model(**batch, use_cache=False).loss
+            loss.backward()
+        phases["backward"] = {
+            "parameters": held(model.parameters()),
+            "gradients": held(parameter.grad for parameter in model.parameters()),
+        }
+        optimizer.step()
+        optimizer.zero_grad()
+    phases["step"] = {"parameters": held(model.parameters()), "optimizer_states": optimizer_states(optimizer)}
+    return {**phases, "saved": found}
 
 
 def engine_steps(

@@ -9,9 +9,10 @@ written for the kernels of GPUs; here its own code runs around the CPU's FlashAt
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from bench.ranks import engine_steps, held, optimizer_states, program, saved_by
+from bench.ranks import engine_steps, program, torch_steps
 from bench.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 128
@@ -90,7 +91,6 @@ def _with_ulysses(case: dict[str, Any]) -> dict[str, dict[str, int]]:
 
 def _with_ring(case: dict[str, Any]) -> dict[str, dict[str, int]]:
     """What Accelerate does for ``ParallelismConfig(cp_size)``: FSDP 2 over all ranks, the batch's sequences divided."""
-    import torch
     import torch.distributed as dist
     from accelerate.big_modeling import _attach_context_parallel_hooks
     from torch.distributed.device_mesh import init_device_mesh
@@ -106,22 +106,9 @@ def _with_ring(case: dict[str, Any]) -> dict[str, dict[str, int]]:
         fully_shard(layer, mesh=mesh._flatten("dp_cp") if ranks > parts else mesh["cp"])
     fully_shard(model, mesh=mesh["dp_cp"] if ranks > parts else mesh["cp"])
     _attach_context_parallel_hooks(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
-    phases = {"initialize": {"parameters": held(model.parameters())}}
-    for _ in range(2):
-        ids = batch_of(case)
-        with context_parallel(mesh["cp"], buffers=[ids], buffer_seq_dims=[1], no_restore_buffers={ids}):
-            with saved_by(model, (MODEL["vocab_size"],)) as found:
-                loss = model(input_ids=ids, labels=ids, shift_labels=ids, use_cache=False).loss
-            loss.backward()
-        phases["backward"] = {
-            "parameters": held(model.parameters()),
-            "gradients": held(parameter.grad for parameter in model.parameters()),
-        }
-        optimizer.step()
-        optimizer.zero_grad()
-    phases["step"] = {"parameters": held(model.parameters()), "optimizer_states": optimizer_states(optimizer)}
-    return {**phases, "saved": found}
+    ids = batch_of(case, parts)
+    around = partial(context_parallel, mesh["cp"], buffers=[batch_of(case)], buffer_seq_dims=[1])
+    return torch_steps(model, (MODEL["vocab_size"],), {"input_ids": ids, "labels": ids, "shift_labels": ids}, around)
 
 
 def ring_on_the_cpu() -> None:

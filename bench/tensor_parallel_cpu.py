@@ -9,11 +9,10 @@ autograd saves for a decoder layer and for the logits. Attention is eager, the o
 
 from __future__ import annotations
 
-import tempfile
 from itertools import product
 from typing import Any
 
-from bench.ranks import engine_steps, held, optimizer_states, program, saved_by
+from bench.ranks import engine_steps, program, transformers_steps
 from bench.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 64
@@ -66,52 +65,17 @@ def _case(
 def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Two steps."""
     import torch
-    import torch.distributed as dist
 
     torch.manual_seed(0)
     if case["spec"]["engine"] == "deepspeed":
         ids = batch_of(case)
         return engine_steps(case, made(case), _vocabulary(case), {"input_ids": ids, "labels": ids})
-    dist.init_process_group("gloo")
-    return _transformers(case)
+    return transformers_steps(case, _vocabulary(case), tp_plan="auto")
 
 
 def _vocabulary(case: dict[str, Any]) -> tuple[int, ...]:
     vocabulary = MODEL["vocab_size"]
     return vocabulary, vocabulary // case["spec"]["tensor_parallel"]
-
-
-def _transformers(case: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """``from_pretrained(tp_plan="auto")`` and torch's AdamW."""
-    import torch
-    import torch.distributed as dist
-    from transformers import AutoModelForCausalLM
-
-    with tempfile.TemporaryDirectory() as folder:
-        folders = [folder]
-        dist.broadcast_object_list(folders)
-        if dist.get_rank() == 0:
-            made(case).save_pretrained(folders[0])
-        dist.barrier()
-        model = AutoModelForCausalLM.from_pretrained(
-            folders[0], tp_plan="auto", dtype="auto", attn_implementation="eager"
-        ).train()
-        dist.barrier()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
-    phases = {"initialize": {"parameters": held(model.parameters())}}
-    ids = batch_of(case)
-    for _ in range(2):
-        with saved_by(model, _vocabulary(case)) as found:
-            loss = model(input_ids=ids, labels=ids, use_cache=False).loss
-        loss.backward()
-        phases["backward"] = {
-            "parameters": held(model.parameters()),
-            "gradients": held(parameter.grad for parameter in model.parameters()),
-        }
-        optimizer.step()
-        optimizer.zero_grad()
-    phases["step"] = {"parameters": held(model.parameters()), "optimizer_states": optimizer_states(optimizer)}
-    return {**phases, "saved": found}
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
 from lintfit.memory.step import Step, Stretch, record_model, stream_bytes
-from lintfit.memory.weights import parameter_count, value_facts
+from lintfit.memory.weights import value_facts
 
 SCORES = 4
 """Bytes of a generated token's scores, an entry (``generate`` copies them to fp32)."""
@@ -223,8 +223,8 @@ def _gathered(spec: Spec) -> int:
     """Bytes of policy and value model gathered to generate (``ds3_gather_for_generation``)."""
     if spec.generation is None or not spec.generation.gather_weights:
         return 0
-    both = parameter_count(spec.facts) + parameter_count(value_facts(spec))
-    return both * DTYPE_BYTES[model_dtype(spec)]
+    held = inventory(spec)
+    return (held.trainable + held.frozen) * DTYPE_BYTES[model_dtype(spec)]
 
 
 def _forward(facts: ModelFacts, recipe: Recipe, sequences: int, seq: int) -> int:

@@ -80,6 +80,9 @@ def _since(spec: Spec, library: str, first: tuple[int, int, int]) -> bool:
 def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
     """What part of a parameter the rank with most of it holds, as numerator and denominator; biases count as whole.
 
+    Experts that expert parallelism shares out over the same ranks are not split besides (transformers
+    ``distributed/mixin.py``; AutoEP's ``expert_tensor_parallel_size`` is 1).
+
     Attention goes by key heads: where these do not divide, AutoTP gives some ranks one group of heads more, and others
     none at all.
     """
@@ -92,6 +95,8 @@ def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
         case "linear" if "attn" in tensor.name or "attention" in tensor.name:
             whole = facts.model_type in WHOLE_ATTENTION
             return (1, 1) if whole else (-(-facts.kv_heads // parts), facts.kv_heads)
+        case "expert" if spec.expert_parallel > 1:
+            return (1, 1)
         case "linear" | "expert":
             return (1, parts)
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory.components import components, larger
+from lintfit.memory.expert_parallel import parts
 from lintfit.memory.flattening import flattening
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
@@ -71,7 +72,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         ),
     }
     rank_host = _host(config, held, size, accumulates) if offload else RankHost()
-    made = flattening(spec, config.version, size.parameters, size.itemsize * size.shard * size.ranks)
+    made = flattening(spec, config.version, size.parameters, size.parameters - held.frozen_bytes)
     initialize = _initialize(size, offload, made.gpu)
     waiting = 4 * size.shard if fp32_flat else 0 if offload else size.gradient_shard
     return States(
@@ -98,8 +99,10 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else itemsize
     # BF16_Optimizer knows no half-precision masters.
     master, moment = (4, 4) if _bf16_optimizer(spec, config) else (config.master, config.moment)
-    whole = flat(held.trainable, ranks, itemsize)
-    shard = whole // itemsize // ranks
+    shared = [(part, over, flat(part.trainable, over, itemsize)) for part, over in parts(spec, held, ranks)]
+    shards = [(part, over, size // itemsize // over) for part, over, size in shared]
+    whole = sum(size for _, _, size in shared)
+    shard = sum(elements for _, _, elements in shards)
     bucket = config.reduce_bucket
     # A gradient larger than the bucket is reduced by itself, outside the bucket's buffer.
     oversized = itemsize * held.largest_trainable if held.largest_trainable > bucket else 0
@@ -115,7 +118,7 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         states=flat_state_bytes(entry, shard, moment),
         # Stage 1 keeps fp32 accumulators of every parameter beside the model (use_grad_accum_attribute).
         whole_gradients=(accumulator if config.stage == 1 else itemsize) * held.trainable,
-        gradient_shard=itemsize * largest_partition(held, ranks, shard),
+        gradient_shard=itemsize * sum(largest_partition(part, over, elements) for part, over, elements in shards),
         ipg=itemsize * bucket * (2 if config.overlap_comm else 1) if config.contiguous_gradients else 0,
         flush=flush,
         largest=itemsize * held.largest_trainable,

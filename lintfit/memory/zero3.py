@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory.components import components, larger
+from lintfit.memory.expert_parallel import sharers
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory
 from lintfit.memory.loading import load_temporary, loaded_bytes
@@ -94,9 +95,11 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     itemsize, trained = DTYPE_BYTES[model_dtype(spec)], DTYPE_BYTES[trained_dtype(spec)]
     # Gradients travel in the enabled precision, in fp32 where there is none (engine.py communication_data_type).
     travels = 4 if spec.mixed_precision == "no" else itemsize
-    shard = sum(-(-weight.numel // ranks) * weight.copies for weight in held.trainables)
+    shard = sum(-(-weight.numel // sharers(spec, ranks, weight)) * weight.copies for weight in held.trainables)
     frozen = sum(
-        rounded(-(-weight.storage // ranks)) * weight.copies for weight in held.weights if not weight.trainable
+        rounded(-(-weight.storage // sharers(spec, ranks, weight))) * weight.copies
+        for weight in held.weights
+        if not weight.trainable
     )
     accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else trained
     return _Sizes(

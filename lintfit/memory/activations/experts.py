@@ -63,6 +63,11 @@ class _Routed:
         return -(-batch * seq * self.top_k // self.parts)
 
 
+def _own(t: Layer, moe: MoE) -> int:
+    """Experts whose weights this rank has."""
+    return -(-moe.experts // t.recipe.expert_parallel)
+
+
 def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False) -> Var:
     """Router and routed experts over ``top_k`` copies of every token.
 
@@ -80,10 +85,10 @@ def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: boo
     # Local variables of the experts' function, which lives to its end.
     held, t.held = t.held, (*t.held, gathered, chosen)
     local = t.held
-    both = _product(t, "gate_up_proj", gathered, moe.experts, h, 2 * i, chosen if biased else None)
+    both = _product(t, "gate_up_proj", gathered, _own(t, moe), h, 2 * i, chosen if biased else None)
     inner = (gate or _halves)(t, both, k * i)
     t.held = local
-    out = _product(t, "down_proj", inner, moe.experts, i, h, chosen if biased else None)
+    out = _product(t, "down_proj", inner, _own(t, moe), i, h, chosen if biased else None)
     t.held = (*t.held, out)
     item = max(out.item, weights.item)
     weighted = t.new(out.width, item, out.grad or weights.grad)
@@ -155,9 +160,9 @@ def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
     Tokens are taken as spread evenly; with many experts several are counted as one, which moves transients only.
     """
     h, i = t.facts.hidden, moe.intermediate
-    parts = min(moe.experts, LOOPED)
+    parts = min(_own(t, moe), LOOPED)
     rows = _Routed(moe.top_k, parts)
-    each = -(-moe.experts // parts)
+    each = -(-_own(t, moe) // parts)
     total = t.new(h, x.item, False)
     for _ in range(parts):
         index = t.new(1, INDEX, False, per=rows)

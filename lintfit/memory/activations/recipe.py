@@ -76,6 +76,8 @@ class Recipe:
     """Ranks that the head's weight is split over."""
     logit_parts: int = 1
     """Ranks that the logits stay split over; 1 where they are gathered."""
+    expert_parallel: int = 1
+    """Ranks that each have other experts; the tokens of all of them come to these."""
     ulysses: int = 1
     """Ranks that exchange heads for parts of the sequence around each layer's attention (DeepSpeed's Ulysses)."""
     ring: int = 1
@@ -160,6 +162,7 @@ def _made(spec: Spec) -> Recipe:
         transformers=transformers_version(spec),
         tensor_parallel=spec.tensor_parallel if splits_head(spec) else 1,
         logit_parts=logit_parts(spec),
+        expert_parallel=spec.expert_parallel,
         ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
         ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
     )

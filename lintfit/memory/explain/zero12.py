@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory import zero12
+from lintfit.memory.expert_parallel import shared_elements
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, new_gradient, tied
@@ -97,6 +98,10 @@ class _Case:
         return self.size.ranks, "ranks"
 
     @property
+    def shared(self) -> int:
+        return shared_elements(self.spec, self.held)
+
+    @property
     def compact(self) -> bool:
         return zero12._compact(self.config, self.size)
 
@@ -140,7 +145,7 @@ def _parameters(case: _Case) -> list[Term]:
 def _states(case: _Case) -> list[Term]:
     if case.config.offload_optimizer:
         return []
-    size, trained, item = case.size, case.held.trainable, case.config.moment
+    size, trained, item = case.size, case.shared, case.config.moment
     return [
         flat.masters(trained, size.masters, case.ranks, SOURCE, size.master),
         flat.optimizer_states(case.name, case.entry, trained, size.shard, case.ranks, SOURCE, item=item),
@@ -163,7 +168,7 @@ def _whole(case: _Case) -> Term:
 
 
 def _shard(case: _Case, item: int, what: str, component: str = "gradients") -> Term:
-    factors = ((item, "bytes"), (case.held.trainable, flat.TRAINED))
+    factors = ((item, "bytes"), (case.shared, flat.TRAINED))
     return term(component, what, item * case.size.shard, *factors, over=case.ranks, source=SOURCE)
 
 
@@ -264,7 +269,7 @@ def _initialize(case: _Case) -> list[list[Term]]:
     copy = term("temporaries", what, whole, *factors, source=f"{SOURCE} flatten_on_accelerator")
     own = _parameters(case)
     offloads = case.config.offload_optimizer
-    made = [] if offloads else [flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE, size.master)]
+    made = [] if offloads else [flat.masters(case.shared, size.masters, case.ranks, SOURCE, size.master)]
     copied = _shard(case, size.itemsize, "the own partition being copied", "temporaries")
     zero = [_shard(case, size.master, "zero gradients of the masters")] if made else []
     return [[*own, copy], own, [*own, *made, copied], [*own, *made, *zero]]
@@ -272,7 +277,7 @@ def _initialize(case: _Case) -> list[list[Term]]:
 
 def _bf16(case: _Case, state: str) -> list[Term]:
     """``BF16_Optimizer``."""
-    size, trained = case.size, case.held.trainable
+    size, trained = case.size, case.shared
     source = "DeepSpeed bf16_optimizer.py"
     fp32 = ((4, "bytes"), (trained, flat.TRAINED))
     steady = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory import zero3
+from lintfit.memory.expert_parallel import shared_elements
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
@@ -25,6 +26,10 @@ class _Case:
     name: str
     entry: Optimizer
     size: zero3._Sizes
+
+    @property
+    def shared(self) -> int:
+        return shared_elements(self.spec, self.held)
 
     @property
     def ranks(self) -> Factor:
@@ -59,7 +64,7 @@ def terms(spec: Spec, state: str) -> list[list[Term]]:
 
 def _shards(case: _Case) -> list[Term]:
     size, source = case.size, f"{INIT}: shards"
-    factors = ((DTYPE_BYTES[trained_dtype(case.spec)], "bytes"), (case.held.trainable, flat.TRAINED))
+    factors = ((DTYPE_BYTES[trained_dtype(case.spec)], "bytes"), (case.shared, flat.TRAINED))
     frozen = [weight for weight in case.held.weights if not weight.trainable]
     trained = term("parameters", "trained weights", size.shards, *factors, over=case.ranks, source=source)
     return [trained, *tensors.parameters(frozen, over=case.ranks, source=source)]
@@ -74,7 +79,7 @@ def _parameters(case: _Case) -> list[Term]:
 
 
 def _states(case: _Case) -> list[Term]:
-    size, trained, left = case.size, case.held.trainable, case.left
+    size, trained, left = case.size, case.shared, case.left
     if not left:
         return []
     factors: list[Factor] = [(size.master, "bytes"), (trained, flat.TRAINED)]
@@ -88,7 +93,7 @@ def _states(case: _Case) -> list[Term]:
 
 
 def _gradients(case: _Case) -> list[Term]:
-    size, trained = case.size, case.held.trainable
+    size, trained = case.size, case.shared
     if case.config.offload_optimizer:
         factors: tuple[Factor, ...] = ((size.master, "bytes"), (trained, flat.TRAINED), (case.left, "of it on the GPU"))
         what, total = "the optimizer's gradients of the sub-groups that stay", int(case.left * size.master * size.shard)
@@ -220,7 +225,7 @@ def _initialize(case: _Case) -> list[list[Term]]:
     bucket = _bucket(case)
     if case.config.offload_optimizer:
         return [[*shards, *bucket]]
-    masters = flat.masters(case.held.trainable, size.masters, case.ranks, SOURCE, size.master)
+    masters = flat.masters(case.shared, size.masters, case.ranks, SOURCE, size.master)
     group = ((size.master, "bytes"), (size.sub_group, "elements of the largest sub-group (sub_group_size)"))
     again = size.master * size.sub_group
     copy = term("temporaries", "a second copy of a sub-group's masters", again, *group, source=SOURCE)

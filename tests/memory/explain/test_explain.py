@@ -78,6 +78,7 @@ RL: tuple[dict[str, Any], ...] = (
     {"trainer": "ppo", "gpus": 4, "fsdp": {"version": 1, "strategy": "FULL_SHARD"}, "gradient_checkpointing": True},
     {"gpus": 8, "tensor_parallel": 2, "pipeline_parallel": 4, "gradient_accumulation_steps": 4},
     {"gpus": 2, "tensor_parallel": 2, "engine": "ddp"},
+    {"model": "mistralai/Mixtral-8x7B-v0.1", "gpus": 8, "expert_parallel": 4, "zero_stage": 2},
     {"gpus": 8, "sequence_parallel": 8, "seq_len": 65536, "zero_stage": 3, "gradient_checkpointing": True},
 )
 
