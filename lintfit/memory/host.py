@@ -49,6 +49,11 @@ def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None, passi
     )
 
 
+def reads_a_part(spec: Spec) -> bool:
+    """Whether a process reads no more of the checkpoint than its own part of each matrix."""
+    return spec.tensor_parallel > 1 and spec.engine != "deepspeed"
+
+
 def load_peak(spec: Spec, held: Inventory) -> int:
     """Bytes on one node while the ranks load the checkpoint.
 
@@ -58,7 +63,7 @@ def load_peak(spec: Spec, held: Inventory) -> int:
     of a model that it splits transformers reads a rank's part. PPO's four models are all read before the first is
     moved.
     """
-    if spec.tensor_parallel > 1 and spec.engine != "deepspeed":
+    if reads_a_part(spec):
         return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
     if spec.quantization is not None:
         return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory import framework
 from lintfit.memory.explain.term import Factor, Term, amount, term
-from lintfit.memory.host import load_peak, pinned, ranks_per_node
+from lintfit.memory.host import load_peak, pinned, ranks_per_node, reads_a_part
 from lintfit.memory.moments import at_the_loss
 from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.result import Estimate
@@ -108,6 +108,9 @@ def _ranks(count: int) -> tuple[Factor, ...]:
 
 def _load_terms(spec: Spec, size: int) -> list[Term]:
     ranks = ranks_per_node(spec)
+    if reads_a_part(spec):
+        what = "every rank reads its part of the matrices, and all else"
+        return [term("host", what, size, (size // ranks, "bytes of a rank"), *_ranks(ranks), source="transformers")]
     if spec.quantization is not None:
         largest = inventory(spec).largest
         factors = ((largest, "elements of the largest tensor"), (DTYPE_BYTES[spec.weights_dtype], "bytes"))
