@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
-from lintfit.memory.result import Estimate
-from lintfit.memory.spec import Spec
+from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import GIB, Spec
 
 LARGEST_SPECS = 64 * 2**20
 """Bytes of a file of specs: thousands of them with a whole config.json each."""
@@ -75,8 +76,21 @@ def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _with_host(found: Estimate) -> Estimate:
+    """The estimate with the host in its verdict."""
+    there = found.host_capacity_bytes
+    if there is None or not found.host_is_short or found.verdict not in (Verdict.FITS, Verdict.TIGHT):
+        return found
+    needed = f"{found.host.peak / GIB:.1f} GiB on each node, of {there / GIB:.1f} GiB"
+    line = f"the host decides the verdict: the run needs {needed}"
+    return replace(found, verdict=Verdict.DOES_NOT_FIT, assumptions=(*found.assumptions, line))
+
+
 def estimate_mapping(mapping: object) -> Estimated:
-    """The estimate of one spec in the words of the contract; never raises for a bad one."""
+    """The estimate of one spec in the words of the contract; never raises for a bad one.
+
+    Its verdict is that of the card and of the host, where the spec says how much memory that has.
+    """
     from lintfit.memory.estimator import estimate
     from lintfit.memory.parse import spec_from_mapping
 
@@ -84,6 +98,6 @@ def estimate_mapping(mapping: object) -> Estimated:
         return Estimated(error="a spec is a JSON object")
     try:
         spec = spec_from_mapping(mapping)
-        return Estimated(spec, estimate(spec))
+        return Estimated(spec, _with_host(estimate(spec)))
     except (LintfitError, ValueError) as error:
         return Estimated(error=str(error))

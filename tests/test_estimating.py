@@ -83,6 +83,19 @@ def test_what_is_no_spec(folder: Path, content: bytes, message: str) -> None:
     assert outcome.err.count("\n") == 1
 
 
+def test_a_host_without_the_memory_for_what_is_offloaded_does_not_fit(folder: Path) -> None:
+    """LLaMA 33B whole with everything offloaded died on a host of 600 GB and ran in 750 to 800 (DeepSpeed#3448)."""
+    spec: dict[str, Any] = {"model": "huggyllama/llama-30b", "gpu": "A100-40GB", "gpus": 8, "mixed_precision": "bf16"}
+    spec |= {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu", "gradient_checkpointing": True}
+    spec |= {"micro_batch_size": 1, "seq_len": 2048}
+    specs = [{**spec, "host_memory_gib": 600 / 1.073741824}, {**spec, "host_memory_gib": 1000}]
+    outcome = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(specs).encode())
+    short, enough = outcome.json
+    assert (short["verdict"], enough["verdict"]) == ("does-not-fit", "fits")
+    assert any("the host decides the verdict" in line for line in short["assumptions"])
+    assert short["components"] == enough["components"]
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file")
 def test_an_endless_file_ends(folder: Path) -> None:
     outcome = lintfit("estimate", "--spec", "/dev/zero", cwd=folder)

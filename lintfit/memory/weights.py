@@ -15,9 +15,13 @@ from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensor_parallel import share
+from lintfit.memory.zero_config import version_of
 
 BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
+
+UNCAST_SINCE = (0, 19, 2)
+"""The first DeepSpeed that leaves parameters alone which are added to a model of ``zero.Init``."""
 
 
 def rounded(size: int) -> int:
@@ -163,8 +167,15 @@ def model_dtype(spec: Spec) -> Dtype:
 
 
 def adapter_dtype(spec: Spec) -> Dtype:
-    """dtype of LoRA weights: DeepSpeed's cast of the module takes the adapters along."""
-    return spec.mixed_precision if spec.engine == "deepspeed" and spec.mixed_precision != "no" else spec.lora_dtype
+    """dtype of LoRA weights: DeepSpeed's cast of the module takes the adapters along.
+
+    Since 0.19.2 not where ``zero.Init`` made the model: its parameters have the enabled precision already, so that the
+    cast is left out, and PEFT's adapters stay what they are (``engine.py:_cast_module_mixed_precision``, #8066).
+    """
+    if spec.engine != "deepspeed" or spec.mixed_precision == "no":
+        return spec.lora_dtype
+    skips = spec.zero_stage == 3 and spec.zero3_init and version_of(spec.versions.get("deepspeed")) >= UNCAST_SINCE
+    return spec.lora_dtype if skips else spec.mixed_precision
 
 
 def trained_dtype(spec: Spec) -> Dtype:

@@ -101,7 +101,9 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         for weight in held.weights
         if not weight.trainable
     )
-    accumulator = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else trained
+    accumulates = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else 0
+    # Gradients gather in the enabled precision whatever the parameters are (engine.py get_data_types).
+    accumulator = accumulates or (trained if spec.mixed_precision == "no" else itemsize)
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,

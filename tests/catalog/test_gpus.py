@@ -17,7 +17,17 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data"
     [
         *(
             (name, "NVIDIA GeForce RTX 3090")
-            for name in ("RTX 3090", "3090", "rtx3090", "rtx-3090", "RTX_3090", "3090 24GB", "3090x4", "3090 x 4", "4x3090")
+            for name in (
+                "RTX 3090",
+                "3090",
+                "rtx3090",
+                "rtx-3090",
+                "RTX_3090",
+                "3090 24GB",
+                "3090x4",
+                "3090 x 4",
+                "4x3090",
+            )
         ),
         *((name, "NVIDIA GeForce RTX 3090") for name in ("NVIDIA GeForce RTX 3090", "GeForce RTX 3090", "2x RTX 3090")),
         ("3090ti", "NVIDIA GeForce RTX 3090 Ti"),
