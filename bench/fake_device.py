@@ -233,8 +233,10 @@ def machine() -> Iterator[FakeTensorMode]:
     )
     import transformers.masking_utils as masking
 
-    # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not.
+    # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not. Whether a
+    # mask hides anything is not looked up in fake tensors, as though they were traced: here it hides nothing.
     patches = (*patches, mock.patch.object(masking, "find_packed_sequence_indices", lambda position_ids: None))
+    patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
         for patch in patches:

@@ -146,7 +146,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             if spec.get("images"):
                 from bench import fake_vlm
 
-                stack.enter_context(fake_vlm.features(model, spec["micro_batch_size"] * spec["images"]))
+                stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
             for step in range(2):
                 _step(model, optimizer, spec, log, reference, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

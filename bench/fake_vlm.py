@@ -40,13 +40,48 @@ SEQUENCES = frozenset({"idefics2", "idefics3", "smolvlm"})
 """Model types whose pixels come by sequences."""
 TILED = frozenset({"llava_next", "llava_onevision"})
 """Model types whose pixels come by images, and that look at the images' sizes."""
+
+
+class _Take(torch.autograd.Function):
+    """``x[mask, :]``: the rows of the images' tokens, and their places for the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, rows: int) -> Any:
+        ctx.save_for_backward(torch.empty(rows, x.dim() - 1, dtype=torch.long, device=x.device))
+        ctx.shape = x.shape
+        return torch.empty(rows, x.shape[-1], dtype=x.dtype, device=x.device)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return torch.empty(ctx.shape, dtype=grad.dtype, device=grad.device), None
+
+
+class _Put(torch.autograd.Function):
+    """``x[mask, :] = values``, in place: on the way back a gradient for either."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, values: Any) -> Any:
+        ctx.save_for_backward(torch.empty(len(values), x.dim() - 1, dtype=torch.long, device=x.device))
+        ctx.shape = values.shape
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return torch.empty_like(grad), torch.empty(ctx.shape, dtype=grad.dtype, device=grad.device)
+
+
 MERGED = 4
 SIDE = 64
 """Patches along either side of an image whose size is not the config's."""
 
 
 class _Values(TorchFunctionMode):
-    """Answers what fake tensors cannot."""
+    """Answers what fake tensors cannot. ``rows``: tokens of all images."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows = rows
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.masked_scatter:
@@ -55,7 +90,20 @@ class _Values(TorchFunctionMode):
             return True
         if func is torch.Tensor.__getitem__ and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool:
             return args[0].flatten(0, args[1].dim() - 1)
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and _masks(args[1]):
+            return _Take.apply(args[0], self.rows) if len(args) == 2 else _Put.apply(args[0], args[2])
+        if func is torch.repeat_interleave and isinstance(args[1], torch.Tensor):
+            return _repeated(args[0], self.rows * MERGED)
         return func(*args, **(kwargs or {}))
+
+
+def _masks(place: Any) -> bool:
+    """Whether a place in a tensor begins with a boolean mask and has more behind it."""
+    return isinstance(place, tuple) and isinstance(place[0], torch.Tensor) and place[0].dtype is torch.bool
+
+
+def _repeated(x: Any, rows: int) -> Any:
+    return torch.empty(rows, *x.shape[1:], dtype=x.dtype, device=x.device)
 
 
 def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
@@ -78,9 +126,13 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
         given["token_type_ids"] = torch.empty_like(ids)
     if vision.model_type == "pixtral" or config.model_type in TILED:
         rows = [int(tiles**0.5) * size or size] * 2 if config.model_type in TILED else [SIDE * vision.patch_size] * 2
-        with torch._C._DisableTorchDispatch():
-            given["image_sizes"] = torch.tensor([rows] * (batch * count))
+        given["image_sizes"] = [rows] * (batch * count)
     return given
+
+
+def pictures(spec: dict[str, Any]) -> int:
+    """Pictures that the encoder gets in a micro-batch."""
+    return int(spec["micro_batch_size"] * spec["images"] * spec.get("image_tiles", 1))
 
 
 def _packed(vision: Any, ids: Any, count: int) -> dict[str, Any]:
@@ -108,11 +160,17 @@ def _on_values(function: Any) -> Any:
     return found
 
 
-def _lengths(count: int) -> Any:
-    """Patches of images or windows, which are all alike; on the CPU of merged ones."""
+def _lengths(model_type: str, pictures: int) -> Any:
+    """Values of a tensor that counts: pictures of samples, or patches of images or windows, which are all alike.
+
+    Qwen asks on the CPU for merged patches.
+    """
 
     def lengths(tensor: Any) -> list[int]:
-        total = SIDE * SIDE * count // (MERGED if tensor.device.type == "cpu" else 1)
+        merged = model_type == "mistral3" or tensor.device.type == "cpu"
+        total = SIDE * SIDE * pictures // (MERGED if merged else 1)
+        if model_type in SEQUENCES:
+            total = pictures
         return [total // tensor.numel()] * tensor.numel()
 
     return lengths
@@ -125,13 +183,14 @@ NAMES = (
 
 
 @contextlib.contextmanager
-def features(model: Any, count: int) -> Iterator[None]:
-    """A forward pass in which ``count`` images are put into the sequences."""
-    module = sys.modules[type(model).__module__]
+def features(model: Any, pictures: int) -> Iterator[None]:
+    """A forward pass in which so many pictures are put into the sequences."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    module = sys.modules[type(base).__module__]
     with contextlib.ExitStack() as stack:
         for name in NAMES:
             if hasattr(module, name):
                 stack.enter_context(mock.patch.object(module, name, _on_values(getattr(module, name))))
-        stack.enter_context(mock.patch.object(FakeTensor, "tolist", _lengths(count)))
-        stack.enter_context(_Values())
+        stack.enter_context(mock.patch.object(FakeTensor, "tolist", _lengths(base.config.model_type, pictures)))
+        stack.enter_context(_Values(SIDE * SIDE * pictures // MERGED))
         yield

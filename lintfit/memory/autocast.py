@@ -28,6 +28,6 @@ def cached_copies(recipe: Recipe, held: Inventory) -> int:
         for weight in held.weights
         if weight.trainable
         and weight.dtype == "fp32"
-        and weight.role not in uncast
+        and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (weight.role != "embedding" or (tied and len(weight.shape) == 2 and not weight.name.startswith(VALUE)))
     )

@@ -71,8 +71,16 @@ def _recipe(spec: Spec) -> Recipe:
 
 
 def _stream(recipe: Recipe, how: Style) -> int:
-    """Bytes of an element of the encoder's stream: autocast's norm in front of the layers makes it fp32."""
-    return 4 if how.first_norm and not how.rms and recipe.autocast else recipe.weights
+    """Bytes of an element of the encoder's stream.
+
+    Autocast runs the convolution in half precision, and a LayerNorm in front of the layers in fp32. Where neither norm
+    nor fp32 positions follow (Qwen casts its own), the stream stays half.
+    """
+    if not recipe.autocast:
+        return recipe.weights
+    if how.first_norm and not how.rms:
+        return 4
+    return 2 if how.fused and how.packed else recipe.weights
 
 
 def _pixels(spec: Spec) -> int:

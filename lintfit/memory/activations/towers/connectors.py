@@ -41,8 +41,6 @@ def _two_layers(t: Layer, x: Var) -> Var:
     tower, how, hidden = tower_of(t), style(t.facts), t.facts.hidden
     if how.classes:
         x = _patches(t, x, how.classes)
-    elif not how.unused and not how.rms:
-        x = t.layernorm(x, tower.hidden)
     y = t.linear("linear_1", x, tower.hidden, hidden, bias=True)
     return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
 

@@ -90,7 +90,8 @@ def stem(t: Layer, x: Var, flows: bool) -> Var:
     x = t.cast(x, t.recipe.weights)
     trains = t.recipe.trains("patch_embedding")
     y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
+    leaf = flows and not trains and not how.embeds_whole
     y.grad = y.grad or flows
     if how.positions or how.classes:
-        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if flows and not trains else ())
+        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if leaf else ())
     return norm(t, y, how) if how.first_norm else y

@@ -15,8 +15,9 @@ class Style(NamedTuple):
     and keys are turned; ``packed``: images stand one after the other in one sequence. ``gated``: a gated MLP.
     ``rms``: RMSNorm. ``head_norms``: RMSNorm on queries and keys of all heads together. ``scaled``: learnt factors on
     what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
-    beside the patches. ``positions``: learnt positions added to the patches, or another copy of them. ``first_norm``:
-    a norm behind the patches' embedding. ``checkpoints``: whether the layers follow the model's gradient checkpointing.
+    beside the patches. ``positions``: learnt positions added to the patches, or another copy of them.
+    ``embeds_whole``: what counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm
+    behind the patches' embedding. ``checkpoints``: whether the layers follow the model's gradient checkpointing.
     ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
     ``activation``: by default.
     """
@@ -33,6 +34,7 @@ class Style(NamedTuple):
     frames: int = 1
     classes: int = 0
     positions: bool = True
+    embeds_whole: bool = False
     first_norm: bool = False
     checkpoints: bool = True
     unused: int = 0
@@ -54,6 +56,7 @@ QWEN3 = QWEN._replace(names=("qkv", "proj", "linear_fc1", "linear_fc2"), positio
 KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
+    "idefics_vision": SIGLIP._replace(embeds_whole=True),
     "qwen2_vl": QWEN,
     "qwen2_5_vl": QWEN._replace(
         names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
@@ -91,8 +94,8 @@ KINDS: Mapping[str, Style] = {
 
 TOWERS: Mapping[str, str] = {
     "gemma3": "siglip_vision_model",
-    "idefics2": "siglip_vision_model",
-    "idefics3": "siglip_vision_model",
+    "idefics2": "idefics_vision",
+    "idefics3": "idefics_vision",
     "internvl": "internvl_vision",
     "llava": "clip_vision_model",
     "llava_next": "clip_vision_model",
@@ -100,7 +103,7 @@ TOWERS: Mapping[str, str] = {
     "minicpmv": "siglip_vision_model",
     "mistral3": "pixtral",
     "paligemma": "siglip_vision_model",
-    "smolvlm": "siglip_vision_model",
+    "smolvlm": "idefics_vision",
 }
 """Model types that take an encoder of another name: which, where their config does not say."""
 
