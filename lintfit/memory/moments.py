@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
-from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.recipe import Recipe, evaluating
 from lintfit.memory.components import total
 from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.recording import record
@@ -151,7 +151,7 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
 
 def beside_the_graph(spec: Spec, step: Step) -> Live:
     """The worst of the reference's forward: a layer, or the head and the loss."""
-    layer = layer_without_graph(spec, step, replace(step.recipe.evaluating(), lora=None))
+    layer = layer_without_graph(spec, step, replace(evaluating(step.recipe), lora=None))
     return max(layer, step.head.bare, key=lambda part: part.total)
 
 
@@ -271,7 +271,7 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     after the other, then the loss of whole logits, which are dropped with it unless ``compute_metrics`` wants them
     (``Trainer.evaluate``: ``prediction_loss_only``).
     """
-    layer = layer_without_graph(spec, step, step.recipe.evaluating())
+    layer = layer_without_graph(spec, step, evaluating(step.recipe))
     around = Live(step.inputs, casts=step.copies)
     found = (("evaluation", step.head.bare), ("evaluation, a layer", layer))
     return [Moment(name, "evaluate", _plus(states.evaluate, around, part)) for name, part in found]

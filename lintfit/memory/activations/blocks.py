@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import ACTIVATION, CAST, Extent, Larger, Scratch, Tape, Var, once, tokens
+from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
 
 
 class Layer(Tape):
@@ -18,8 +16,6 @@ class Layer(Tape):
     """
 
     __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "scores", "slides")
-    graph = True
-    """Whether autograd records."""
 
     def __init__(
         self,
@@ -31,8 +27,9 @@ class Layer(Tape):
         batched: bool = False,
         slides: bool = False,
         early: bool = False,
+        graph: bool = True,
     ) -> None:
-        super().__init__(watched, selective)
+        super().__init__(watched, selective, graph)
         self.facts = facts
         self.recipe = recipe
         self._batched = batched
@@ -313,34 +310,3 @@ class Layer(Tape):
             return out
         joined = self.like(x, x.width, item, x.grad)
         return self.op(joined, (out,))
-
-
-class Evaluated(Layer):
-    """A layer that runs under ``torch.no_grad()``: nothing needs a gradient, nothing is saved.
-
-    What a graph would keep anyway is there as long as a name is.
-    """
-
-    __slots__ = ()
-    graph = False
-
-    def new(self, width: int, item: int, grad: bool = True, kind: int = ACTIVATION, per: Extent = tokens) -> Var:
-        return super().new(width, item, False, kind, per)
-
-    def like(self, x: Var, width: int, item: int, grad: bool, kind: int = ACTIVATION) -> Var:
-        return super().like(x, width, item, False, kind)
-
-    def constant(self, size: int, item: int, grad: bool = False, kind: int = ACTIVATION) -> Var:
-        return super().constant(size, item, False, kind)
-
-    def op(
-        self,
-        out: Var,
-        inputs: Sequence[Var],
-        saved: Sequence[Var] = (),
-        *,
-        temp: Sequence[Scratch] = (),
-        weights: tuple[int, ...] = (),
-        overwritten: Sequence[Var] = (),
-    ) -> Var:
-        return super().op(out, inputs)

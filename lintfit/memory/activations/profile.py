@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
-from lintfit.memory.activations.blocks import Evaluated, Layer
+from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Backward, Changes, Live, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
-from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.replay import Forward, backward
+from lintfit.memory.activations.recipe import Recipe, untrained
+from lintfit.memory.activations.replay import Forward, backward, bare
 from lintfit.memory.activations.tape import Var, rounded
 
 RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
@@ -133,16 +132,52 @@ def counted(
     )
 
 
+class Bare(NamedTuple):
+    """A layer's forward pass without a graph, for any micro-batch: what is there behind each operation."""
+
+    table: Table
+    input: Var
+    points: tuple[Changes, ...]
+
+    def peak(self, batch: int, seq: int) -> int:
+        """Bytes at the worst point, with the input."""
+        sizes = self.table.sizes(batch, seq)
+        return _size(self.input, batch, seq) + max([total(point, sizes) for point in self.points], default=0)
+
+
+_BARE: dict[tuple[object, ...], tuple[ModelFacts, Bare]] = {}
+
+
 def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> int:
     """Bytes alive at the worst point of a layer's forward pass without gradients, with its input.
 
     The copies of trained weights that autocast caches are the caller's to count.
     """
-    window, _ = kinds(facts)[index]
-    slides = window is not None and seq >= window
-    how = _How(stream, False, True, False, batch > 1, slides, graph=False)
-    form = _form(facts, replace(recipe, frozen=True, trained_modules=()), index, how)
-    return passing(form, batch, seq)
+    recipe = untrained(recipe)
+    kind = kinds(facts)[index]
+    slides = kind[0] is not None and seq >= kind[0]
+    key = id(facts), recipe, kind, stream, batch > 1, slides
+    hit = _BARE.get(key)
+    if hit is None or hit[0] is not facts:
+        if len(_BARE) >= _LARGEST:
+            _BARE.clear()
+        made, asked = _without_graph(facts, recipe, index, stream, batched=batch > 1, slides=slides)
+        hit = _BARE[key] = facts, made
+        if not asked:
+            _BARE[(*key[:4], not batch > 1, slides)] = hit
+    return hit[1].peak(batch, seq)
+
+
+def _without_graph(
+    facts: ModelFacts, recipe: Recipe, index: int, stream: int, *, batched: bool, slides: bool
+) -> tuple[Bare, bool]:
+    """The pass without a graph, and whether it depends on ``batched``."""
+    t = Layer(facts, recipe, watched=True, batched=batched, slides=slides, graph=False)
+    x = t.new(facts.hidden, stream)
+    x.storage.external = True
+    (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
+    table = Table()
+    return Bare(table, x, bare(t, x, table)), t.asked_batched
 
 
 def passing(form: Form, batch: int, seq: int) -> int:
@@ -168,7 +203,6 @@ class _How(NamedTuple):
     batched: bool
     slides: bool
     early: bool = False
-    graph: bool = True
 
 
 def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
@@ -188,7 +222,7 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
     """The form, and whether it depends on ``how.batched``."""
     modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
-    t = (Layer if how.graph else Evaluated)(facts, recipe, watched=True, **modes)
+    t = Layer(facts, recipe, watched=True, **modes)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
@@ -87,10 +88,24 @@ class Recipe:
         """Whether the weights of the module itself have a gradient."""
         return not self.frozen or module in self.trained_modules
 
-    def evaluating(self) -> Recipe:
-        """The same in the model's evaluation mode, without dropout."""
-        lora = replace(self.lora, dropout=False) if self.lora is not None else None
-        return replace(self, dropout=False, lora=lora)
+
+@lru_cache(maxsize=1024)
+def _one(recipe: Recipe) -> Recipe:
+    """The first of all equal recipes, so that what is counted for them is found without comparing them."""
+    return recipe
+
+
+@lru_cache(maxsize=1024)
+def evaluating(recipe: Recipe) -> Recipe:
+    """The same in the model's evaluation mode, without dropout."""
+    lora = replace(recipe.lora, dropout=False) if recipe.lora is not None else None
+    return _one(replace(recipe, dropout=False, lora=lora))
+
+
+@lru_cache(maxsize=1024)
+def untrained(recipe: Recipe) -> Recipe:
+    """The same with nothing of the model's own to train."""
+    return _one(replace(recipe, frozen=True, trained_modules=()))
 
 
 def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
@@ -117,7 +132,7 @@ def of(spec: Spec) -> Recipe:
     for known, recipe in _LAST:
         if known is spec:
             return recipe
-    recipe = _made(spec)
+    recipe = _one(_made(spec))
     _LAST[:] = [(spec, recipe)]
     return recipe
 

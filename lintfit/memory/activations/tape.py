@@ -129,12 +129,14 @@ class Tape:
 
     ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
     argument). ``marked`` are storages that selective checkpointing keeps beside the input, ``pinned`` those that stay
-    when the backward is done, until the graph goes.
+    when the backward is done, until the graph goes. ``graph``: whether autograd records; under ``torch.no_grad()``
+    nothing needs a gradient and nothing is saved: what a graph would keep is there as long as a name is.
     """
 
-    __slots__ = ("_kept", "_products", "held", "marked", "nodes", "pinned", "selective", "steps", "watched")
+    __slots__ = ("_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "watched")
 
-    def __init__(self, watched: bool = False, selective: bool = False) -> None:
+    def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
+        self.graph = graph
         self.nodes: list[Node] = []
         self.steps: list[Step] = []
         self.watched = watched
@@ -174,15 +176,15 @@ class Tape:
 
     def new(self, width: int, item: int, grad: bool = True, kind: int = ACTIVATION, per: Extent = tokens) -> Var:
         """A tensor of ``width`` elements for each of ``per`` in a storage of its own."""
-        return Var(width, item, per, Storage(width * item, per, kind), grad)
+        return Var(width, item, per, Storage(width * item, per, kind), grad and self.graph)
 
     def like(self, x: Var, width: int, item: int, grad: bool, kind: int = ACTIVATION) -> Var:
         """A tensor with rows as ``x`` has them."""
-        return Var(width, item, x.per, Storage(width * item, x.per, kind), grad)
+        return Var(width, item, x.per, Storage(width * item, x.per, kind), grad and self.graph)
 
     def constant(self, size: int, item: int, grad: bool = False, kind: int = ACTIVATION) -> Var:
         """A tensor of ``size`` elements whatever the micro-batch: a weight, or what is made of weights."""
-        return Var(size, item, once, Storage(size * item, once, kind), grad)
+        return Var(size, item, once, Storage(size * item, once, kind), grad and self.graph)
 
     def op(
         self,
@@ -196,7 +198,7 @@ class Tape:
     ) -> Var:
         """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
         first: Sequence[Storage] = ()
-        if weights or any_grad(inputs):
+        if self.graph and (weights or any_grad(inputs)):
             if saved:
                 first = self._first(saved)
             taken = [var.storage for var in overwritten] if overwritten else ()

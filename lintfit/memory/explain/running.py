@@ -8,6 +8,7 @@ from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
+from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.moments import beside_the_graph, embedded, layer_without_graph, worst_layer
@@ -409,7 +410,7 @@ def _evaluation(run: Pass, moment: Moment) -> list[Term]:
         bare = step.head.bare
         found += _head(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
-    layer = layer_without_graph(run.spec, step, step.recipe.evaluating()).activations
+    layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
     around = step.front + step.masks
     what = "one layer's tensors, and the embeddings' output"
     return [
