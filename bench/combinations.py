@@ -27,7 +27,7 @@ from bench.fake_cases import GC, PRECISIONS, REENTRANT  # noqa: E402
 from lintfit.catalog.attention import has_sdpa  # noqa: E402
 from lintfit.catalog.config import CatalogError  # noqa: E402
 from lintfit.catalog.models import config_of, ids  # noqa: E402
-from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS  # noqa: E402
+from lintfit.memory.versions import NEWEST_TRANSFORMERS  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "combinations.jsonl"
 VERSIONS = {"transformers": "5.23.0"}

@@ -31,6 +31,7 @@ from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
 from lintfit.run.change import BY_LAUNCHER
+from lintfit.settings import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 
@@ -133,7 +134,7 @@ def _unknown(result: RunResult) -> str:
     if run.spec.capacity_bytes is None:
         return "no card named: add the GPU (--gpu, or gpu in lintfit.toml)"
     if run.doubtful:
-        names = ", ".join(name.replace("_", " ") for name in run.doubtful)
+        names = in_words(run.doubtful)
         return f"no plan can be confirmed where it is not known what is set: {names}"
     open_count = run.count_open and result.verdict is not Verdict.FITS
     return _no_verdict(result, run.spec) if result.verdict is Verdict.UNKNOWN or open_count else ""
@@ -143,7 +144,7 @@ def _no_verdict(result: RunResult, spec: Spec) -> str:
     """What decides about a run whose memory can be counted, and is not said."""
     run = result.run
     if run.unseen_flags:
-        names = ", ".join(name.replace("_", " ") for name in run.unseen_flags)
+        names = in_words(run.unseen_flags)
         return f"a command line that is not known decides {names}: name the launch script as well"
     if run.count_open:
         return "add the number of GPUs (--gpus, or gpus in lintfit.toml)"

@@ -6,6 +6,7 @@ that only the files know (``bf16``, ``fp16``, ``train_batch_size``, ``learning_r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, TypeGuard
@@ -100,6 +101,11 @@ def spoken(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(map(spoken, value))
     return "none" if value is None else str(value)
+
+
+def in_words(names: Iterable[str]) -> str:
+    """Names of settings in a sentence: ``micro batch size, seq len``."""
+    return ", ".join([name.replace("_", " ") for name in names])
 
 
 def is_count(value: object, most: int | None = None) -> TypeGuard[int]:

@@ -10,6 +10,7 @@ from lintfit.checks.wording import gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB
 from lintfit.run.model import Run
+from lintfit.settings import in_words
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -42,7 +43,7 @@ def _help(context: RunContext) -> str:
 
 def _at_best(run: Run) -> str:
     """What could not be told, where the run does not fit whatever it is."""
-    names = ", ".join(name.replace("_", " ") for name in run.doubtful)
+    names = in_words(run.doubtful)
     return f", whatever {names} may be" if names else ""
 
 

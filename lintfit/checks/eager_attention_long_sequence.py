@@ -10,9 +10,9 @@ from lintfit.checks.runs import change, fits, most
 from lintfit.checks.script_calls import mentions
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Severity
-from lintfit.memory.activations.recipe import NEWEST_TRANSFORMERS, transformers_version
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, transformers_version
 
 _LONG = 2048
 """Tokens from which the scores are worth a word."""

@@ -94,7 +94,7 @@ def _off(run: Run) -> Fix | None:
 def _gathers_again(run: Run) -> bool:
     """Whether weights are freed between forward and backward, so that recomputing gathers them once more."""
     fsdp = run.value("fsdp")
-    sharded = isinstance(fsdp, Fsdp) and fsdp.strategy in ("FULL_SHARD", "HYBRID_SHARD")
+    sharded = isinstance(fsdp, Fsdp) and fsdp.gathers == 2
     return sharded and run.settings.get("quantization") is None
 
 

@@ -11,6 +11,7 @@ from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
+from lintfit.settings import in_words
 
 _NAMED = 4
 """How many settings a message names."""
@@ -33,13 +34,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
         known = f"the memory of this run is not known without {' and '.join(run.unknown)}{_by_count(context)}"
         yield Report(anchor(run), known)
     elif run.doubtful:
-        named = ", ".join(name.replace("_", " ") for name in run.doubtful)
+        named = in_words(run.doubtful)
         yield Report(
             anchor(run),
             f"the memory of this run is not known: {named} cannot be told without running the script",
         )
     elif run.unseen_flags:
-        named = ", ".join(name.replace("_", " ") for name in run.unseen_flags[:_NAMED])
+        named = in_words(run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
     elif run.spec is not None and context.estimate is not None:

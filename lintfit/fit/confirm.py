@@ -13,7 +13,6 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
-from lintfit.fit.options import effective_batch
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
@@ -93,7 +92,7 @@ def _no_worse(before: RunResult, after: Run, fix: Fix) -> bool:
 
 
 def _batch(run: Run) -> int | None:
-    return effective_batch(run.spec) if run.spec is not None else None
+    return run.spec.effective_batch if run.spec is not None else None
 
 
 def _more(before: RunResult, after: RunResult) -> bool:

@@ -14,7 +14,7 @@ from lintfit.fit.axes.cards import nodes_of
 from lintfit.fit.divisors import divisors
 from lintfit.fit.figures import Extreme, Figure
 from lintfit.fit.least_sharding import least_sharding
-from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_batch, run_of
+from lintfit.fit.options import Candidate, Effect, Option, Subject, run_of
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.space import Space
 from lintfit.fit.speed import rounded, step_seconds
@@ -70,7 +70,7 @@ def _micro_batch(run: Run, spec: Spec, margin: Margin) -> Iterator[Extreme]:
     more = f"a step then has {best.value * steps * spec.data_parallel} samples" if best is not None else ""
     changed = best is not None and best.value != spec.micro_batch_size
     yield Extreme(f"the largest micro-batch with accumulation {steps}", best, beyond, more if changed else "")
-    samples = effective_batch(spec)
+    samples = spec.effective_batch
     search = Search(Space(Subject(run, spec, both_ways=True), Effect.SAME), margin)
     sizes = (
         option for axis in search.space.passing for option in axis if option.changes.keys() == {"micro_batch_size"}
@@ -202,7 +202,7 @@ def _fewest(run: Run, spec: Spec, margin: Margin) -> Extreme:
 def _with_cards(spec: Spec, count: int) -> Spec | None:
     """The run on so many cards with the same samples in a step; None where they cannot be parted so."""
     shared = spec.gpus // spec.data_parallel
-    samples = effective_batch(spec)
+    samples = spec.effective_batch
     if count % shared or samples % (count // shared):
         return None
     own = samples // (count // shared)

@@ -99,11 +99,6 @@ def half(subject: Subject) -> str:
     return "fp16" if gpu is not None and gpu.native_bf16 is False else "bf16"
 
 
-def effective_batch(spec: Spec) -> int:
-    """Samples that one update sees."""
-    return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
-
-
 def run_of(spec: Spec) -> Run:
     """A run that is known by its spec alone: nothing of it can be written."""
     hardware = Hardware(spec.gpu, spec.gpus, spec.nodes, spec.capacity_bytes, spec.host_memory_bytes)

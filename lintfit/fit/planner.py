@@ -16,7 +16,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, attempt
-from lintfit.fit.options import Candidate, Effect, Subject, effective_batch
+from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
@@ -27,7 +27,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
 from lintfit.run.change import BY_LAUNCHER, as_written, changed_spec
 from lintfit.run.model import Run
-from lintfit.settings import spoken
+from lintfit.settings import in_words, spoken
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -113,12 +113,12 @@ def _as_claimed(run: Run, found: Fitting, search: Search, carried: Carried, pen:
     if spec is None:
         return f"once written, it cannot be told any more what the run is ({', '.join(carried.run.unknown)})"
     if carried.run.doubtful:
-        names = ", ".join(name.replace("_", " ") for name in carried.run.doubtful)
+        names = in_words(carried.run.doubtful)
         before = set(carried.run.doubtful) <= set(run.doubtful)
         when = "as the files are" if before else "once written"
         return f"{when}, it is not certain what is set: {names}"
-    if effective_batch(spec) != effective_batch(run.spec):
-        return f"written into these files a step would see {effective_batch(spec)} samples"
+    if spec.effective_batch != run.spec.effective_batch:
+        return f"written into these files a step would see {spec.effective_batch} samples"
     other = next(_unlike(found, spec), None)
     if other is not None:
         name, said = other

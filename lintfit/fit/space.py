@@ -12,7 +12,7 @@ from lintfit.fit.axes import axes
 from lintfit.fit.axes.buckets import GATHER
 from lintfit.fit.axes.forced_float32 import NAME as NO_FLOAT32
 from lintfit.fit.axes.forced_float32 import forces_float32
-from lintfit.fit.options import Candidate, Effect, Option, Subject, effective_batch
+from lintfit.fit.options import Candidate, Effect, Option, Subject
 
 PASSING = frozenset({"micro_batch_size", "seq_len", "gradient_checkpointing", "loss", "attention"})
 """Settings that change what comes and goes in a step and nothing of what lasts."""
@@ -40,7 +40,7 @@ class Space:
         self.lasting = [axis for axis in found if axis not in self.passing]
         self._by_class: dict[tuple[Effect, bool], tuple[Passing, ...]] = {}
         self._forced = forces_float32(subject.run)
-        self._samples = effective_batch(spec)
+        self._samples = spec.effective_batch
         self._shared = spec.tensor_parallel * spec.pipeline_parallel * spec.sequence_parallel
 
     def __iter__(self) -> Iterator[Candidate]:

@@ -45,9 +45,6 @@ BUCKET_SECONDS = 130e-6
 DDP_BUCKET = 25 * 2**20
 """Bytes of ``DistributedDataParallel``'s ``bucket_cap_mb``."""
 
-GATHERS = {"FULL_SHARD": 2, "HYBRID_SHARD": 2, "SHARD_GRAD_OP": 1, "HYBRID_SHARD_ZERO2": 1, "_HYBRID_SHARD_ZERO2": 1}
-"""How often FSDP gathers all parameters for a micro-batch: for forward and backward, or once for both."""
-
 _GIGA, _TERA = 1e9, 1e12
 
 
@@ -162,7 +159,7 @@ def _communication(spec: Spec, card: Card) -> float:
     if spec.engine in ("single", "ddp"):
         width = DTYPE_BYTES[spec.weights_dtype]
     trainable, micro_batches = inventory(spec).trainable, spec.gradient_accumulation_steps
-    gathers = 2 if spec.zero_stage == 3 else GATHERS.get(spec.fsdp.strategy, 0) if spec.fsdp is not None else 0
+    gathers = 2 if spec.zero_stage == 3 else spec.fsdp.gathers if spec.fsdp is not None else 0
     reduced, gathered = _buckets(spec, width)
     if gathers:
         elements = (trainable + gathers * spec.facts.parameters) * micro_batches

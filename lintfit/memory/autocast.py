@@ -7,9 +7,9 @@ outermost context exits, which is the end of the forward pass (torch ``aten/src/
 
 from __future__ import annotations
 
-from lintfit.memory.activations.experts import GROUPED_EXPERTS
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.parameters import Inventory, rounded
+from lintfit.memory.versions import GROUPED_EXPERTS
 from lintfit.memory.weights import VALUE
 
 

@@ -45,8 +45,6 @@ SIDE_STREAM = 1.0 * GIB
 """The same beside it where a second stream gathers sharded parameters, whose blocks the first cannot use: fitted to the
 fms runs with FSDP on 2 and 4 A100."""
 
-GATHERING = frozenset({"FULL_SHARD", "HYBRID_SHARD"})
-
 
 def _hopper(spec: Spec) -> bool:
     return bool(spec.gpu and spec.gpu.compute_capability and spec.gpu.compute_capability >= (9, 0))
@@ -128,7 +126,7 @@ def side_streams(spec: Spec, points: tuple[Moment, ...], peak: Moment) -> int | 
 
 def gathers(spec: Spec) -> bool:
     """Whether sharded parameters are gathered in a stream of their own."""
-    return spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.strategy in GATHERING and spec.gpus > 1)
+    return spec.zero_stage == 3 or (spec.fsdp is not None and spec.fsdp.gathers == 2 and spec.gpus > 1)
 
 
 def idle_logits(spec: Spec) -> int:

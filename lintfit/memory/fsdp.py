@@ -36,8 +36,7 @@ def fsdp(spec: Spec) -> States:
     precision. Without it all stays in the dtype of the weights.
     """
     settings = spec.fsdp or Fsdp()
-    strategy = settings.strategy.upper()
-    ranks = _ranks(spec, strategy)
+    ranks = _ranks(spec, settings.strategy)
     held = stored(spec)
     shard = sharded(held, ranks)
     entry, not_modelled = optimizer(spec.optimizer)
@@ -52,7 +51,7 @@ def fsdp(spec: Spec) -> States:
         optimizer_states=0 if offload else states,
     )
     kept = _accumulated(spec, held) if accumulates else 0
-    at_turn, in_layer, last = _gathered_at(spec, strategy, ranks, layer, root, whole)
+    at_turn, in_layer, last = _gathered_at(spec, settings.gathers, ranks, layer, root, whole)
     forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
     # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
     running = {
@@ -191,7 +190,7 @@ def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
     return _Unit(int(layer), int(gradient)), _Unit(int(root), int(root_gradient))
 
 
-def _gathered_at(spec: Spec, strategy: str, ranks: int, layer: _Unit, root: _Unit, whole: int) -> tuple[int, int, int]:
+def _gathered_at(spec: Spec, gathers: int, ranks: int, layer: _Unit, root: _Unit, whole: int) -> tuple[int, int, int]:
     """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
 
     Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the forward
@@ -199,7 +198,7 @@ def _gathered_at(spec: Spec, strategy: str, ranks: int, layer: _Unit, root: _Uni
     """
     if ranks == 1:
         return 0, 0, 0
-    if strategy in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2"):
+    if gathers == 1:
         return whole, whole, root.gathered
     ahead = 0 if wraps_adapters(spec) else layer.gathered
     return root.gathered, root.gathered + layer.gathered + ahead, root.gathered

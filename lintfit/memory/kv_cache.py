@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
-from lintfit.memory.activations.recipe import Recipe, transformers_version
+from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.spec import Spec
+from lintfit.memory.versions import transformers_version
 
 CACHE_OFF = (5, 0)
 """The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""

@@ -16,20 +16,22 @@ from lintfit.errors import LintfitError
 from lintfit.memory import deepspeed_values, litgpt
 from lintfit.memory.contradictions import SpecError, consistent, shown
 from lintfit.memory.optimizers import TABLE
-from lintfit.memory.spec import GIB, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, Fsdp, Generation, Spec
+from lintfit.memory.spec import (
+    FSDP_GATHERS,
+    GIB,
+    KERNELS,
+    LARGEST_COUNT,
+    LARGEST_SEQUENCE,
+    ROLLOUT_BATCH,
+    Fsdp,
+    Generation,
+    Spec,
+)
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
 
 
-FSDP_STRATEGIES = (
-    "FULL_SHARD",
-    "SHARD_GRAD_OP",
-    "NO_SHARD",
-    "HYBRID_SHARD",
-    "HYBRID_SHARD_ZERO2",
-    "_HYBRID_SHARD_ZERO2",
-)
 DEFAULT_SEQUENCE = 2048
 TRL_COMPLETION = 256
 """``GRPOConfig.max_completion_length``."""
@@ -303,9 +305,10 @@ def _fsdp(key: str, value: Any) -> Fsdp | None:
     for name in _mapping(key, value):
         if name not in ("version", "strategy", "cpu_offload"):
             raise SpecError(f"{key}.{name}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
+    strategy = _choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2")(f"{key}.strategy", value.get("strategy", "FULL_SHARD"))
     return Fsdp(
         version=_choice(1, 2)(f"{key}.version", value.get("version", 1)),
-        strategy=_choice(*FSDP_STRATEGIES)(f"{key}.strategy", value.get("strategy", "FULL_SHARD")),
+        strategy=strategy.lstrip("_"),
         cpu_offload=_flag(f"{key}.cpu_offload", value.get("cpu_offload", False)),
     )
 

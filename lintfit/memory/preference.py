@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lintfit.memory.activations.recipe import parse_version
 from lintfit.memory.spec import Spec
+from lintfit.memory.versions import parse_version
 
 Path = Literal["full", "chunked", "liger", "selective", "score", "ppo", "ppo-whole"]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are

@@ -31,6 +31,16 @@ LARGEST_SEQUENCE = 2**27
 """Tokens: far beyond any published context."""
 
 
+FSDP_GATHERS: Mapping[str, int] = {
+    "FULL_SHARD": 2,
+    "HYBRID_SHARD": 2,
+    "SHARD_GRAD_OP": 1,
+    "HYBRID_SHARD_ZERO2": 1,
+    "NO_SHARD": 0,
+}
+"""FSDP 1's sharding strategies, without the underscore that torch's enum has before the last but one."""
+
+
 @frozen
 class Fsdp:
     """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
@@ -38,6 +48,11 @@ class Fsdp:
     version: Literal[1, 2] = 1
     strategy: str = "FULL_SHARD"
     cpu_offload: bool = False
+
+    @property
+    def gathers(self) -> int:
+        """How often all parameters are gathered for a micro-batch: for forward and backward, or once for both."""
+        return FSDP_GATHERS[self.strategy]
 
     def __str__(self) -> str:
         return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}"
@@ -156,3 +171,8 @@ class Spec:
     def tokens(self) -> int:
         """Tokens of one micro-batch on one rank."""
         return self.micro_batch_size * self.seq_len
+
+    @property
+    def effective_batch(self) -> int:
+        """Samples that one update sees."""
+        return self.micro_batch_size * self.gradient_accumulation_steps * self.data_parallel

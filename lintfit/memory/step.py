@@ -11,7 +11,7 @@ from lintfit.memory.activations import Kind, known, stretches
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile, without_graph
-from lintfit.memory.activations.recipe import Recipe, of, transformers_version
+from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.gradients import sums_out_of_place
@@ -23,6 +23,7 @@ from lintfit.memory.preference import Path, scored, sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.memory.tensor_parallel import local
+from lintfit.memory.versions import transformers_version
 
 SORTED_EMBEDDING = 3072
 """Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
-from lintfit.memory.activations.recipe import Recipe, of, transformers_version
+from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import CHANNELS, Style, form, style, vision_config, window
 from lintfit.memory.images import pictures, tower_of
@@ -17,6 +17,7 @@ from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.step import Step, Stretch, opens_inputs, stream_bytes
+from lintfit.memory.versions import transformers_version
 
 PIXEL = 4
 """Bytes of a pixel's channel as the processors make it (fp32)."""

@@ -15,6 +15,7 @@ from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensor_parallel import share
+from lintfit.memory.versions import GROUPED_EXPERTS, transformers_version
 from lintfit.memory.zero_config import version_of
 
 BLOCK = 512
@@ -278,8 +279,7 @@ def _split(shape: tuple[int, ...], part: int, of: int) -> tuple[int, ...]:
 
 def has_separate_experts(spec: Spec) -> bool:
     """Whether experts are linear layers of their own, as they were before transformers 5 fused them."""
-    major = spec.versions.get("transformers", "5").partition(".")[0]
-    return major.isdigit() and int(major) < 5
+    return transformers_version(spec) < GROUPED_EXPERTS
 
 
 def has_fused_experts(spec: Spec) -> bool:

@@ -129,7 +129,7 @@ def _batch(run: Run) -> list[str]:
     stated = checkpointing if isinstance(checkpointing, str) else spoken(checkpointing)
     a_rank = f"micro-batch {spec.micro_batch_size} × accumulation {spec.gradient_accumulation_steps}"
     ranks = spec.data_parallel
-    effective = spec.micro_batch_size * spec.gradient_accumulation_steps * ranks
+    effective = spec.effective_batch
     batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
     if run.count_open:
         batch = f"batch of a rank: {a_rank}"

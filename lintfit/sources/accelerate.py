@@ -66,19 +66,6 @@ FIELDS: tuple[Field, ...] = (
 
 _FIELD_BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 
-EXCLUSIVE_WITH_FILE = frozenset(
-    {
-        "zero_stage",
-        "offload_optimizer",
-        "offload_param",
-        "gradient_accumulation_steps",
-        "max_grad_norm",
-        "mixed_precision",
-        "zero3_save_16bit_model",
-    }
-)
-"""Settings that may not stand beside ``deepspeed_config_file`` (``DeepSpeedPlugin._deepspeed_config_checks``)."""
-
 REFUSED_BESIDE_FILE = (
     "gradient_accumulation_steps",
     "gradient_clipping",
@@ -89,7 +76,14 @@ REFUSED_BESIDE_FILE = (
     "offload_param_nvme_path",
     "zero3_save_16bit_model",
 )
-"""The same as keys of ``deepspeed_config``; ``mixed_precision`` stands at the top."""
+"""Keys of ``deepspeed_config`` that may not stand beside ``deepspeed_config_file``, as ``mixed_precision`` at the top
+may not (``DeepSpeedPlugin._deepspeed_config_checks``)."""
+
+_EXCLUSIVE_WITH_FILE = frozenset(
+    {"mixed_precision"}
+    | {each.name for each in FIELDS if each.path in {(DEEPSPEED, key) for key in REFUSED_BESIDE_FILE}}
+)
+"""The same as settings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +118,7 @@ class AccelerateSource(DataSource):
 
     def _assignments(self, name: str, value: Any) -> dict[KeyPath, Any] | None:
         value = "auto" if value is AUTO else value
-        if isinstance(value, Special) or (name in EXCLUSIVE_WITH_FILE and "deepspeed_config_file" in self.settings):
+        if isinstance(value, Special) or (name in _EXCLUSIVE_WITH_FILE and "deepspeed_config_file" in self.settings):
             return None
         match name:
             case "gpus":

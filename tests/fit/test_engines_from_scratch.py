@@ -14,7 +14,6 @@ from lintfit.engine import check
 from lintfit.findings import Plan
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.options import effective_batch
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
@@ -36,7 +35,7 @@ def _only(folder: Path, options: Options) -> RunResult:
 
 def _batch(judged: RunResult) -> int:
     assert judged.run.spec is not None
-    return effective_batch(judged.run.spec)
+    return judged.run.spec.effective_batch
 
 
 @settings(

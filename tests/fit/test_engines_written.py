@@ -17,7 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit.axes import cards, sharding
 from lintfit.fit.carry import Carried, Pen, attempt
-from lintfit.fit.options import Effect, Option, Subject, effective_batch
+from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Fsdp
 from lintfit.memory.zero_config import zero_config
 from lintfit.options import Options
@@ -118,7 +118,7 @@ def _expected(run: Run, option: Option) -> dict[str, Any]:
     assert run.spec is not None
     changes = dict(option.changes)
     if "gpus" in changes:
-        samples = effective_batch(run.spec) // changes["gpus"]
+        samples = run.spec.effective_batch // changes["gpus"]
         changes["gradient_accumulation_steps"] = samples // run.spec.micro_batch_size
     return changes
 
@@ -156,7 +156,7 @@ def test_engines_and_cards_are_written_where_they_are_stated(project: dict[str, 
                 "mixed_precision",
             ):
                 assert getattr(read, key) == getattr(wanted, key), (option.name, key)
-            assert effective_batch(read) == effective_batch(run.spec), option.name
+            assert read.effective_batch == run.spec.effective_batch, option.name
             assert not carried.run.doubtful
             _keeps_the_rest(folder, carried.texts)
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from lintfit.catalog.gpus import lookup
 from lintfit.fit.extremes import Goal, _smaller, extremes
 from lintfit.fit.least_sharding import _from_the_least
-from lintfit.fit.options import Effect, Subject, effective_batch, run_of
+from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
@@ -70,7 +70,7 @@ def test_no_step_is_shorter_that_fits(spec: Spec) -> None:
     for answer in extremes(run_of(spec), "step-time"):
         if answer.best is not None and answer.fitting is not None:
             assert suffices(answer.best.estimate)
-            assert effective_batch(answer.fitting.spec) == effective_batch(spec)
+            assert answer.fitting.spec.effective_batch == spec.effective_batch
 
 
 def test_a_roomy_run_gives_up_what_it_does_not_need() -> None:
@@ -139,7 +139,7 @@ def test_nothing_less_sharded_fits(spec: Spec) -> None:
     if answer.best is not None and answer.beyond is not None:
         assert names.index(answer.beyond.text) == names.index(answer.best.text) - 1
     if answer.fitting is not None:
-        assert effective_batch(answer.fitting.spec) == effective_batch(spec)
+        assert answer.fitting.spec.effective_batch == spec.effective_batch
 
 
 def test_what_is_not_needed_of_the_sharding_is_told() -> None:

@@ -20,7 +20,6 @@ from lintfit.engine import check
 from lintfit.findings import Applicability, Plan
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.confirm import texts_after
-from lintfit.fit.options import effective_batch
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
@@ -149,7 +148,7 @@ def test_every_listed_plan_is_true_from_scratch(project: dict[str, Any]) -> None
             assert after.verdict is Verdict.FITS, plan.name
             assert after.estimate.peak == plan.estimate.peak, plan.name
             assert after.estimate.host.peak == plan.estimate.host.peak, plan.name
-            assert effective_batch(after.run.spec) == effective_batch(before.run.spec), plan.name
+            assert after.run.spec.effective_batch == before.run.spec.effective_batch, plan.name
             for step in plan.steps:
                 if step.setting in ("method", "quantization", "gpus", "engine", "zero_stage", "offload_optimizer"):
                     assert getattr(after.run.spec, step.setting) == step.after, (plan.name, step.setting)
@@ -191,6 +190,6 @@ def test_fixing_twice_is_fixing_once_and_safe_fixes_keep_the_batch(project: dict
             after = _only(folder, _options(project))
             assert after.run.spec is not None
             if not unsafe:
-                assert effective_batch(after.run.spec) == effective_batch(before.run.spec)
+                assert after.run.spec.effective_batch == before.run.spec.effective_batch
         kept = [line for line in (TRL if project["home"] == "trl" else "").splitlines() if "# kept" in line]
         assert all(line in (folder / "train.py").read_text() for line in kept)

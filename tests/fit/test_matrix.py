@@ -16,7 +16,6 @@ from lintfit.documents.workspace import Workspace
 from lintfit.engine import load_runs
 from lintfit.fit import axes
 from lintfit.fit.carry import Carried, attempt
-from lintfit.fit.options import effective_batch
 from lintfit.options import Options
 from lintfit.run.change import as_written
 from lintfit.run.model import Run
@@ -69,7 +68,7 @@ def test_a_setting_is_written_where_it_lives(axis: str, place: str, tmp_path: Pa
         path.write_text(text)
     read, _ = _read(tmp_path)
     assert read.spec is not None and not read.doubtful
-    assert effective_batch(read.spec) == effective_batch(run.spec)
+    assert read.spec.effective_batch == run.spec.effective_batch
     for name, value in changes.items():
         if hasattr(read.spec, name) and name not in _NOT_COMPARED:
             assert getattr(read.spec, name) == value, name

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from lintfit.fit.bounds import floor
-from lintfit.fit.options import Effect, Subject, effective_batch, run_of
+from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
@@ -129,7 +129,7 @@ def test_what_a_group_shares_gives_the_rank_and_spec_of_each_candidate(spec: Spe
 @given(specs)
 def test_every_candidate_keeps_the_samples_of_a_step(spec: Spec) -> None:
     for candidate in Space(Subject(run_of(spec), spec)):
-        assert effective_batch(changed_spec(spec, candidate.changes)) == effective_batch(spec), candidate.name
+        assert changed_spec(spec, candidate.changes).effective_batch == spec.effective_batch, candidate.name
 
 
 @few

@@ -176,3 +176,12 @@ def test_the_name_of_the_cards_may_state_their_number(stated: dict[str, Any], gp
 def test_no_card_at_all() -> None:
     with pytest.raises(SpecError, match="gpu: '0x3090' states no card"):
         spec_from_mapping({"model": "gpt2", "gpu": "0x3090"})
+
+
+def test_torchs_name_of_a_strategy_is_the_same_without_its_underscore() -> None:
+    run = {"model": "gpt2", "gpu": "A100 80GB", "gpus": 16, "nodes": 2, "engine": "fsdp"}
+    named = [
+        spec_from_mapping({**run, "fsdp": {"strategy": name}}) for name in ("_HYBRID_SHARD_ZERO2", "HYBRID_SHARD_ZERO2")
+    ]
+    assert named[0].fsdp == named[1].fsdp == Fsdp(1, "HYBRID_SHARD_ZERO2")
+    assert named[0].fsdp is not None and named[0].fsdp.gathers == 1

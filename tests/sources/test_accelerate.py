@@ -142,8 +142,10 @@ def test_config_file(yaml_document: Read) -> None:
     text = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds/zero3.json\n"
     source = read_accelerate(yaml_document(text))
     assert source.settings["deepspeed_config_file"].value == "ds/zero3.json"
-    assert source.write("zero_stage", 3) is None
-    assert source.write("mixed_precision", "bf16") is None
+    exclusive = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu", "gradient_accumulation_steps": 2}
+    exclusive |= {"max_grad_norm": 1.0, "zero3_save_16bit_model": True, "mixed_precision": "bf16"}
+    for name, value in exclusive.items():
+        assert source.write(name, value) is None
     assert source.write("gpus", 4) is not None
 
 

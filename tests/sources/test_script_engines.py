@@ -95,6 +95,8 @@ def test_a_plugin_that_may_not_be_there() -> None:
     [
         ("sharding_strategy='SHARD_GRAD_OP', cpu_offload=True", Fsdp(1, "SHARD_GRAD_OP", True)),
         ("sharding_strategy=torch.distributed.fsdp.ShardingStrategy.HYBRID_SHARD", Fsdp(1, "HYBRID_SHARD")),
+        ("sharding_strategy='_HYBRID_SHARD_ZERO2'", Fsdp(1, "HYBRID_SHARD_ZERO2")),
+        ("sharding_strategy=3", Fsdp(1, "NO_SHARD")),
         ("cpu_offload=torch.distributed.fsdp.CPUOffload(offload_params=True)", Fsdp(1, "FULL_SHARD", True)),
         ("fsdp_version=2, reshard_after_forward=False", Fsdp(2, "SHARD_GRAD_OP")),
     ],

@@ -264,3 +264,15 @@ def test_a_wrapper_of_fire_fills_the_function_that_it_is_handed() -> None:
     source = script(text, "--base c/d")
     assert values(source)["model"] == "c/d"
     assert source.facts.trainer.taken is True
+
+
+def test_what_else_ends_in_fire_is_no_command_line() -> None:
+    text = """
+        from transformers import AutoModelForCausalLM, Trainer
+        from tools import CampFire
+        def tune(base="a/b"):
+            Trainer(model=AutoModelForCausalLM.from_pretrained(base)).train()
+        CampFire(tune)
+        tune()
+        """
+    assert values(script(text, "--base c/d"))["model"] == "a/b"

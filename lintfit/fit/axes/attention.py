@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lintfit.catalog.attention import has_flash, has_sdpa
 from lintfit.fit.options import Effect, Option, Subject
-from lintfit.memory.activations.recipe import attention_of, transformers_version
+from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.versions import transformers_version
 
 IN_TRANSFORMERS_ONLY = frozenset(
     {"baichuan", "chatglm", "deepseek", "internlm", "internlm2", "minicpm", "minicpmv", "mt5", "orion", "qwen", "t5"}

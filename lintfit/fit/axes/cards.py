@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lintfit.fit.options import Effect, Option, Subject, effective_batch
+from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Spec
 
 MOST = 8
@@ -23,7 +23,7 @@ def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
     if subject.run.recipe is not None:
         return
-    samples, others = effective_batch(spec), spec.gpus // spec.data_parallel
+    samples, others = spec.effective_batch, spec.gpus // spec.data_parallel
     factor = 2
     while factor <= MOST:
         gpus = factor * spec.gpus

@@ -10,9 +10,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
 from lintfit.memory.fused_experts import LINEAR_ROUTERS
-
-GROUPED_EXPERTS = (5, 0)
-"""The first transformers version that runs all experts as one grouped product."""
+from lintfit.memory.versions import GROUPED_EXPERTS
 
 
 class Router(NamedTuple):

@@ -12,12 +12,11 @@ from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensor_parallel import logit_parts, splits_head
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, transformers_version
 from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
-
-NEWEST_TRANSFORMERS = (5, 23)
 
 
 @frozen
@@ -106,22 +105,6 @@ def evaluating(recipe: Recipe) -> Recipe:
 def untrained(recipe: Recipe) -> Recipe:
     """The same with nothing of the model's own to train."""
     return _one(replace(recipe, frozen=True, trained_modules=()))
-
-
-def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
-    """``(major, minor)`` of a version string; the newest known where absent or not a version."""
-    if not text:
-        return newest
-    parts = text.split(".")
-    try:
-        return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-    except ValueError:
-        return newest
-
-
-def transformers_version(spec: Spec) -> tuple[int, int]:
-    """Transformers' version, the newest known where it is not stated."""
-    return parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
 
 
 _LAST: list[tuple[Spec, Recipe]] = []

@@ -20,7 +20,7 @@ class _Case:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.settings = spec.fsdp or Fsdp()
-        self.strategy = self.settings.strategy.upper()
+        self.strategy = self.settings.strategy
         self.count = fsdp._ranks(spec, self.strategy)
         self.ranks: Factor = (self.count, "ranks")
         self.held: Inventory = fsdp.stored(spec)
@@ -104,7 +104,7 @@ def _gathered(case: _Case, size: int, what: str, copies: int = 1) -> list[Term]:
 def _everything(case: _Case) -> list[Term] | None:
     if case.count == 1:
         return []
-    if case.strategy in ("SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2", "_HYBRID_SHARD_ZERO2"):
+    if case.settings.gathers == 1:
         whole = sum(fsdp._gathered(case.spec, weight) for weight in case.held.weights)
         return _gathered(case, whole, f"all parameters gathered ({case.strategy})")
     return None

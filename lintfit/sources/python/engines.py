@@ -13,7 +13,7 @@ from typing import Any
 from lintfit.documents.model import Kind
 from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources import fabric as words
-from lintfit.sources.accelerate import SHARDING_STRATEGIES
+from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
 from lintfit.sources.python import operators
 from lintfit.sources.python.config_files import of_node
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
@@ -251,12 +251,7 @@ def shards(reading: Reading, record: Record, asked: Mapping[str, Value], version
 def sharding(value: Value | None) -> str:
     """FSDP 1's name of a sharding strategy: a member of torch's enum, its name, or its number."""
     known = value.name.rpartition(".")[2] if isinstance(value, Ref) else (plain(value) if value is not None else None)
-    if isinstance(known, int) and 1 <= known <= len(SHARDING_STRATEGIES):
-        return SHARDING_STRATEGIES[known - 1]
-    name = str(known).upper()
-    return {"_HYBRID_SHARD_ZERO2": "HYBRID_SHARD_ZERO2"}.get(
-        name, name if name in SHARDING_STRATEGIES else "FULL_SHARD"
-    )
+    return sharding_strategy(known.lstrip("_") if isinstance(known, str) else known)
 
 
 def _offloads(value: Value | None) -> bool:

@@ -108,7 +108,7 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
         return parsers.Parser(record.node, "argparse.ArgumentParser", record)
     if last == "add_config_arguments" and record.positional:
         return _deepspeed_arguments(record.positional[0], record)
-    if last.endswith("Fire") and record.taken is not False:  # a project's wrapper is called H2O_Fire
+    if _is_fire(name, record) and record.taken is not False:
         return _fire(interpreter, record)
     if last in _RUNNERS and record.positional and record.taken is not False:
         target = record.positional[0]
@@ -186,6 +186,15 @@ def _filled(interpreter: Interpreter, record: Record, target: Value) -> Value:
         return made
     parser = parsers.Parser(record.node, record.function, record, classes=[target])
     return _dataclasses(interpreter, record, parser)[0]
+
+
+def _is_fire(name: str, record: Record) -> bool:
+    """``fire.Fire``, or a project's wrapper of it (h2ogpt: ``H2O_Fire``) over a function, a class or a dict of them."""
+    if name == "fire.Fire":
+        return True
+    last = name.rpartition(".")[2]
+    named = last == "Fire" or last.endswith("_Fire")
+    return named and isinstance(record.value(0, "component"), Function | Class | Table)
 
 
 def _fire(interpreter: Interpreter, record: Record) -> Value:
