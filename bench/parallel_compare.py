@@ -7,6 +7,7 @@ each rank the bytes by phase and kind, and what it saved for one decoder layer a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lintfit.memory.engines import states
@@ -28,6 +29,7 @@ STATES: Mapping[str, tuple[str, ...]] = {
 }
 KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "saved": {name: (name,) for name in ("layer", "logits")},
+    "stage": {name: (name,) for name in ("in_flight", "exchange")},
     "models": {name: (name,) for name in ("trained", "beside", "gathered")},
 }
 """What is compared, by phase; the model states in all others."""
@@ -36,8 +38,10 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def spec_of(recording: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
     """The recorded case as lintfit's spec."""
     model = {**recording["model"], **case.get("model", {})}
+    stage = case.get("stage")
     versions = {**recording["versions"], **case["spec"].get("versions", {})}
-    return spec_from_mapping({**case["spec"], "model_config": model, "versions": versions})
+    spec = spec_from_mapping({**case["spec"], "model_config": model, "versions": versions})
+    return replace(spec, pipeline_stage=stage) if stage else spec
 
 
 def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
@@ -57,6 +61,8 @@ def _counted(spec: Spec, phase: str) -> Components:
     match phase:
         case "saved":
             return _saved(spec)
+        case "stage":
+            return _stage(spec)
         case "models":
             return _models(spec)
         case _:
@@ -74,6 +80,13 @@ def _saved(spec: Spec) -> Components:
     """Bytes that autograd saves: in the middle layer, and of logits."""
     step = record(spec, states(spec))
     return {"layer": step.layers[len(step.layers) // 2].saved.total, "logits": step.head.saved.logits}
+
+
+def _stage(spec: Spec) -> Components:
+    """Bytes that autograd holds for a pipeline's stage over all micro-batches in flight, and what it receives in."""
+    step = record(spec, states(spec))
+    each = sum(layer.saved.total for layer in step.layers) + step.front - step.exchanged + step.inputs
+    return {"in_flight": step.in_flight * each + step.head.saved.total, "exchange": step.exchanged}
 
 
 def _models(spec: Spec) -> Components:

@@ -133,6 +133,7 @@ PARALLEL = (
     ("tensor_parallel_cpu", 'transformers `tp_plan="auto"`, DeepSpeed AutoTP'),
     ("sequence_parallel_cpu", "DeepSpeed Ulysses, torch's ring under FSDP 2"),
     ("expert_parallel_cpu", "transformers `ep_size`, DeepSpeed AutoEP"),
+    ("pipeline_parallel_cpu", "torch's 1F1B, first and last stage"),
     ("preference_parallel_cpu", "TRL's DPO and PPO: policy, reference, value and reward model"),
 )
 

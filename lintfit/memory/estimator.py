@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lintfit.memory.assumptions import assumptions
 from lintfit.memory.engines import states
 from lintfit.memory.framework import framework, side_streams
@@ -16,7 +18,21 @@ from lintfit.memory.zero_config import optimizer_name
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, and whether it fits its card.
+    """The memory of one rank of a run, and whether it fits its card; of a pipeline the stage that needs most."""
+    return _of_rank(largest_stage(spec))
+
+
+def largest_stage(spec: Spec) -> Spec:
+    """The same run as the pipeline's stage that needs most: the first has most micro-batches in flight, the last the
+    logits."""
+    if spec.pipeline_parallel == 1 or spec.pipeline_stage is not None:
+        return spec
+    first, last = replace(spec, pipeline_stage="first"), replace(spec, pipeline_stage="last")
+    return max(first, last, key=lambda stage: _of_rank(stage).peak.likely)
+
+
+def _of_rank(spec: Spec) -> Estimate:
+    """The memory of one rank.
 
     The peak is the largest moment, never a sum over moments. ``allocated_bytes`` of the result is what torch's
     allocator counts; ``peak`` adds what nvidia-smi shows beside it.

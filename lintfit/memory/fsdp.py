@@ -116,7 +116,8 @@ def _ranks(spec: Spec, strategy: str) -> int:
     """Ranks that a parameter is divided over: also those that share a sequence (Accelerate's mesh ``dp_shard_cp``)."""
     if strategy == "NO_SHARD":
         return 1
-    ranks = spec.sharding_ranks
+    replicas = spec.fsdp.replicas if spec.fsdp is not None else 1
+    ranks = max(1, spec.sharding_ranks // replicas)
     if strategy.startswith("HYBRID"):
         return min(ranks, ranks_per_node(spec))
     return ranks

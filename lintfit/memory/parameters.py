@@ -43,6 +43,7 @@ def inventory(spec: Spec) -> Inventory:
         spec.tensor_parallel,
         splits_embedding(spec),
         spec.pipeline_parallel,
+        spec.pipeline_stage,
         spec.expert_parallel,
         spec.method,
         spec.trainer == "reward",

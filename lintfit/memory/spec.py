@@ -48,6 +48,8 @@ class Fsdp:
     version: Literal[1, 2] = 1
     strategy: str = "FULL_SHARD"
     cpu_offload: bool = False
+    replicas: int = 1
+    """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
 
     @property
     def gathers(self) -> int:
@@ -100,6 +102,8 @@ class Spec:
     fsdp: Fsdp | None = None
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
+    pipeline_stage: Literal["first", "last"] | None = None
+    """Of a pipeline the stage that is counted; None for the one that needs most (:func:`.estimator.estimate`)."""
     sequence_parallel: int = 1
     expert_parallel: int = 1
     weights_dtype: Dtype = "bf16"

@@ -76,6 +76,8 @@ class Step:
     last_graph: int
     """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
     notes: tuple[str, ...]
+    exchanged: int = 0
+    """Of ``front`` the buffers that a pipeline's stage receives activations or gradients in."""
     before: int = 0
     """Of ``layers``, those of the image encoder, which run first."""
     outputs: Live = NOTHING
@@ -182,8 +184,12 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
         layers[:1] = [first, rest] if rest.length else [first]
     some = scored(spec, seq)
     part = some if some < seq else None
+    last = spec.pipeline_stage == "last"
     tail = head(facts, recipe, batch, seq, path, stream=stream, kept=kept, scored=part)
+    if spec.pipeline_stage == "first":
+        tail = NO_HEAD
     tokens = batch * seq
+    exchanged = _exchanged(spec, tokens * facts.hidden * stream)
     rope = 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * stream)
     if recipe.litgpt:
         rope = 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
@@ -198,6 +204,7 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
         front=rope
+        + exchanged
         + _triangles(facts)
         + _embedding_dropout(facts, recipe, tokens, checkpoints)
         + _input_leaf(spec, checkpoints, tokens, embedded),
@@ -206,14 +213,32 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
         kept_share=kept,
         retained=checkpoints and _retains_inputs(spec),
         offloaded=spec.activation_offload,
-        in_flight=min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
-        embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding else 0,
-        waiting=tail.weights if trains_embedding and facts.tied else 0,
+        in_flight=1 if last else min(spec.pipeline_parallel, spec.gradient_accumulation_steps),
+        embedding_scratch=_embedding_scratch(tokens, facts.hidden, stream) if trains_embedding and not last else 0,
+        waiting=tail.weights if trains_embedding and facts.tied and spec.pipeline_stage is None else 0,
         last_graph=tail.pinned + _pinned(layers) if recipe.litgpt else 0,
-        out_of_place=trains_embedding and facts.tied and sums_out_of_place(spec),
+        out_of_place=trains_embedding and facts.tied and spec.pipeline_stage is None and sums_out_of_place(spec),
+        exchanged=exchanged,
         notes=notes,
         earlier=NOTHING if checkpoints else Live(forward_states(spec, facts, recipe, tokens, stream)),
     )
+
+
+NO_HEAD = Head(NOTHING, NOTHING, NOTHING, NOTHING, 0, NOTHING)
+"""The head of a stage that has none."""
+
+
+def _exchanged(spec: Spec, size: int) -> int:
+    """Bytes of what a stage receives, one buffer of ``size`` bytes for each micro-batch.
+
+    torch makes the buffers of all micro-batches beforehand (``pipelining/stage.py:_prepare_forward_infra``), DeepSpeed
+    one, and at least two, for every micro-batch in flight (``pipe/schedule.py:TrainSchedule.num_pipe_buffers``).
+    """
+    if spec.pipeline_stage is None or spec.pipeline_parallel == 1:
+        return 0
+    flying = 1 if spec.pipeline_stage == "last" else min(spec.pipeline_parallel, spec.gradient_accumulation_steps)
+    count = max(2, flying) if spec.engine == "deepspeed" else spec.gradient_accumulation_steps
+    return count * rounded(size)
 
 
 def without_gradients(spec: Spec, recipe: Recipe) -> int:

@@ -9,7 +9,22 @@ from lintfit.memory.tensor_parallel import undivided
 
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
-    return tuple(line for line in (undivided(spec), _sequences(spec)) if line)
+    return tuple(line for line in (undivided(spec), _sequences(spec), _stages(spec), _experts(spec)) if line)
+
+
+def _stages(spec: Spec) -> str:
+    """Where layers do not divide, the script alone says which stage has more."""
+    layers, stages = spec.facts.layers, spec.pipeline_parallel
+    return f"pipeline parallelism: {layers} layers do not divide over {stages} stages" if layers % stages else ""
+
+
+def _experts(spec: Spec) -> str:
+    parts, moe = spec.expert_parallel, spec.facts.moe
+    if parts == 1:
+        return ""
+    if moe is None:
+        return f"expert parallelism: {spec.facts.name or spec.facts.model_type} has no experts"
+    return f"expert parallelism: {moe.experts} experts cannot be shared by {parts} ranks" if moe.experts % parts else ""
 
 
 def _sequences(spec: Spec) -> str:

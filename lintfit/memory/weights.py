@@ -208,12 +208,11 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
     """The model's own tensors as this rank holds them, each with its copies in one decoder layer.
 
     Tensor parallelism splits matrices over its ranks (:mod:`.tensor_parallel`); expert parallelism splits the experts;
-    pipeline parallelism splits the layers, and the stage with the most is the one that also holds the larger of
-    embedding and head. A reward model has one row in the place of the head
+    pipeline parallelism splits the layers. A reward model has one row in the place of the head
     (``AutoModelForSequenceClassification``), which is left out.
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
-    dropped = _not_on_largest_stage(facts) if pipeline > 1 else ()
+    dropped = _not_on_stage(spec) if pipeline > 1 else ()
     if spec.trainer == "ppo":
         yield from _with_value_model(spec)
         return
@@ -266,7 +265,16 @@ def _layer_size(facts: ModelFacts) -> float:
     return sum(kind.total for kind in facts.tensors if kind.where == "layer") / facts.layers
 
 
-def _not_on_largest_stage(facts: ModelFacts) -> tuple[str, ...]:
+def _not_on_stage(spec: Spec) -> tuple[str, ...]:
+    """Where the tensors stand that a pipeline's stage has not: embedding, or head and last norm.
+
+    A tied head is a copy of the embedding on the last stage (DeepSpeed ``TiedLayerSpec``).
+    """
+    facts = spec.facts
+    if spec.pipeline_stage == "first":
+        return ("head", "final")
+    if spec.pipeline_stage == "last":
+        return () if facts.tied else ("embedding",)
     first = sum(kind.total for kind in facts.tensors if kind.where == "embedding")
     last = sum(kind.total for kind in facts.tensors if kind.where in ("head", "final"))
     return ("head", "final") if first >= last else ("embedding",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,9 @@ def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | 
             values[name] = setting.value if is_count(setting.value, LARGEST_COUNT) else gpus or 1
             if not setting.known:
                 doubtful.append(name)
+    replicas = settings.get("replicas")
+    if replicas is not None and not replicas.known and values.get("engine") == "fsdp":
+        doubtful.append("replicas")
     parts = values.get("tensor_parallel", 1) * values.get("sequence_parallel", 1)
     if gpus is not None and parts > 1 and gpus % parts:
         doubtful += [name for name in ("tensor_parallel", "sequence_parallel") if name in values]
@@ -212,6 +215,9 @@ def _fsdp(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
         return
     setting = settings.get("fsdp")
     values["fsdp"] = setting.value if setting is not None and isinstance(setting.value, Fsdp) else Fsdp()
+    replicas = settings.get("replicas")
+    if replicas is not None and is_count(replicas.value, LARGEST_COUNT):
+        values["fsdp"] = replace(values["fsdp"], replicas=replicas.value)
 
 
 def _loading(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources) -> None:

@@ -59,6 +59,7 @@ FIELDS: tuple[Field, ...] = (
     Field("fsdp_min_num_params", (FSDP, "fsdp_min_num_params"), coerced_integer, "fsdp"),
     Field("fsdp_transformer_layer_cls_to_wrap", (FSDP, "fsdp_transformer_layer_cls_to_wrap"), word, "fsdp"),
     Field("fsdp_cpu_ram_efficient_loading", (FSDP, "fsdp_cpu_ram_efficient_loading"), truth, "fsdp"),
+    Field("replicas", ("parallelism_config", "parallelism_config_dp_replicate_size"), coerced_integer),
     Field("tensor_parallel", ("parallelism_config", "parallelism_config_tp_size"), coerced_integer),
     Field("context_parallel", ("parallelism_config", "parallelism_config_cp_size"), coerced_integer),
     Field("sequence_parallel", ("parallelism_config", "parallelism_config_sp_size"), coerced_integer),

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from lintfit.catalog import models
+from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.parameters import inventory
 from lintfit.memory.recording import record
-from lintfit.memory.spec import Spec
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import GIB, Spec
+from tests.memory.conftest import llama
 
 FACTS = models.find("mistralai/Mixtral-8x7B-v0.1")
 assert FACTS is not None
@@ -39,3 +42,10 @@ def test_experts_are_not_split_twice() -> None:
     both = replace(SPLIT, tensor_parallel=4, gpus=8)
     experts = sum(weight.total for weight in inventory(both).weights if weight.role == "expert")
     assert experts == EXPERTS // 4
+
+
+def test_experts_that_nobody_can_share_are_not_said_to_fit() -> None:
+    for changes, line in (({"gpus": 3, "expert_parallel": 3}, "8 experts"), ({"facts": llama()}, "has no experts")):
+        found = estimate(replace(SPLIT, capacity_bytes=2000 * GIB, **changes))  # type: ignore[arg-type]
+        assert found.verdict is Verdict.UNKNOWN
+        assert any(line in each for each in found.not_modelled)

@@ -43,6 +43,11 @@ def test_states_are_shared_by_all_ranks_of_a_sequence() -> None:
     assert states(four).forward["parameters"] == pytest.approx(states(RING).forward["parameters"] / 2, rel=0.01)
 
 
+def test_replicas_of_fsdp_share_less() -> None:
+    twice = replace(RING, gpus=4, fsdp=Fsdp(version=2, replicas=2))
+    assert states(twice).forward["parameters"] == states(RING).forward["parameters"]
+
+
 @pytest.mark.parametrize(
     ("spec", "line"),
     [

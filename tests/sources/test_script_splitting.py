@@ -41,6 +41,6 @@ def test_transformers_splits_while_it_loads(load: str, ranks: object) -> None:
 
 
 def test_accelerate_is_told_how() -> None:
-    found = read("", ", parallelism_config=ParallelismConfig(dp_shard_size=2, cp_size=4)")
-    assert found["context_parallel"] == 4 and "sequence_parallel" not in found
+    found = read("", ", parallelism_config=ParallelismConfig(dp_replicate_size=2, dp_shard_size=2, cp_size=4)")
+    assert (found["context_parallel"], found["replicas"]) == (4, 2) and "sequence_parallel" not in found
     assert read("", ", parallelism_config=ParallelismConfig(sp_size=2, tp_size=1)")["sequence_parallel"] == 2

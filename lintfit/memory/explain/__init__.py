@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory.engines import states
+from lintfit.memory.estimator import largest_stage
 from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
@@ -56,6 +57,7 @@ def explain(spec: Spec, estimate: Estimate) -> tuple[Explained, ...]:
 
 def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
     """Every component that has bytes at a moment."""
+    spec = largest_stage(spec)
     held = states(spec)
     found = [
         *_of_states(spec, held, moment),

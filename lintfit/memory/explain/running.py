@@ -204,8 +204,9 @@ def _fixed(run: Pass, *, masks: bool) -> list[Term]:
         term(
             "activations",
             "cos and sin of the rotary embedding, causal masks in buffers",
-            step.front - dropout - leaf - images,
+            step.front - dropout - leaf - images - step.exchanged,
         ),
+        term("activations", "buffers that the stage receives in", step.exchanged, source="torch pipelining/stage.py"),
         term("activations", "the text embeddings' output beside the copy that images go into", images),
         term("activations", "the embeddings' output, made a leaf (enable_input_require_grads)", leaf),
         term("activations", "mask of the dropout behind the embeddings", dropout, *factors),

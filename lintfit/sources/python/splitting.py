@@ -14,7 +14,12 @@ from lintfit.sources.python.values import Object, Record
 ALL = "all"
 """As many ranks as there are: what ``tp_plan="auto"`` takes where no size is given."""
 
-_SIZES = {"tp_size": "tensor_parallel", "cp_size": "context_parallel", "sp_size": "sequence_parallel"}
+_SIZES = {
+    "tp_size": "tensor_parallel",
+    "cp_size": "context_parallel",
+    "sp_size": "sequence_parallel",
+    "dp_replicate_size": "replicas",
+}
 
 
 def read(reading: Reading) -> None:
@@ -37,7 +42,10 @@ def _load(reading: Reading, load: Record) -> None:
             reading.put("tensor_parallel", size, load)
     if isinstance(config, Object) and config.call is not None:
         _sizes(reading, config.call, {"tp_size": "tensor_parallel"})
-        others = [config.call.keyword(name) for name in ("tp_plan", "ep_size", "pp_size", "enable_expert_parallel")]
+        others = [
+            config.call.keyword(name)
+            for name in ("tp_plan", "fsdp_size", "dp_replicate_size", "ep_size", "pp_size", "enable_expert_parallel")
+        ]
         if any(each is not None and not sure_none(each) for each in others):
             reading.put("tensor_parallel", config, load, to=UNKNOWN)
     elif config is not None and not sure_none(config):
