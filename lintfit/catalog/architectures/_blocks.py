@@ -173,6 +173,37 @@ def sliding_of(config: Config, layers: int) -> tuple[int | None, int]:
     return (window, sliding) if sliding else (None, 0)
 
 
+def plain_shape(
+    config: Config,
+    *,
+    hidden: str,
+    layers: str,
+    heads: str,
+    intermediate: int,
+    activation: str,
+    max_positions: int | None,
+) -> Shape:
+    """The numbers of a model with LayerNorm, an MLP without a gate and a key head for each query head.
+
+    ``hidden``, ``layers`` and ``heads`` are what its config calls them.
+    """
+    count = config.size(heads, kind="heads")
+    return Shape(
+        hidden=config.size(hidden, kind="hidden"),
+        layers=config.size(layers, kind="layers"),
+        heads=count,
+        kv_heads=count,
+        head_dim=head_dim_of(config, hidden, heads),
+        intermediate=intermediate,
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=False,
+        norm="layernorm",
+        activation=activation,
+        max_positions=max_positions,
+    )
+
+
 def decoder_shape(config: Config, *, norm: Norm = "rmsnorm", gated: bool = True, qk_norm: bool = False) -> Shape:
     """The numbers of a config that uses llama's key names."""
     heads, kv_heads = heads_of(config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, norm
+from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -26,18 +26,12 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    heads = config.size("num_attention_heads", kind="heads")
-    return Shape(
-        hidden=config.size("hidden_size", kind="hidden"),
-        layers=config.size("num_hidden_layers", kind="layers"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "hidden_size", "num_attention_heads"),
+    return plain_shape(
+        config,
+        hidden="hidden_size",
+        layers="num_hidden_layers",
+        heads="num_attention_heads",
         intermediate=config.size("intermediate_size", kind="intermediate"),
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
         activation=config.text("hidden_act"),
         max_positions=config.size("max_position_embeddings", kind="positions"),
     )

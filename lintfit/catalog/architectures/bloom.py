@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -29,19 +29,12 @@ def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shape(config: Config) -> Shape:
-    hidden = config.size("hidden_size", kind="hidden")
-    heads = config.size("n_head", kind="heads")
-    return Shape(
-        hidden=hidden,
-        layers=config.size("n_layer", kind="layers"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "hidden_size", "n_head"),
-        intermediate=4 * hidden,
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
+    return plain_shape(
+        config,
+        hidden="hidden_size",
+        layers="n_layer",
+        heads="n_head",
+        intermediate=4 * config.size("hidden_size", kind="hidden"),
         activation="gelu",
         max_positions=config.count("seq_length", kind="positions") or None,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, norm
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -28,19 +28,12 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    hidden = config.size("n_embd", kind="hidden")
-    heads = config.size("n_head", kind="heads")
-    return Shape(
-        hidden=hidden,
-        layers=config.size("n_layer", kind="layers"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "n_embd", "n_head"),
-        intermediate=config.size("n_inner", kind="intermediate", default=4 * hidden),
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
+    return plain_shape(
+        config,
+        hidden="n_embd",
+        layers="n_layer",
+        heads="n_head",
+        intermediate=config.size("n_inner", kind="intermediate", default=4 * config.size("n_embd", kind="hidden")),
         activation=config.text("activation_function"),
         max_positions=config.size("n_positions", "n_ctx", kind="positions"),
     )

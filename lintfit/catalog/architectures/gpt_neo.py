@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, head_dim_of, norm, plain_mlp
+from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -27,20 +27,14 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    hidden = config.size("hidden_size", kind="hidden")
-    heads = config.size("num_heads", kind="heads")
-    layers = config.size("num_layers", kind="layers")
-    return Shape(
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "hidden_size", "num_heads"),
-        intermediate=config.size("intermediate_size", kind="intermediate", default=4 * hidden),
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
+    return plain_shape(
+        config,
+        hidden="hidden_size",
+        layers="num_layers",
+        heads="num_heads",
+        intermediate=config.size(
+            "intermediate_size", kind="intermediate", default=4 * config.size("hidden_size", kind="hidden")
+        ),
         activation=config.text("activation_function"),
         max_positions=config.size("max_position_embeddings", kind="positions"),
     )

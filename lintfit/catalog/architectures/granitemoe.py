@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from lintfit.catalog.architectures import granite
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
+from lintfit.catalog.architectures import granite, mixtral
+from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Tensor
 
 REQUIRED = (*granite.REQUIRED, "num_local_experts")
 DEFAULTS: Mapping[str, Any] = {
@@ -22,14 +21,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    numbers = decoder_shape(config)
-    moe = MoE(
-        experts=config.size("num_local_experts", kind="experts"),
-        top_k=config.size("num_experts_per_tok", kind="experts"),
-        intermediate=numbers.intermediate,
-        layers=numbers.layers,
-    )
-    return replace(numbers, moe=moe)
+    return mixtral.shape(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import internlm
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
-    "vocab_size": 103168,
-    "bias": True,
-}
+REQUIRED, DEFAULTS = internlm.REQUIRED, internlm.DEFAULTS
 
 
 def shape(config: Config) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -25,19 +25,12 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    hidden = config.size("d_model", kind="hidden")
-    heads = config.size("n_heads", kind="heads")
-    return Shape(
-        hidden=hidden,
-        layers=config.size("n_layers", kind="layers"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "d_model", "n_heads"),
-        intermediate=config.size("expansion_ratio") * hidden,
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
+    return plain_shape(
+        config,
+        hidden="d_model",
+        layers="n_layers",
+        heads="n_heads",
+        intermediate=config.size("expansion_ratio") * config.size("d_model", kind="hidden"),
         activation="gelu",
         max_positions=config.count("max_seq_len", kind="positions") or None,
     )

@@ -9,10 +9,10 @@ from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
     embedding,
-    head_dim_of,
     linear,
     norm,
     plain_mlp,
+    plain_shape,
 )
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
@@ -40,18 +40,12 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    heads = config.size("num_attention_heads", kind="heads")
-    return Shape(
-        hidden=config.size("hidden_size", kind="hidden"),
-        layers=config.size("num_hidden_layers", kind="layers"),
-        heads=heads,
-        kv_heads=heads,
-        head_dim=head_dim_of(config, "hidden_size", "num_attention_heads"),
+    return plain_shape(
+        config,
+        hidden="hidden_size",
+        layers="num_hidden_layers",
+        heads="num_attention_heads",
         intermediate=config.size("ffn_dim", kind="intermediate"),
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=False,
-        norm="layernorm",
         activation=config.text("activation_function"),
         max_positions=config.size("max_position_embeddings", kind="positions"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import mlp
+from lintfit.memory.activations.llama import mlp, projected
 from lintfit.memory.activations.tape import Var
 
 SANDWICH = frozenset({"gemma2", "gemma3", "gemma3_text"})
@@ -28,17 +28,13 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
-    h = facts.hidden
-    wide, narrow = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
-    q = t.linear("q_proj", x, h, wide)
-    k = t.linear("k_proj", x, h, narrow)
-    v = t.linear("v_proj", x, h, narrow)
+    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+    q, k, v = projected(t, x, shape)
     if facts.model_type in HEAD_NORMS:
         q, k = t.gemma_norm(q, facts.head_dim), t.gemma_norm(k, facts.head_dim)
     q, k = t.rotary(q), t.rotary(k)
-    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
     out = attend(t, q, k, v, shape, softcap=_softcap(t))
-    return t.linear("o_proj", out, wide, h)
+    return t.linear("o_proj", out, facts.heads * facts.head_dim, facts.hidden)
 
 
 def _softcap(t: Layer) -> bool:

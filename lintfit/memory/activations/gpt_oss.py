@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
-from lintfit.memory.activations.llama import heads
+from lintfit.memory.activations.llama import heads, projected
 from lintfit.memory.activations.tape import Var, pairs
 
 
@@ -24,10 +24,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 def _attention(t: Layer, x: Var, index: int) -> Var:
     h = t.facts.hidden
     shape = heads(t.facts, index)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = t.linear("q_proj", x, h, wide, bias=True)
-    k = t.linear("k_proj", x, h, narrow, bias=True)
-    v = t.linear("v_proj", x, h, narrow, bias=True)
+    wide = shape.queries * shape.dim
+    q, k, v = projected(t, x, shape, bias=True)
     q, k = _rotary(t, q), _rotary(t, k)
     if t.recipe.attention == "flash_attention_2":
         out = attend(t, q, k, v, shape, head_major=True)

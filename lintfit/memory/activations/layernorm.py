@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, mlp
+from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var
 
 COHERE = frozenset({"cohere", "cohere2"})
@@ -83,10 +83,8 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     kind = facts.model_type
     h = facts.hidden
     shape = heads(facts, index)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = t.linear("q_proj", x, h, wide)
-    k = t.linear("k_proj", x, h, narrow)
-    v = t.linear("v_proj", x, h, narrow)
+    wide = shape.queries * shape.dim
+    q, k, v = projected(t, x, shape)
     if facts.qk_norm:
         q, k = norm(t, q, shape.dim), norm(t, k, shape.dim)
     partial = kind in PARTIAL

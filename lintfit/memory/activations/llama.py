@@ -32,15 +32,22 @@ def heads(facts: ModelFacts, index: int = 0) -> Heads:
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
 
 
+def projected(t: Layer, x: Var, shape: Heads, *, bias: bool = False) -> tuple[Var, Var, Var]:
+    """Queries, keys and values, from a linear layer each."""
+    h, wide, narrow = t.facts.hidden, shape.queries * shape.dim, shape.keys * shape.dim
+    q = t.linear("q_proj", x, h, wide, bias=bias)
+    k = t.linear("k_proj", x, h, narrow, bias=bias)
+    v = t.linear("v_proj", x, h, narrow, bias=bias)
+    return q, k, v
+
+
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection."""
     facts = t.facts
     h = facts.hidden
     shape = heads(facts, index)
     wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = t.linear("q_proj", x, h, wide)
-    k = t.linear("k_proj", x, h, narrow)
-    v = t.linear("v_proj", x, h, narrow)
+    q, k, v = projected(t, x, shape)
     if facts.model_type in HEAD_NORMS or (facts.model_type == "glm4_moe" and facts.qk_norm):
         q = t.rmsnorm(q, shape.dim)
         k = t.rmsnorm(k, shape.dim)

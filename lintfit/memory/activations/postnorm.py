@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, mlp
+from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var, positions
 
 OLMO = frozenset({"olmo2", "olmo3"})
@@ -39,9 +39,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     h = facts.hidden
     shape = heads(facts, index)
     wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = t.linear("q_proj", x, h, wide)
-    k = t.linear("k_proj", x, h, narrow)
-    v = t.linear("v_proj", x, h, narrow)
+    q, k, v = projected(t, x, shape)
     glm = facts.model_type in GLM
     if facts.model_type in OLMO:
         q, k = t.full_norm(q, wide), t.full_norm(k, narrow)
