@@ -30,30 +30,42 @@ class Definitions(Assignments):
         scope.set(node.name.value, function)
         for decorator in node.decorators:
             call = decorator.decorator
-            if isinstance(call, cst.Call) and dotted(call.func).rpartition(".")[2] == "main":
-                target = self.eval(call.func, scope)
-                if isinstance(target, Ref) and target.name == "hydra.main":
-                    passed, _ = self._arguments(call, scope)
-                    self.walk.hydra[id(node)] = {p.name: p.value for p in passed if p.name is not None}
-            if isinstance(call, cst.Call) and dotted(call.func).endswith(".command"):
+            if not isinstance(call, cst.Call):
+                continue
+            name = dotted(call.func)
+            if name.rpartition(".")[2] == "main":
+                self._hydra(call, node, scope)
+            if name.endswith(".command"):
                 self._command(call, function, scope)
-            if isinstance(call, cst.Call) and dotted(call.func).endswith((".option", ".argument")):
-                passed, _ = self._arguments(call, scope)
-                names = [str(p.value.value) for p in passed if p.name is None and isinstance(p.value, Const)]
-                keywords = {p.name: p.value for p in passed if p.name is not None}
-                is_flag = keywords.get("is_flag")
-                switch = any("/" in name for name in names)
-                if switch or (isinstance(is_flag, Const) and is_flag.value):
-                    keywords["action"] = Const(call, "store_true")
-                names = [part for name in names for part in name.split("/")[:1]]
-                own = [name for name in names if not name.startswith("-")]
-                if own:
-                    keywords["dest"] = Const(call, own[0])
-                entry = parsers.argument_field([n for n in names if n.startswith("-")] or names, keywords, call)
-                if entry is not None and switch:
-                    entry.kind = "bool"
-                if entry is not None:
-                    self.walk.options.setdefault(id(node), {})[entry.name] = entry
+            if name.endswith((".option", ".argument")):
+                self._option(call, node, scope)
+
+    def _hydra(self, call: cst.Call, node: cst.FunctionDef, scope: Scope) -> None:
+        """``@hydra.main(config_path=…, config_name=…)``."""
+        target = self.eval(call.func, scope)
+        if isinstance(target, Ref) and target.name == "hydra.main":
+            passed, _ = self._arguments(call, scope)
+            self.walk.hydra[id(node)] = {p.name: p.value for p in passed if p.name is not None}
+
+    def _option(self, call: cst.Call, node: cst.FunctionDef, scope: Scope) -> None:
+        """``@click.option("--batch/--no-batch", "batch", …)``: a flag of the command that the function is."""
+        passed, _ = self._arguments(call, scope)
+        names = [str(p.value.value) for p in passed if p.name is None and isinstance(p.value, Const)]
+        keywords = {p.name: p.value for p in passed if p.name is not None}
+        is_flag = keywords.get("is_flag")
+        switch = any("/" in name for name in names)
+        if switch or (isinstance(is_flag, Const) and is_flag.value):
+            keywords["action"] = Const(call, "store_true")
+        names = [part for name in names for part in name.split("/")[:1]]
+        own = [name for name in names if not name.startswith("-")]
+        if own:
+            keywords["dest"] = Const(call, own[0])
+        entry = parsers.argument_field([n for n in names if n.startswith("-")] or names, keywords, call)
+        if entry is None:
+            return
+        if switch:
+            entry.kind = "bool"
+        self.walk.options.setdefault(id(node), {})[entry.name] = entry
 
     def _command(self, call: cst.Call, function: Function, scope: Scope) -> None:
         """``@app.command()``: a function that a ``typer.Typer()`` runs."""

@@ -32,48 +32,69 @@ def read(reading: Reading) -> None:
 
 def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
-    made = reading.found.arguments
-    record = reading.found.trainer
-    if record is not None and (value := record.keyword("max_seq_length", "max_length")) is not None:
-        reading.put("seq_len", value, record)
+    if _of_trainer(reading) or _of_config(reading):
         return
-    if (
-        made is not None
-        and (made.library.endswith("Config") or (made.cls is not None and made.cls.name.endswith("Config")))
-        and "GRPO" not in made.library
-        and "RLOO" not in made.library
-    ):
-        value = reading.attribute(made, "max_length", "max_seq_length")
-        if value is not None and not (made.open and plain(value) is UNKNOWN):
-            reading.put("seq_len", value, made.call if not made.parsed else None)
-            own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
-            if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
-                reading.suppose("seq_len", _UNREAD)
-            return
+    made = reading.found.arguments
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):
         return
-    for value, where in (*_tokenized(reading), *_declared(reading)):
-        known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
-        if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
-            by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
-            cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
-            reading.put("seq_len", value, where, to=known - cut)
-            why = ""
-            if isinstance(value, Bounded):
-                why = "the smallest of several limits, of which one is not known"
-            elif where is None and not _is_read(reading, value):
-                why = _UNREAD
-            elif by_one:
-                kept = "be cut off again" if cut else "stay in the sequence that is trained on"
-                why = f"a token more or less is taken to {kept}"
-            if why:
-                reading.suppose("seq_len", why)
-            return
+    if _first_known(reading):
+        return
     _in_parts(reading)
     if "seq_len" not in reading.settings:
         _handed_on(reading)
     if "seq_len" not in reading.settings and not any(not sure_none(value) for value, _ in _tokenized(reading)):
         _by_name(reading)
+
+
+def _of_trainer(reading: Reading) -> bool:
+    """The trainer's own keyword: ``SFTTrainer(max_seq_length=1024)``."""
+    record = reading.found.trainer
+    value = record.keyword("max_seq_length", "max_length") if record is not None else None
+    if value is None:
+        return False
+    reading.put("seq_len", value, record)
+    return True
+
+
+def _of_config(reading: Reading) -> bool:
+    """A field of the trainer's config, TRL's or the script's own."""
+    made = reading.found.arguments
+    if made is None or any(kind in made.library for kind in ("GRPO", "RLOO")):
+        return False
+    if not made.library.endswith("Config") and (made.cls is None or not made.cls.name.endswith("Config")):
+        return False
+    value = reading.attribute(made, "max_length", "max_seq_length")
+    if value is None or (made.open and plain(value) is UNKNOWN):
+        return False
+    reading.put("seq_len", value, made.call if not made.parsed else None)
+    own = "max_length" not in made.attributes and "max_seq_length" not in reading.defaults.names(made.library)
+    if own and made.attributes.get("max_seq_length") is value and not _is_read(reading, value):
+        reading.suppose("seq_len", _UNREAD)
+    return True
+
+
+def _first_known(reading: Reading) -> bool:
+    """The first length that is known of those that a tokenizer gets, else of the fields with such a name."""
+    for value, where in (*_tokenized(reading), *_declared(reading)):
+        known = plain(value.most if isinstance(value, Bounded) and value.most is not None else value)
+        if isinstance(known, int) and not isinstance(known, bool) and 1 < known < 10_000_000:
+            _take(reading, value, where, known)
+            return True
+    return False
+
+
+def _take(reading: Reading, value: Value, where: Record | None, known: int) -> None:
+    """Put a length down, with what is supposed in taking it: of ``length + 1``, where its last token goes."""
+    by_one = isinstance(value.origin, cst.BinaryOperation) and isinstance(value.origin.right, cst.Integer)
+    cut = by_one and where is not None and _LAST_CUT.search(reading.calls.script.text) is not None
+    reading.put("seq_len", value, where, to=known - cut)
+    if isinstance(value, Bounded):
+        reading.suppose("seq_len", "the smallest of several limits, of which one is not known")
+    elif where is None and not _is_read(reading, value):
+        reading.suppose("seq_len", _UNREAD)
+    elif by_one:
+        kept = "be cut off again" if cut else "stay in the sequence that is trained on"
+        reading.suppose("seq_len", f"a token more or less is taken to {kept}")
 
 
 def _handed_on(reading: Reading) -> None:
