@@ -153,8 +153,8 @@ def _if_not_litgpt(spec: Spec, held: States) -> int:
     head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
     plain = replace(spec, front_end="transformers", versions=versions)
     least = max(moment.allocated for moment in moments(plain, held)[0]) - head
-    if len(versions) == len(spec.versions):
-        return least
+    if len(versions) == len(spec.versions) or not (spec.quantization or "").startswith("nf4"):
+        return least  # nothing else asks for that version
     newer = moments(replace(spec, versions=versions), held)[0]
     return min(least, max(moment.allocated for moment in newer))
 

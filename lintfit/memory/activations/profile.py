@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Changes, Live, Table, live, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Reader, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import Forward, backward, bare
@@ -137,12 +137,12 @@ class Bare(NamedTuple):
 
     table: Table
     input: Var
-    points: tuple[Changes, ...]
+    points: tuple[Reader, ...]
 
     def peak(self, batch: int, seq: int) -> int:
         """Bytes at the worst point, with the input."""
         sizes = self.table.sizes(batch, seq)
-        return _size(self.input, batch, seq) + max([total(point, sizes) for point in self.points], default=0)
+        return _size(self.input, batch, seq) + max([sum(read(sizes)) for read in self.points], default=0)
 
 
 _BARE: dict[tuple[object, ...], tuple[ModelFacts, Bare]] = {}

@@ -103,8 +103,8 @@ def evaluating(recipe: Recipe) -> Recipe:
 
 @lru_cache(maxsize=1024)
 def untrained(recipe: Recipe) -> Recipe:
-    """The same with nothing of the model's own to train."""
-    return _one(replace(recipe, frozen=True, trained_modules=()))
+    """The same with nothing of the model's own to train, and no graph that could hold anything."""
+    return _one(replace(recipe, frozen=True, trained_modules=(), holds_inputs=False))
 
 
 _LAST: list[tuple[Spec, Recipe]] = []

@@ -6,7 +6,7 @@ added in place, saved tensors are released node by node.
 
 from __future__ import annotations
 
-from lintfit.memory.activations.form import TEMPORARY, Backward, Changes, Passed, Point, Table, reader
+from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
 from lintfit.memory.activations.tape import BLOCK, Extent, Storage, Tape, Var
 
 _Gradient = list[int]
@@ -182,12 +182,12 @@ def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
     return list(dict.fromkeys([*own, *[var.storage for var in held if not var.storage.external]]))
 
 
-def bare(tape: Tape, x: Var, table: Table) -> tuple[Changes, ...]:
+def bare(tape: Tape, x: Var, table: Table) -> tuple[Reader, ...]:
     """What is there behind each operation of a watched forward pass without a graph: see :func:`forward`."""
     own = [] if x.storage.external else [x.storage]
     held: tuple[Var, ...] = ()
     holding = own
-    points: dict[Changes, None] = {}
+    points: dict[tuple[int, ...], None] = {}
     for out, inputs, now_held, _, _ in tape.steps:
         if now_held is not held:
             held, holding = now_held, _holding(own, now_held)
@@ -197,4 +197,4 @@ def bare(tape: Tape, x: Var, table: Table) -> tuple[Changes, ...]:
                 there[var.storage] = None
         there[out.storage] = None
         points[tuple(table.numbers(there))] = None
-    return tuple(points)
+    return tuple(map(reader, points))
