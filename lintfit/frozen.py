@@ -17,12 +17,16 @@ Record = TypeVar("Record")
 
 @dataclass_transform(frozen_default=True)
 def frozen(cls: type[Record]) -> type[Record]:
-    """A dataclass with slots, a hash over all fields, and no assignment that mypy lets pass."""
+    """A dataclass with slots, a hash over all fields, and no assignment that mypy lets pass.
+
+    A method that the class has itself is left to it.
+    """
     made = dataclass(slots=True, eq=False, repr=False)(cls)
     names = [field.name for field in fields(made)]  # type: ignore[arg-type]
     compared = attrgetter(*[field.name for field in fields(made) if field.compare])  # type: ignore[arg-type]
     for name, method in (("__eq__", _equal(compared)), ("__hash__", _hash(compared)), ("__repr__", _repr(names))):
-        setattr(made, name, method)
+        if name not in cls.__dict__:
+            setattr(made, name, method)
     return made
 
 

@@ -47,7 +47,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     Raises :class:`SpecError` for an unknown key, a value out of range, an unknown model or GPU, and settings
     that contradict each other; the message names the key, the value and what is allowed.
     """
-    if not isinstance(obj, Mapping):
+    if not isinstance(obj, (dict, Mapping)):
         raise SpecError(f"spec: must be a JSON object, got {shown(obj)}")
     for key in obj:
         if key not in READERS and key not in SPECIAL:
@@ -96,7 +96,7 @@ def _complete(values: dict[str, Any], facts: ModelFacts) -> None:
     versions = values.get("versions", {})
     modern = _major(versions.get("transformers", "5")) >= 5
     section = values.get("deepspeed_config", {}).get("zero_optimization")
-    zero = section if isinstance(section, Mapping) else {}
+    zero = section if section is not None and isinstance(section, Mapping) else {}
     if "method" not in values and any(key.startswith("lora_") for key in values):
         values["method"] = "lora"
     if "engine" not in values:
@@ -147,7 +147,7 @@ def _other_model(key: str, value: Any) -> ModelFacts:
 def _facts(obj: Mapping[str, Any]) -> ModelFacts:
     config, model = obj.get("model_config"), obj.get("model")
     if config is not None:
-        if not isinstance(config, Mapping):
+        if not isinstance(config, (dict, Mapping)):
             raise SpecError(f"model_config: {shown(config)} is not the content of a config.json (a JSON object)")
         return _from_config(config, model if isinstance(model, str) else "")
     if model is None:
@@ -285,7 +285,7 @@ def _kernels(key: str, value: Any) -> tuple[str, ...]:
 
 
 def _mapping(key: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         raise SpecError(f"{key}: {shown(value)} must be a JSON object")
     return value
 

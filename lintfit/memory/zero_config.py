@@ -62,7 +62,7 @@ def version_of(text: str | None) -> tuple[int, int, int]:
 
 def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = config.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if found is not None and isinstance(found, (dict, Mapping)) else {}
 
 
 def _number(section: Mapping[str, Any], default: int, *names: str, auto: int | None = None) -> int:

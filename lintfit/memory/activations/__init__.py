@@ -131,10 +131,14 @@ def _kinds(facts: ModelFacts) -> tuple[ModelFacts, tuple[Kind, ...], tuple[tuple
         return hit
     from lintfit.memory.activations.moe import has_experts
 
-    each = tuple(
-        (heads_of(facts, index).window, facts.moe is not None and has_experts(facts, index))
-        for index in range(facts.layers)
+    layers = range(facts.layers)
+    windows = (
+        [heads_of(facts, index).window for index in layers]
+        if facts.sliding_window is not None
+        else [None] * len(layers)
     )
+    routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
+    each = tuple(zip(windows, routes, strict=True))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))

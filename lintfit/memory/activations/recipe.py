@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
@@ -86,6 +87,9 @@ class Recipe:
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
         return not self.frozen or module in self.trained_modules
+
+
+_compared = attrgetter(*[part.name for part in fields(Recipe) if part.compare])
 
 
 @lru_cache(maxsize=1024)
