@@ -22,6 +22,9 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
             from bench import fake_trl
 
             fake_trl.prepare(model, spec)
+        for name, parameter in model.named_parameters():
+            if any(f".{module}." in f".{name}" for module in spec.get("frozen_modules", ())):
+                parameter.requires_grad_(False)
         if spec["method"] == "lora":
             model = adapted(model, spec)
     materialise(model, mode)

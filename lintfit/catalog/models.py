@@ -154,6 +154,31 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     return replace(facts, exact=False, notes=(*facts.notes, note))
 
 
+def text_only(facts: ModelFacts) -> ModelFacts:
+    """A vision-language model's language model, as a class for text loads it from the same checkpoint.
+
+    ``facts`` themselves where the language model is none that also stands alone.
+    """
+    if not facts.text_type:
+        return facts
+    tensors = tuple(
+        replace(tensor, name=tensor.name.replace("model.language_model.", "model.", 1))
+        for tensor in facts.tensors
+        if tensor.where != "vision"
+    )
+    note = f"the language model of {facts.name} alone, as its class for text loads it"
+    return replace(
+        facts,
+        model_type=facts.text_type,
+        tensors=tensors,
+        vision=None,
+        text_type="",
+        text_config={},
+        config=facts.text_config,
+        notes=(*facts.notes, note),
+    )
+
+
 def from_directory(path: Path | str, name: str = "") -> ModelFacts:
     """Facts from ``config.json`` in a directory, or from a config file itself. Raises :class:`CatalogError`."""
     file = Path(path)

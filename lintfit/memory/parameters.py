@@ -50,6 +50,8 @@ def inventory(spec: Spec) -> Inventory:
         spec.front_end,
         kbit_upcast(spec),
     )
+    if spec.frozen_modules:
+        key = (*key, spec.frozen_modules)
     if spec.trainer == "ppo":
         key = (*key, id(value_facts(spec)))
     if spec.method == "lora":
@@ -71,6 +73,21 @@ def inventory(spec: Spec) -> Inventory:
     return held
 
 
+def within(name: str, modules: tuple[str, ...]) -> bool:
+    """Whether a parameter belongs to one of the named modules, or to a part of one."""
+    return any(f".{module}." in f".{name}" for module in modules)
+
+
+def frozen_beside(facts: ModelFacts, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Of modules by their names those that are parts beside the language model, and nothing else of the model."""
+    found = []
+    for module in modules:
+        hit = [tensor for tensor in facts.tensors if within(tensor.name, (module,))]
+        if hit and all(tensor.where == "vision" for tensor in hit):
+            found.append(module)
+    return tuple(found)
+
+
 def _count(spec: Spec) -> Inventory:
     plain, full = model_dtype(spec), spec.method == "full"
     upcast = kbit_upcast(spec)
@@ -90,7 +107,7 @@ def _count(spec: Spec) -> Inventory:
                 tensor.shape,
                 tensor.copies,
                 dtype,
-                full or values,
+                values or (full and not within(tensor.name, spec.frozen_modules)),
                 storage,
                 tensor.role,
                 tensor.where,

@@ -16,6 +16,7 @@ from lintfit.errors import LintfitError
 from lintfit.memory import deepspeed_values, litgpt
 from lintfit.memory.contradictions import SpecError, consistent, shown
 from lintfit.memory.optimizers import TABLE
+from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import (
     FSDP_GATHERS,
     GIB,
@@ -86,6 +87,12 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
             if cards == 0:
                 raise SpecError(f"gpu: {shown(obj['gpu'])} states no card; a run has one at least")
             values["gpus"] = cards * values.get("nodes", 1)
+    for name in values.get("frozen_modules", ()):
+        if not frozen_beside(facts, (name,)):
+            model = facts.name or facts.model_type
+            raise SpecError(
+                f"frozen_modules: {name!r} must be a part of the image encoder of {model}, or of what follows it"
+            )
     _complete(values, facts)
     consistent(values, facts)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
@@ -381,6 +388,7 @@ READERS: Mapping[str, Read] = {
     "lora_rank": _count(),
     "lora_targets": _targets,
     "lora_modules_to_save": _names,
+    "frozen_modules": _names,
     "lora_dtype": DTYPES,
     "lora_dropout": _amount(0, 1),
     "use_dora": _flag,

@@ -146,6 +146,8 @@ class Spec:
     value_model: ModelFacts | None = None
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
     generation: Generation | None = None
+    frozen_modules: tuple[str, ...] = ()
+    """Parts beside the language model that a full fine-tuning leaves as they are, by their names (``vision_tower``)."""
     images: int | None = None
     """Images in each sequence of a vision-language model; None where nobody knows."""
     image_patches: int | None = None

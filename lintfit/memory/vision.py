@@ -54,9 +54,10 @@ def transient(spec: Spec) -> int:
 
 
 def _hooked(spec: Spec) -> bool:
-    """Whether the images' embeddings are made to need a gradient over a frozen model."""
-    version = transformers_version(spec)
-    return opens_inputs(spec) and version >= EVERY_EMBEDDING
+    """Whether the images' embeddings are made to need a gradient over a frozen encoder."""
+    if transformers_version(spec) < EVERY_EMBEDDING:
+        return False
+    return opens_inputs(spec) or (spec.method == "full" and spec.gradient_checkpointing is not False)
 
 
 def image_leaf(spec: Spec, recipe: Recipe) -> int:
@@ -120,13 +121,17 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
     adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
-    flows = _hooked(spec) or not recipe.frozen
+    projects = any(part in name for name in trained for part in PROJECTORS)
+    encoder = recipe if adapted else replace(recipe, frozen=True)
+    connector = recipe if projects else replace(recipe, frozen=True)
+    flows = _hooked(spec) or not encoder.frozen
     stream = _stream(recipe, how)
     parts: list[Profile] = []
     flags: list[bool] = []
 
     def add(name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False) -> None:
-        made = form(facts, recipe, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
+        part = connector if name == "merge" else encoder
+        made = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
         reentrant = spec.use_reentrant
         parts.append(counted(made, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept))
         flags.append(checkpointed)

@@ -13,7 +13,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
-from lintfit.run.facts import find_facts, with_checkpoint_dtype
+from lintfit.run.facts import as_loaded, find_facts, with_checkpoint_dtype
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin, Run
@@ -79,7 +79,7 @@ class _Builder:
         settings = resolve(sources)
         hardware = find_hardware(sources, settings)
         folders = (self.locator.base, self.origin.path.parent)
-        facts = find_facts(sources, settings, folders)
+        facts = as_loaded(find_facts(sources, settings, folders), settings)
         settings = with_checkpoint_dtype(settings, facts)
         assembled = assemble(sources, settings, facts, hardware, self.versions, folders)
         return Run(

@@ -38,6 +38,16 @@ def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple
         return None
 
 
+def as_loaded(facts: ModelFacts | None, settings: Mapping[str, Setting]) -> ModelFacts | None:
+    """The model as the script's class loads it: the language model alone where it is a class for that."""
+    only = settings.get("text_only")
+    if facts is None or only is None or only.value is not True:
+        return facts
+    from lintfit.catalog.models import text_only
+
+    return text_only(facts)
+
+
 def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
     """The model of a name: a folder below one of ``folders``, else what is known under it."""
     from lintfit.catalog import models

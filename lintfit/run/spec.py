@@ -9,6 +9,7 @@ from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.litgpt import as_built
+from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.facts import missing_model
@@ -25,7 +26,7 @@ _DIRECT = (
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
     "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
-    "kbit_upcast",
+    "kbit_upcast", "frozen_modules",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {
@@ -179,6 +180,8 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sour
     for name in ("lora_targets", "lora_modules_to_save"):
         if isinstance(values.get(name), list):
             values[name] = tuple(values[name])
+    if "frozen_modules" in values:
+        values["frozen_modules"] = frozen_beside(facts, tuple(values["frozen_modules"]))
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")
     _optimizer(values, settings)

@@ -29,12 +29,17 @@ def read(reading: Reading) -> None:
         if record.taken is not False and _ADAPTS.search(record.name):
             reading.state("method", UNKNOWN, record.node, "adapters of the script's own are put in here")
             return
-        if record.name != "requires_grad_" or record.taken is False or operators.truth(_first(record)) is not False:
+        if record.name != "requires_grad_" or record.taken is False:
+            continue
+        if operators.truth(_first(record)) is not False:
+            reading.settings.pop("frozen_modules", None)
             continue
         function = record.node.func
         chain = names_of(function.value) if isinstance(function, cst.Attribute) else []
         if _of_language_model(reading, chain, names, record.receiver):
             reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
+        elif record.taken:
+            _beside(reading, chain, names, record.node)
     for gradient in reading.gradients:
         function = gradient.source.node.func
         chain = names_of(function.value) if isinstance(function, cst.Attribute) else []
@@ -43,6 +48,23 @@ def read(reading: Reading) -> None:
                 reading.state("method", UNKNOWN, gradient.node, "a part of the model is frozen here")
             elif gradient.taken:
                 reading.derive("method", "full", "no adapter is applied")
+        elif gradient.taken is not False and gradient.value is not False:
+            reading.settings.pop("frozen_modules", None)
+        elif gradient.taken:
+            _beside(reading, chain, names, gradient.node)
+
+
+def _beside(reading: Reading, chain: list[str], names: set[str | None], node: cst.CSTNode) -> None:
+    """A part of the model beside its language model that is frozen: ``model.vision_tower``, ``model.visual.merger``."""
+    if not chain or chain[0] not in names:
+        return
+    path = chain[1:]
+    while path and path[0] in ("model", "module", "base_model"):
+        path = path[1:]
+    if path:
+        before = reading.settings.get("frozen_modules")
+        found = before.value if before is not None else ()
+        reading.state("frozen_modules", (*found, ".".join(path)), node, "is frozen here")
 
 
 def _of_language_model(reading: Reading, chain: list[str], names: set[str | None], receiver: Value | None) -> bool:

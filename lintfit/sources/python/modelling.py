@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,10 @@ from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.python import adapting, engines, models, operators, quantizing
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
+
+_FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
+"""Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``). ``AutoModel…``
+takes the class that the checkpoint is of, which sees."""
 
 
 def read(reading: Reading) -> None:
@@ -46,6 +51,9 @@ def _guessed(reading: Reading) -> None:
 
 def _loaded(reading: Reading, load: Record) -> None:
     _model(reading, load)
+    owner = load.function.rpartition(".")[0].rpartition(".")[2]
+    if _FOR_TEXT.fullmatch(owner):
+        reading.state("text_only", True, load.node, f"{owner} has no image encoder")
     _dtype(reading, load)
     _attention(reading, load)
     cache = load.keyword("use_cache")
