@@ -24,6 +24,7 @@ def cases() -> list[dict[str, Any]]:
     """What is run: both ways of splitting, ranks, precisions, ZeRO's stages, tied and untied heads, few key heads."""
     found = [_case("transformers", ranks, ranks, "bf16", tied) for ranks, tied in product((2, 4), (False, True))]
     found.append(_case("transformers", 2, 2, "fp32", False))
+    found += [_with_fsdp(tied) for tied in (False, True)]
     found += [_case("AutoTP", 4, 2, "bf16", False, stage) for stage in (0, 1, 2)]
     found += [_case("AutoTP", 2, 2, dtype, tied, 1) for dtype, tied in (("bf16", True), ("fp32", False))]
     found.append(_case("AutoTP", 4, 4, "bf16", False, 1, {"num_key_value_heads": 2}))
@@ -59,6 +60,12 @@ def _case(
     return {"name": name, "spec": spec, "model": changes}
 
 
+def _with_fsdp(tied: bool) -> dict[str, Any]:
+    """Both at once, as transformers' ``DistributedConfig`` has it."""
+    case = _case("transformers and FSDP 2", 4, 2, "bf16", tied)
+    return {**case, "spec": {**case["spec"], "engine": "fsdp", "fsdp": {"version": 2}}}
+
+
 # --- one rank ---------------------------------------------------------------------------------------------------
 
 
@@ -70,6 +77,12 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     if case["spec"]["engine"] == "deepspeed":
         ids = batch_of(case)
         return engine_steps(case, made(case), _vocabulary(case), {"input_ids": ids, "labels": ids})
+    if case["spec"]["engine"] == "fsdp":
+        from transformers import DistributedConfig
+
+        parts, ranks = case["spec"]["tensor_parallel"], case["spec"]["gpus"]
+        split = DistributedConfig(tp_size=parts, fsdp_size=ranks // parts)
+        return transformers_steps(case, _vocabulary(case), distributed_config=split)
     return transformers_steps(case, _vocabulary(case), tp_plan="auto")
 
 
