@@ -8,7 +8,6 @@ Compared are the bytes of parameters, gradients and AdamW's states of each rank.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,16 @@ MODEL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _bytes(tensors: Any) -> int:
-    own = [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors]
-    return sum(tensor.numel() * tensor.element_size() for tensor in own)
-
-
-def _rank(rank: int, port: int, results: Any) -> None:
+def _worker(rank: int, case: dict[str, Any]) -> dict[str, int]:
     import torch
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(RANKS))
-    dist.init_process_group("gloo", rank=rank, world_size=RANKS)
+    from bench.ranks import torch_steps
+
+    dist.init_process_group("gloo")
     settings = dict(MODEL)
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
@@ -45,35 +40,17 @@ def _rank(rank: int, port: int, results: Any) -> None:
     for layer in model.model.layers:
         fully_shard(layer, **how)
     fully_shard(model, **how)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
     ids = torch.zeros(1, 16, dtype=torch.long)
-    found = {}
-    for _ in range(2):
-        model(input_ids=ids, labels=ids).loss.backward()
-        found["gradients"] = _bytes(p.grad for p in model.parameters())
-        optimizer.step()
-        optimizer.zero_grad()
-    found["parameters"] = _bytes(model.parameters())
-    states = (value for state in optimizer.state.values() for value in state.values())
-    found["optimizer_states"] = _bytes(value for value in states if value.numel() > 1)
-    results.put((rank, found))
-    dist.barrier()
-    dist.destroy_process_group()
+    phases = torch_steps(model, (MODEL["vocab_size"],), {"input_ids": ids, "labels": ids})
+    return {"gradients": phases["backward"]["gradients"], **phases["step"]}
 
 
-def record(port: int = 29641) -> list[dict[str, int]]:
+def record() -> list[dict[str, int]]:
     """Bytes of each rank by component."""
-    from torch import multiprocessing
+    from bench.ranks import prepare, run
 
-    spawn = multiprocessing.get_context("spawn")
-    results = spawn.Queue()
-    ranks = [spawn.Process(target=_rank, args=(rank, port, results)) for rank in range(RANKS)]
-    for process in ranks:
-        process.start()
-    found = dict(results.get(timeout=300) for _ in ranks)
-    for process in ranks:
-        process.join()
-    return [found[rank] for rank in range(RANKS)]
+    prepare()
+    return run(_worker, {}, RANKS, "FSDP 2")
 
 
 def expected() -> dict[str, int]:

@@ -50,8 +50,8 @@ def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None, passi
 
 
 def reads_a_part(spec: Spec) -> bool:
-    """Whether a process reads no more of the checkpoint than its own part of each matrix."""
-    return spec.tensor_parallel > 1 and spec.engine != "deepspeed"
+    """Whether a process reads no more of the checkpoint than its own stage, or its own part of each matrix."""
+    return spec.pipeline_parallel > 1 or (spec.tensor_parallel > 1 and spec.engine != "deepspeed")
 
 
 def load_peak(spec: Spec, held: Inventory) -> int:

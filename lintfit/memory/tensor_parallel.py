@@ -87,6 +87,8 @@ def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
     none at all.
     """
     parts, facts = spec.tensor_parallel, spec.facts
+    if tensor.where == "vision":
+        return (1, 1)  # the plans are the language models'
     match tensor.role:
         case "embedding":
             return (1, parts) if splits_embedding(spec) else (1, 1)

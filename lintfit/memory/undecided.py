@@ -9,7 +9,14 @@ from lintfit.memory.tensor_parallel import undivided
 
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
-    return tuple(line for line in (undivided(spec), _sequences(spec), _stages(spec), _experts(spec)) if line)
+    lines = (undivided(spec), _sequences(spec), _stages(spec), _experts(spec), _rollouts(spec))
+    return tuple(line for line in lines if line)
+
+
+def _rollouts(spec: Spec) -> str:
+    """PPO's loop knows data parallelism alone; the value model is not split with the policy."""
+    split = spec.tensor_parallel * spec.sequence_parallel * spec.pipeline_parallel > 1
+    return "PPO with a model or a sequence split over ranks" if spec.trainer == "ppo" and split else ""
 
 
 def _stages(spec: Spec) -> str:

@@ -112,7 +112,12 @@ def split_over_ranks(sources: Sources, settings: Mapping[str, Setting]) -> Itera
     other = ("deepspeed", "script") if deepspeed else ("script",)
     for name, asked in ((sequence, shared), (tensor, tensor), ("replicas", "replicas")):
         said = first(name, *(sources.said(dialect, asked) for dialect in (*other, "accelerate")))
-        if said is not None and said.value not in (None, 0, 1):
+        if said is None or said.value in (None, 0, 1):
+            continue
+        if deepspeed and name == tensor and sources.said("script", tensor) is not None:
+            # transformers' way of splitting matrices is not DeepSpeed's: what both come to together is not known.
+            yield Setting(tensor, UNKNOWN, said.provenance)
+        else:
             yield _over_these(said, settings.get("gpus"))
 
 

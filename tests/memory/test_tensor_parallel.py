@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lintfit.catalog import models
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.recording import record
@@ -71,6 +72,20 @@ def test_what_transformers_cannot_split_is_not_said_to_fit(changes: dict[str, ob
     assert found.verdict is Verdict.UNKNOWN
     assert any(line in each for each in found.not_modelled)
     assert estimate(replace(spec, capacity_bytes=2**20)).verdict is Verdict.DOES_NOT_FIT
+
+
+def test_ppo_is_not_split() -> None:
+    found = estimate(replace(two_ranks(), trainer="ppo", capacity_bytes=80 * GIB))
+    assert found.verdict is Verdict.UNKNOWN
+    assert any("PPO" in line for line in found.not_modelled)
+
+
+def test_image_encoders_stay_whole() -> None:
+    facts = models.find("llava-hf/llava-1.5-7b-hf")
+    assert facts is not None
+    alone, split = Spec(facts=facts), Spec(facts=facts, engine="ddp", gpus=2, tensor_parallel=2)
+    sizes = [sum(t.total for t, _ in local_tensors(spec) if t.where == "vision") for spec in (alone, split)]
+    assert sizes[0] == sizes[1] > 0
 
 
 def test_autotp_splits_few_key_heads_unevenly() -> None:

@@ -407,3 +407,7 @@ def test_each_engine_has_its_own_way_of_sharing_a_sequence() -> None:
     ulysses = _deepspeed(sequence_parallel_size=2, tensor_parallel={"autotp_size": 2})
     assert _value("sequence_parallel", script=_trainer(), deepspeed=ulysses) == 2
     assert _value("tensor_parallel", script=_trainer(), deepspeed=ulysses) == 2
+
+
+def test_a_model_that_transformers_splits_is_not_known_under_deepspeed() -> None:
+    assert _value("tensor_parallel", script=_trainer(tensor_parallel=2), deepspeed=_deepspeed()) is UNKNOWN

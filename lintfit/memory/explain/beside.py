@@ -109,7 +109,7 @@ def _ranks(count: int) -> tuple[Factor, ...]:
 def _load_terms(spec: Spec, size: int) -> list[Term]:
     ranks = ranks_per_node(spec)
     if reads_a_part(spec):
-        what = "every rank reads its part of the matrices, and all else"
+        what = "every rank reads its own part of the model"
         return [term("host", what, size, (size // ranks, "bytes of a rank"), *_ranks(ranks), source="transformers")]
     if spec.quantization is not None:
         largest = inventory(spec).largest
