@@ -74,7 +74,7 @@ def unsaid(spec: Spec) -> bool:
         return False
     tower = spec.facts.vision
     if tower.tokens is None:
-        return spec.image_patches is None
+        return spec.image_patches is None and tower.tiles == 1
     return tower.tiles > 1 and spec.image_tiles is None
 
 

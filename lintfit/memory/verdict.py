@@ -10,8 +10,9 @@ from dataclasses import replace
 from operator import attrgetter
 
 from lintfit.memory.activations import known
+from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.framework import context, gathers, nccl
-from lintfit.memory.images import unsaid, with_an_image, without_images
+from lintfit.memory.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.moments import moments
 from lintfit.memory.optimizers import counted
 from lintfit.memory.parameters import inventory
@@ -98,10 +99,19 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     worst = points if known(spec.facts) else moments(_remote_code(spec), held)[0]
     if _may_hold_inputs(spec):
         worst = (*worst, *moments(_older_bitsandbytes(spec), held)[0])
-    if spec.facts.vision is not None and spec.images is None:
-        worst = (*worst, *moments(with_an_image(spec), held)[0])
-    if unsaid(spec):
+    if spec.facts.vision is not None and spec.images != 0:
+        seen = with_an_image(spec) if spec.images is None else spec
+        if not counted_images(spec.facts):
+            seen = _uncounted(seen)
+            notes.append(
+                f"the way from pixels to words is that of similar models, because nobody has counted that of "
+                f"{spec.facts.model_type}: the low end counts text only, the high end more than likely"
+            )
+        if seen is not spec:
+            worst = (*worst, *moments(seen, held)[0])
+    if unsaid(spec) or (spec.images and spec.facts.vision is not None and not counted_images(spec.facts)):
         low = min(low, max(moment.allocated for moment in moments(without_images(spec), held)[0]))
+    if unsaid(spec):
         notes.append(
             "images as large, or of as many tiles, as the model and the sequence let them be (image_patches or "
             "image_tiles would say); the low end counts text only"
@@ -162,6 +172,18 @@ def _if_not_litgpt(spec: Spec, held: States) -> int:
 def _remote_code(spec: Spec) -> Spec:
     """A model whose own code nobody has counted may ignore gradient checkpointing and compute attention eagerly."""
     return replace(spec, gradient_checkpointing=False, attention="eager")
+
+
+def _uncounted(spec: Spec) -> Spec:
+    """A run with images whose encoder or connector is another model's: twice the patches; as :func:`_remote_code` where
+    it is code from outside transformers."""
+    if spec.facts.model_type in OUTSIDE:
+        return _remote_code(spec)
+    return replace(spec, image_patches=2 * patches(spec))
+
+
+OUTSIDE = frozenset({"internvl_chat", "minicpmv"})
+"""Model types whose code stands in their repositories."""
 
 
 def _may_hold_inputs(spec: Spec) -> bool:

@@ -52,6 +52,7 @@ def tower_of(vision: Config) -> VisionTower:
         intermediate=vision.size("intermediate_size", kind="intermediate"),
         patch=vision.size("patch_size"),
         image_size=vision.size("image_size"),
+        tiles=vision.size("max_num_tiles"),
     )
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers import perceiver
 from lintfit.memory.activations.towers.encoder import norm, tower_of
 from lintfit.memory.activations.towers.style import Style, style, vision_config
 
@@ -25,6 +27,17 @@ class Merged:
 
     def __call__(self, batch: int, seq: int) -> int:
         return batch * (seq - self.less) // self.each
+
+
+def counted(facts: ModelFacts) -> bool:
+    """Whether everything between pixels and words is read: the encoder, and what follows it.
+
+    Not so MiniCPM-V's resampler, and Llama 3.2 Vision's tiles and cross-attention; nor code from outside transformers,
+    which may checkpoint, or compute attention, in a way of its own.
+    """
+    if facts.model_type == "internvl_chat":
+        return False
+    return facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
 
 
 def merge(t: Layer, x: Var) -> Var:
@@ -118,6 +131,7 @@ def inner_merge(t: Layer, x: Var) -> Var:
 
 CONNECTORS: Mapping[str, Connector] = {
     "gemma3": _gemma3,
+    "idefics2": perceiver.connector,
     "idefics3": _idefics3,
     "internvl": _internvl,
     "internvl_chat": _internvl,

@@ -1,0 +1,64 @@
+"""Idefics 2's connector on a tape: a gated projection, and learnt latents that attend to an image's patches.
+
+Source: transformers ``modeling_idefics2.py`` (``Idefics2Connector``, ``Idefics2PerceiverResampler``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers.encoder import tower_of
+
+DEFAULTS: Mapping[str, int] = {
+    "resampler_n_latents": 64,
+    "resampler_depth": 3,
+    "resampler_n_heads": 16,
+    "resampler_head_dim": 96,
+    "num_key_value_heads": 4,
+}
+"""``Idefics2PerceiverConfig``."""
+
+
+@frozen
+class Latents:
+    """So many of every picture, and its patches where ``beside``."""
+
+    count: int
+    beside: bool = False
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (self.count + (seq if self.beside else 0))
+
+
+def connector(t: Layer, x: Var) -> Var:
+    """From the encoder's last states to the latents of every picture."""
+    facts, width = t.facts, tower_of(t).hidden
+    context = _gated(t, t.layernorm(x, width), width, facts.intermediate, facts.hidden, facts.activation)
+    stated = facts.config.get("perceiver_config")
+    numbers = {**DEFAULTS, **(stated if isinstance(stated, Mapping) else {})}
+    count = int(numbers["resampler_n_latents"])
+    latents = t.new(facts.hidden, context.item, t.recipe.trains("latents"), per=Latents(count))
+    for _ in range(int(numbers["resampler_depth"])):
+        latents = _layer(t, latents, context, count, numbers)
+    return t.rmsnorm(latents, facts.hidden)
+
+
+def _layer(t: Layer, latents: Var, context: Var, count: int, numbers: Mapping[str, int]) -> Var:
+    hidden, dim = t.facts.hidden, int(numbers["resampler_head_dim"])
+    heads = Heads(int(numbers["resampler_n_heads"]), int(numbers["num_key_value_heads"]), dim)
+    wide, narrow = heads.queries * dim, heads.keys * dim
+    y, c = t.rmsnorm(latents, hidden), t.rmsnorm(context, hidden)
+    both = t.op(t.new(hidden, c.item, c.grad or y.grad, per=Latents(count, beside=True)), (c, y))
+    q = t.linear("q_proj", y, hidden, wide)
+    k, v = (t.linear(name, both, hidden, narrow) for name in ("k_proj", "v_proj"))
+    latents = t.add(latents, t.linear("o_proj", attend(t, q, k, v, heads), wide, hidden))
+    return t.add(latents, _gated(t, t.rmsnorm(latents, hidden), hidden, 4 * hidden, hidden, "silu"))
+
+
+def _gated(t: Layer, x: Var, rows: int, between: int, columns: int, activation: str) -> Var:
+    gate = t.activation(t.linear("gate_proj", x, rows, between), activation)
+    return t.linear("down_proj", t.mul(gate, t.linear("up_proj", x, rows, between)), between, columns)
