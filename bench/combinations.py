@@ -1,6 +1,7 @@
 """Random combinations under fake tensors: catalogue models of few layers, precision × adapters × checkpointing × …
 
     python -m bench.combinations --seed 1 --count 160      # record into bench/results/combinations.jsonl (bench extra)
+    python -m bench.combinations --seed 7 --count 60 --invented        # models that nobody has made (bench/invented.py)
     python -m bench.combinations --compare                 # against lintfit, no torch
 
 Torch's own count as in ``bench.fake_tensors``, of 3 to 8 layers at their real width. Seeds 1 and 3 draw from all model
@@ -15,7 +16,7 @@ import json
 import random
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench import invented  # noqa: E402
 from bench.fake_cases import GC, PRECISIONS, REENTRANT  # noqa: E402
 from lintfit.catalog.attention import has_sdpa  # noqa: E402
 from lintfit.catalog.config import CatalogError  # noqa: E402
@@ -128,11 +130,11 @@ def recorded() -> list[dict[str, Any]]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
 
 
-def record(seed: int, count: int, usual: bool) -> int:
+def record(cases: Iterable[dict[str, Any]]) -> int:
     from bench.fake_tensors import run
 
     done = {case["name"] for case in recorded()}
-    for case in draw(seed, count, usual):
+    for case in cases:
         if case["name"] in done:
             continue
         try:
@@ -172,10 +174,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=160)
     parser.add_argument("--usual", action="store_true", help="only the usual model types")
+    parser.add_argument("--invented", action="store_true", help="models of odd widths that nobody has made")
     parser.add_argument("--compare", action="store_true", help="print what is recorded against lintfit")
     options = parser.parse_args()
     if not options.compare:
-        return record(options.seed, options.count, options.usual)
+        if options.invented:
+            return record(invented.draw(str(options.seed), options.count))
+        return record(draw(options.seed, options.count, options.usual))
     found = errors()
     print(summary(found))
     for error, name, kind in found[:12]:

@@ -68,19 +68,33 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
         r=spec["lora_rank"],
         target_modules=spec["lora_targets"],
         lora_dropout=spec["lora_dropout"],
+        use_dora=spec.get("use_dora", False),
     )
-    return get_peft_model(model, config, autocast_adapter_dtype=True)
+    model = get_peft_model(model, config, autocast_adapter_dtype=True)
+    if spec.get("lora_dtype") == "bf16":  # PEFT follows the base's dtype, but not on the meta device
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                parameter.data = parameter.data.to(torch.bfloat16)
+    return model
 
 
 def make_optimizer(model: Any, spec: dict[str, Any]) -> Any:
-    """The optimizer over the Trainer's two groups, the second for norms and biases; weight decay is 0 by default."""
+    """The optimizer over the Trainer's two groups, the second for norms and biases; weight decay is 0 by default.
+
+    ``foreach`` is what torch takes for CUDA tensors, which it does not recognise in fake ones.
+    """
     trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
     plain = [value for name, value in trained if "norm" in name or "ln_" in name or name.endswith("bias")]
     ids = {id(value) for value in plain}
     groups = [{"params": [value for _, value in trained if id(value) not in ids], "weight_decay": 0.0}]
     groups.append({"params": plain, "weight_decay": 0.0})
     groups = [group for group in groups if group["params"]]
-    if spec["optimizer"] == "sgd":
-        return torch.optim.SGD(groups, lr=1e-3)
+    plain_kinds = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}
+    if spec["optimizer"] in plain_kinds:
+        return plain_kinds[spec["optimizer"]](groups, lr=1e-3, foreach=True)
+    if spec["optimizer"] == "adafactor":
+        from transformers.optimization import Adafactor
+
+        return Adafactor(groups, lr=1e-3, scale_parameter=False, relative_step=False)
     fused = spec["optimizer"] == "adamw_torch_fused"
     return torch.optim.AdamW(groups, lr=1e-3, **({"fused": True} if fused else {"foreach": True}))

@@ -215,8 +215,9 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images:
         if spec["trainer"] == "dpo":
             return fake_trl.dpo(model, reference, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
+    padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
     with context():
-        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
+        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images, **padding)
     loss, logits = outputs.loss, outputs.logits
     if half:
         logits = logits.float()  # accelerate's convert_outputs_to_fp32

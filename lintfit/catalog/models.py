@@ -38,6 +38,7 @@ DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
 """Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
+RATES = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 QUANTISED_COPY = re.compile(
     r"-(unsloth-)?(bnb-(4|8)bit|awq(-int4)?|gptq(-int(4|8))?(-\w+)?|(4|8)bits?|gguf|fp8|int(4|8))$", re.IGNORECASE
@@ -73,6 +74,7 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
     config = Config(values, module.DEFAULTS, origin)
     if required:
         config.require(module.REQUIRED)
+    _check_rates(config)
     shape = module.shape(config)
     if "num_experts_per_tok" in config.given and shape.moe is not None and shape.moe.top_k > shape.moe.experts:
         raise config.error("num_experts_per_tok", f"must be no more than the {shape.moe.experts} experts")
@@ -221,6 +223,23 @@ def from_hf_cache(model: str) -> ModelFacts | None:
     except OSError:
         return None
     return from_directory(config, name=model) if config else None
+
+
+def _check_rates(config: Config) -> None:
+    """Raise for a dropout, in the config or in its text part, that is no share: the memory model reads it as it is."""
+    parts = [
+        Config(part, {}, f"{config.origin}: {key}")
+        for key in TEXT_PARTS
+        if isinstance(part := config.get(key), Mapping)
+    ]
+    for part in (config, *parts):
+        for key, value in part.items():
+            if value is not None and RATES.fullmatch(str(key)) and not _is_share(value):
+                raise part.error(key, "must be a number from 0 to 1")
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _many(value: Any) -> bool:

@@ -212,6 +212,14 @@ def test_an_unknown_architecture_with_experts_is_refused(key: str) -> None:
     assert from_config({**LLAMA, "model_type": "brand_new", key: 0, "num_experts_per_tok": 8}).parameters
 
 
+@pytest.mark.parametrize("value", [{}, [0.1], "0.1", True, -0.1, 2, float("nan")])
+def test_a_dropout_that_is_no_share(value: object) -> None:
+    with pytest.raises(CatalogError, match=r"attention_dropout is .*, must be a number from 0 to 1"):
+        from_config({**LLAMA, "attention_dropout": value})
+    with pytest.raises(CatalogError, match=r"text_config: attention_dropout is .*, must be a number from 0 to 1"):
+        from_config({"model_type": "gemma3", "text_config": {"attention_dropout": value}, "vision_config": {}})
+
+
 def test_a_token_cannot_visit_more_experts_than_there_are() -> None:
     with pytest.raises(CatalogError, match="num_experts_per_tok is 9, must be no more than the 8 experts"):
         from_config({**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 9})
