@@ -108,7 +108,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
                 f"{spec.facts.model_type}: the low end counts text only, the high end more than likely"
             )
         if seen is not spec:
-            worst = (*worst, *moments(seen, held)[0])
+            worst = (*worst, *moments(seen if known(spec.facts) else _remote_code(seen), held)[0])
     if unsaid(spec) or (spec.images and spec.facts.vision is not None and not counted_images(spec.facts)):
         low = min(low, max(moment.allocated for moment in moments(without_images(spec), held)[0]))
     if unsaid(spec):

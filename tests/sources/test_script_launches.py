@@ -40,6 +40,39 @@ def test_what_does_not_freeze_the_language_model(statement: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
+        ("model.vision_tower.requires_grad_(False)", ("vision_tower",)),
+        ("model.model.visual.requires_grad_(False)", ("visual",)),
+        ("for p in model.visual.merger.parameters():\n    p.requires_grad = False", ("visual.merger",)),
+        (
+            "model.vision_tower.requires_grad_(False)\nmodel.multi_modal_projector.requires_grad_(False)",
+            ("vision_tower", "multi_modal_projector"),
+        ),
+        ("model.vision_tower.requires_grad_(False)\nmodel.vision_tower.requires_grad_(True)", None),
+        ("if x:\n    model.vision_tower.requires_grad_(False)", None),
+        ("other.vision_tower.requires_grad_(False)", None),
+    ],
+)
+def test_parts_beside_the_language_model_that_are_frozen(statement: str, expected: object) -> None:
+    assert read(statement).get("frozen_modules") == expected
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        ("Gemma3ForCausalLM", True),
+        ("AutoModelForCausalLM", None),
+        ("AutoModelForImageTextToText", None),
+        ("Gemma3ForConditionalGeneration", None),
+    ],
+)
+def test_classes_that_load_the_language_model_alone(owner: str, expected: object) -> None:
+    source = LOAD.format(between="", more="").replace("AutoModelForCausalLM", owner)
+    assert values(script(source)).get("text_only") == expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
         ("for p in model.parameters():\n    p.requires_grad = False", UNKNOWN),
         ("for n, p in model.model.named_parameters():\n    p.requires_grad = 'layers.31' in n", UNKNOWN),
         ("for p in model.vision_tower.parameters():\n    p.requires_grad = False", "full"),

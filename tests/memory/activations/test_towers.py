@@ -33,6 +33,9 @@ Closed = Callable[[int, int, int], int]
         ("Qwen/Qwen2-VL-2B-Instruct", lambda w, i, a: 20 * w + 16 + 4 * a + 6 * i),
         ("Qwen/Qwen2.5-VL-3B-Instruct", lambda w, i, a: 28 * w + 8 + 4 * a + 8 * i),
         ("Qwen/Qwen3-VL-4B-Instruct", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),
+        ("OpenGVLab/InternVL3-8B-hf", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),
+        ("mistral-community/pixtral-12b", lambda w, i, a: 24 * w + 8 + 4 * a + 8 * i),
+        ("HuggingFaceTB/SmolVLM-Instruct", lambda w, i, a: 16 * w + 16 + 4 * a + 4 * i),
     ],
 )
 def test_half_precision_with_flash(model: str, closed: Closed) -> None:
