@@ -129,11 +129,16 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
     parts: list[Profile] = []
     flags: list[bool] = []
 
+    made: dict[tuple[object, ...], Profile] = {}
+
     def add(name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False) -> None:
-        part = connector if name == "merge" else encoder
-        made = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
-        reentrant = spec.use_reentrant
-        parts.append(counted(made, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept))
+        key = name, flowing, images, positions, checkpointed
+        if key not in made:
+            part = connector if name == "merge" else encoder
+            shape = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
+            reentrant = spec.use_reentrant
+            made[key] = counted(shape, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
+        parts.append(made[key])
         flags.append(checkpointed)
 
     if flows or adapted:

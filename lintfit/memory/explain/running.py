@@ -257,8 +257,13 @@ def _forward(run: Pass) -> list[Term]:
         *_kept(run, step.count),
         *_fixed(run, masks=True),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
-        term("activations", "keys and values that the model returns (use_cache)", step.cached),
+        term("activations", "keys and values that the model returns (use_cache)", step.cached + _returned(run)),
     ]
+
+
+def _returned(run: Pass) -> int:
+    """Keys and values of a vision-language model that no layer saves; PPO's results have terms of their own."""
+    return 0 if run.spec.trainer == "ppo" else run.step.earlier.activations
 
 
 def _last_layer(run: Pass) -> list[Term]:
