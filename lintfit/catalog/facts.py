@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
@@ -26,10 +27,7 @@ class Tensor:
     @property
     def numel(self) -> int:
         """Elements of one copy."""
-        n = 1
-        for size in self.shape:
-            n *= size
-        return n
+        return math.prod(self.shape)
 
     @property
     def total(self) -> int:

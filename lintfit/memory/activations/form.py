@@ -99,7 +99,8 @@ class Table:
 
     def numbers(self, storages: Iterable[Storage]) -> Changes:
         """The numbers of several storages."""
-        return list(map(self.storage, storages))
+        known, number = self._storages.get, self.storage
+        return [known(storage) or number(storage) for storage in storages]
 
     def gradient(self, var: Var) -> int:
         """The number of a tensor's gradient."""

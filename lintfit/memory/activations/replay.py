@@ -184,17 +184,19 @@ def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
 
 def bare(tape: Tape, x: Var, table: Table) -> tuple[Reader, ...]:
     """What is there behind each operation of a watched forward pass without a graph: see :func:`forward`."""
+    number = table.storage
     own = [] if x.storage.external else [x.storage]
     held: tuple[Var, ...] = ()
-    holding = own
+    holding = {storage: number(storage) for storage in own}
     points: dict[tuple[int, ...], None] = {}
     for out, inputs, now_held, _, _ in tape.steps:
         if now_held is not held:
-            held, holding = now_held, _holding(own, now_held)
-        there = dict.fromkeys(holding)
+            held, holding = now_held, {storage: number(storage) for storage in _holding(own, now_held)}
+        there = dict(holding)
         for var in inputs:
-            if not var.storage.external:
-                there[var.storage] = None
-        there[out.storage] = None
-        points[tuple(table.numbers(there))] = None
+            storage = var.storage
+            if not storage.external and storage not in there:
+                there[storage] = number(storage)
+        there[out.storage] = number(out.storage)
+        points[tuple(there.values())] = None
     return tuple(map(reader, points))
