@@ -159,4 +159,5 @@ def test_deepspeed_without_a_precision_leaves_adapters_in_fp32(stage: int) -> No
         {weight.dtype for weight in inventory(spec_from_mapping({**mapping, "mixed_precision": p})).trainables}
         for p in ("no", "bf16")
     ]
-    assert kinds == [{"fp32"}, {"bf16"}]
+    # What is added to a model of zero.Init is left as it is since 0.19.2.
+    assert kinds == [{"fp32"}, {"fp32" if stage == 3 else "bf16"}]
