@@ -30,7 +30,6 @@ from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
-from lintfit.run.change import BY_LAUNCHER
 from lintfit.settings import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
@@ -226,7 +225,7 @@ def _figure_json(figure: Figure | None) -> Mapping[str, Any] | None:
     return {
         "text": figure.text,
         "value": figure.value,
-        "changes": plain({name: value for name, value in figure.changes.items() if name != BY_LAUNCHER}),
+        "changes": plain(figure.changes),
         "estimate": figure.estimate.to_json(),
         "verdict": str(figure.estimate.verdict if figure.estimate.verdict is not Verdict.FITS else _host(figure)),
         "relative_step_time": figure.step_time,

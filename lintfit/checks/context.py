@@ -71,12 +71,12 @@ class RunContext:
         Its verdict holds for every number of GPUs where nobody states one.
         """
         from lintfit.memory import estimate
-        from lintfit.run.change import as_written, changed_spec
+        from lintfit.run.change import changed_spec, states_deepspeed
         from lintfit.scaling import scaling
 
         if self.run.spec is None:
             return None
-        spec = changed_spec(self.run.spec, as_written(self.run, changes))
+        spec = changed_spec(self.run.spec, changes, launched=states_deepspeed(self.run))
         result = estimate(spec)
         return result if self.scaling is None else replace(result, verdict=scaling(spec).verdict)
 

@@ -20,10 +20,12 @@ from lintfit.run.change import changed_spec
 
 
 class Bounds:
-    """Bounds for the candidates of one run, each worked out once. ``shortest`` is the fewest tokens of the space."""
+    """Bounds for the candidates of one run, each worked out once. ``shortest`` is the fewest tokens of the space,
+    ``launched`` as :func:`.change.changed_spec` has it."""
 
-    def __init__(self, shortest: int) -> None:
+    def __init__(self, shortest: int, launched: bool = False) -> None:
         self.shortest = shortest
+        self.launched = launched
         self.estimates = 0
         self._lasting: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._least: dict[tuple[Any, ...], Estimate] = {}
@@ -47,7 +49,7 @@ class Bounds:
         """The least floor and the least host memory of all candidates that share these options and differ in what
         passes only."""
         changes = {name: value for option in options for name, value in option.changes.items()}
-        changed = changed_spec(spec, changes)
+        changed = changed_spec(spec, changes, launched=self.launched)
         floors, hosts = [], []
         for recomputes in (False, True):
             for steps in (1, 2):

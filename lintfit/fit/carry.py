@@ -16,10 +16,11 @@ from typing import Any
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
+from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
 from lintfit.options import Options
 from lintfit.run.build import build
-from lintfit.run.change import BY_LAUNCHER, ZERO_KEYS
+from lintfit.run.change import ZERO_KEYS
 from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
@@ -60,7 +61,7 @@ class Pen:
     def not_told(self, changes: Mapping[str, Any]) -> str:
         """What the files leave open that these changes do not decide either: no plan of theirs can be confirmed."""
         left = [name for name in self.run.doubtful if name not in changes]
-        if not left or not changes.keys().isdisjoint(_PATHS):
+        if not left or not changes.keys().isdisjoint(_PATHS) or _uncasts(self.run, changes):
             return ""
         return f"as the files are, it is not certain what is set: {', '.join(left).replace('_', ' ')}"
 
@@ -104,12 +105,22 @@ class Pen:
         return self._known[key]
 
 
-_PATHS = ("engine", "forced_float32", "method", "quantization")
+_PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 
 
+def _uncasts(run: Run, changes: Mapping[str, Any]) -> bool:
+    """Whether weights of another dtype are written by taking away the script's cast of the whole model.
+
+    Where adapters are switched on, the branch that casts may not be taken any more.
+    """
+    return "weights_dtype" in changes and "method" not in changes and forces_float32(run)
+
+
 def _in_its_place(changes: Mapping[str, Any], name: str) -> str:
-    return repr((name, changes.get(name), [(other, changes[other]) for other in _PATHS if other in changes]))
+    return repr(
+        (name, changes.get(name), [(other, changes[other]) for other in (*_PATHS, "weights_dtype") if other in changes])
+    )
 
 
 def attempt(run: Run, changes: Mapping[str, Any], workspace: Workspace, cli: Options) -> Carried | str:
@@ -185,10 +196,10 @@ one process has no number of them until it starts several, and accumulation may 
 def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     """Changes in the order in which they can be written; those that follow from others are left out."""
     spec = run.spec
-    wanted = {name: value for name, value in changes.items() if name not in ("full_load_dtype", BY_LAUNCHER)}
-    if wanted.get("forced_float32") is False:
-        wanted.pop("weights_dtype", None)
-        yield "forced_float32", wanted.pop("forced_float32")
+    wanted = dict(changes)
+    if _uncasts(run, changes):
+        del wanted["weights_dtype"]
+        yield "forced_float32", False
     zero = {name: changes.get(name, getattr(spec, name, None)) for name in _ZERO}
     yield from _engine(run, wanted)
     yield from _file_of_its_own(run, wanted, zero)

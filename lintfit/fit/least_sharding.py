@@ -29,7 +29,7 @@ def least_sharding(run: Run, spec: Spec, margin: Margin) -> Extreme:
     beyond: Figure | None = None
     for name, option in _from_the_least(subject):
         candidate = Candidate((option,) if option.is_change else (), dict(option.changes))
-        changed = changed_spec(spec, option.changes)
+        changed = changed_spec(spec, option.changes, launched=search.launched)
         result, time = estimate(changed), search.step_time(changed)
         figure = Figure(name, name, dict(option.changes), result, rounded(time), candidate.notes)
         if suffices(result, search.limit):

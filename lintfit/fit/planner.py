@@ -25,7 +25,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
-from lintfit.run.change import BY_LAUNCHER, as_written, changed_spec
+from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
 from lintfit.settings import in_words, spoken
 
@@ -102,7 +102,7 @@ def attempted(run: Run, found: Fitting, search: Search, pen: Pen) -> Plan | str:
         _plan(run, found, search, carried),
         estimate=result,
         relative_step_time=relative_step_time(run.spec, carried.run.spec),
-        beyond=_beyond(run.spec, found.candidate.changes),
+        beyond=_beyond(run, found.candidate.changes),
     )
 
 
@@ -151,7 +151,7 @@ def _unlike(found: Fitting, read: Spec) -> Iterator[tuple[str, Any]]:
 
 
 _DECIDES = ("method", "engine", "fsdp", "gpus", "nodes")
-_OWN = frozenset({"lora_rank", "lora_targets", "quantization", "full_load_dtype"})
+_OWN = frozenset({"lora_rank", "lora_targets", "quantization"})
 
 
 def displayed(run: Run, found: Fitting, why: str, search: Search) -> Plan:
@@ -199,7 +199,7 @@ def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[
     edits = carried.edits if carried is not None else ()
     for name, after in candidate.changes.items():
         before = getattr(run.spec, name, None)
-        if name in ("full_load_dtype", "forced_float32", BY_LAUNCHER) or before == after:
+        if before == after:
             continue
         via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
         if (together := WRITTEN_AS.get(name)) in places and together is not None:
@@ -242,7 +242,8 @@ def _ladder_rejected(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ..
         if rung in (goal, here) or (spec.engine == "deepspeed" and rung[0] < spec.zero_stage):
             continue
         engine = {"engine": "deepspeed", "mixed_precision": _precision(spec, changes)}
-        result = estimate(changed_spec(spec, as_written(run, {**changes, **engine, **_settings(rung)})))
+        changed = changed_spec(spec, {**changes, **engine, **_settings(rung)}, launched=states_deepspeed(run))
+        result = estimate(changed)
         if result.verdict is not Verdict.FITS:
             found.append(Rejected(name, result))
     return tuple(found)
@@ -258,13 +259,16 @@ def _settings(rung: Rung) -> dict[str, Any]:
     return dict(zip(FIELDS, rung, strict=True))
 
 
-def _beyond(spec: Spec, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
+def _beyond(run: Run, changes: Mapping[str, Any]) -> tuple[Rejected, ...]:
     """The rung of ZeRO above the plan's own: it fits as well, and is more than is needed."""
+    spec = run.spec
+    assert spec is not None
     goal = _rung(spec, changes)
     name, last = LADDER[-1]
     if goal not in [rung for _, rung in LADDER[:-1]] or goal[1] == "none":
         return ()
-    return (Rejected(name, estimate(changed_spec(spec, {**changes, **_settings(last)}))),)
+    changed = changed_spec(spec, {**changes, **_settings(last)}, launched=states_deepspeed(run))
+    return (Rejected(name, estimate(changed)),)
 
 
 def _precision(spec: Spec, changes: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.options import Margin
-from lintfit.run.change import changed_spec
+from lintfit.run.change import changed_spec, states_deepspeed
 
 Rank = tuple[int, bool, int, float, int, float]
 
@@ -89,7 +89,8 @@ class Search:
         self.limit = self.capacity - margin.bytes_of(self.capacity)
         self.tried = Tried()
         self.now = step_seconds(self.spec) / self.spec.seq_len
-        self.bounds = Bounds(self._shortest())
+        self.launched = states_deepspeed(space.subject.run)
+        self.bounds = Bounds(self._shortest(), self.launched)
         self.computing: dict[tuple[Any, ...], float] = {}
         """Seconds of arithmetic by what they depend on: the same for most engines."""
 
@@ -174,7 +175,7 @@ class Search:
         while waiting and (tried.nearest is None or waiting[0][0] < tried.nearest[1].peak.high):
             bound, number, sharp = heappop(waiting)
             candidate = tried.bounded[number][1]
-            spec = changed_spec(self.spec, candidate.changes)
+            spec = changed_spec(self.spec, candidate.changes, launched=self.launched)
             if not sharp:
                 heappush(waiting, (max(bound, self.bounds.least(spec, candidate.changes)), number, True))
                 continue
@@ -204,7 +205,7 @@ class _Shared:
 
     def __init__(self, search: Search, group: Sequence[Option]) -> None:
         self.search = search
-        self.base = base = changed_spec(search.spec, merged(group))
+        self.base = base = changed_spec(search.spec, merged(group), launched=search.launched)
         offloads = base.offload_optimizer != "none" or (base.fsdp is not None and base.fsdp.cpu_offload)
         self.unknown_host = base.host_memory_bytes is None and offloads
         self._floors: dict[tuple[Any, ...], int] = {}

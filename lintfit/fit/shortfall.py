@@ -13,7 +13,7 @@ from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
-from lintfit.run.change import changed_spec
+from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
 
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -34,7 +34,7 @@ def shortfall(run: Run, space: Space) -> str:
 def _smallest(space: Space) -> tuple[Spec, Estimate]:
     """The candidate that needs the least memory of each card, exactly: what a bound rules out is not estimated."""
     spec = space.subject.spec
-    bounds = Bounds(spec.seq_len)
+    bounds = Bounds(spec.seq_len, states_deepspeed(space.subject.run))
     groups = sorted(((bounds.group(spec, group)[0], group) for group in space.groups), key=lambda item: item[0])
     best: tuple[Spec, Estimate] | None = None
     for bound, group in groups:
@@ -50,7 +50,10 @@ def _smallest(space: Space) -> tuple[Spec, Estimate]:
 
 def _least_tokens(space: Space, group: Sequence[Option]) -> list[Spec]:
     """The members of a group that others can only exceed: those of the fewest tokens, with and without accumulation."""
-    specs = [changed_spec(space.subject.spec, candidate.changes) for candidate in space.members(group)]
+    subject = space.subject
+    launched = states_deepspeed(subject.run)
+    members = space.members(group)
+    specs = [changed_spec(subject.spec, candidate.changes, launched=launched) for candidate in members]
     found: list[Spec] = []
     for accumulates in (False, True):
         some = [spec for spec in specs if (spec.gradient_accumulation_steps > 1) is accumulates]

@@ -109,7 +109,7 @@ class Space:
         engine, stage = self._value(changes, "engine"), self._value(changes, "zero_stage")
         deepspeed = engine == "deepspeed"
         masters = deepspeed and self._value(changes, "mixed_precision") != "no"
-        if masters and self._forced and changes.keys().isdisjoint({"forced_float32", "method"}):
+        if masters and self._forced and changes.keys().isdisjoint({"weights_dtype", "method"}):
             return False  # the engine's master weights are the fp32 copy
         if engine in ("deepspeed", "fsdp") and "optimizer" in changes:
             return False
@@ -122,7 +122,7 @@ class Space:
             return False  # who has more cards need not train something else
         if self.subject.run.recipe is not None and {"mixed_precision", "weights_dtype"} <= changes.keys():
             return False  # one word of the recipe says both
-        return not ("method" in changes and "forced_float32" in changes)
+        return not ("method" in changes and any(option.name == NO_FLOAT32 for option in options))
 
     def _value(self, changes: dict[str, Any], name: str) -> Any:
         return changes.get(name, getattr(self.subject.spec, name))

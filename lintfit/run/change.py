@@ -14,17 +14,20 @@ from lintfit.run.model import Run
 from lintfit.sources.deepspeed import new_config
 
 
-def changed_spec(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = False) -> Spec:
     """The spec with the changes that it has fields for; the DeepSpeed config follows ZeRO's settings.
 
-    A new DeepSpeed has the config of what would be written: the settings of Accelerate's launcher
-    (:data:`BY_LAUNCHER`), which leave every buffer at DeepSpeed's default, else a JSON in which the Trainer fills them.
+    A new DeepSpeed has the config of what would be written: the settings of Accelerate's launcher (``launched``, see
+    :func:`states_deepspeed`), which leave every buffer at DeepSpeed's default, else a JSON in which the Trainer fills
+    them. Weights of another dtype are loaded in it.
     """
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
+    if "weights_dtype" in known:
+        known["full_load_dtype"] = None
     buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
     if not _ZERO_FIELDS.isdisjoint(known) or buckets:
         after = replace(spec, **known)
-        config = _config_of(spec, after, changes)
+        config = _config_of(spec, after, launched)
         config["zero_optimization"].update(buckets)
         known["deepspeed_config"] = config
     return replace(spec, **known, stated=spec.stated | known.keys())
@@ -46,21 +49,15 @@ ZERO_KEYS = frozenset(
 """Sizes that only the DeepSpeed JSON's ``zero_optimization`` states."""
 
 
-BY_LAUNCHER = "by_launcher"
-"""Name of the change that says that Accelerate's launcher, not a DeepSpeed JSON, states the new DeepSpeed."""
+def states_deepspeed(run: Run) -> bool:
+    """Whether Accelerate's launcher, not a DeepSpeed JSON, would state a new DeepSpeed of this run."""
+    return run.spec is not None and run.spec.engine != "deepspeed" and by_launcher(run, "deepspeed")
 
 
-def as_written(run: Run, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes with where a new DeepSpeed of this run would be stated."""
-    new = changes.get("engine") == "deepspeed" and run.spec is not None and run.spec.engine != "deepspeed"
-    launched = new and by_launcher(run, "deepspeed")
-    return {**changes, BY_LAUNCHER: True} if launched else dict(changes)
-
-
-def _config_of(before: Spec, after: Spec, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _config_of(before: Spec, after: Spec, launched: bool) -> dict[str, Any]:
     if before.engine == "deepspeed":
         return _zero_config(after)
-    return _launcher_config(after) if changes.get(BY_LAUNCHER) else _new_config(after)
+    return _launcher_config(after) if launched else _new_config(after)
 
 
 def _launcher_config(spec: Spec) -> dict[str, Any]:

@@ -55,7 +55,7 @@ _FLAGS: Mapping[str, str] = {"seq_len": "max_length", "lora_rank": "lora_r"}
 """Settings that are a flag of another name."""
 
 _ADJUSTABLE = frozenset({
-    "full_load_dtype", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
+    "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
     "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
 })  # fmt: skip
 

@@ -39,7 +39,7 @@ ZERO_2: dict[str, Any] = {"zero_stage": 2, "offload_optimizer": "cpu", "offload_
 AXES: Mapping[str, Axis] = {
     "forced_float32": Axis(
         "no forced float32",
-        {"weights_dtype": "bf16", "full_load_dtype": None, "forced_float32": False},
+        {"weights_dtype": "bf16"},
         {"upcast": True},
         (".float()",),
         frozenset({KEYWORD}),

@@ -21,7 +21,7 @@ from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.spec import Fsdp
 from lintfit.memory.zero_config import zero_config
 from lintfit.options import Options
-from lintfit.run.change import changed_spec
+from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
 
 FLAGS = """\
@@ -145,7 +145,7 @@ def test_engines_and_cards_are_written_where_they_are_stated(project: dict[str, 
             assert Pen(run, Workspace(), options).can(changes), option.name
             carried = attempt(run, changes, Workspace(), options)
             assert isinstance(carried, Carried) and carried.run.spec is not None, option.name
-            wanted, read = changed_spec(run.spec, changes), carried.run.spec
+            wanted, read = changed_spec(run.spec, changes, launched=states_deepspeed(run)), carried.run.spec
             for key in (
                 "engine",
                 "fsdp",
@@ -285,13 +285,13 @@ def test_buckets_that_an_accelerate_yaml_has_no_keys_for_stand_in_a_file_of_thei
     zero = {"zero_stage": 2, "offload_optimizer": "none", "offload_param": "none"}
     changes: dict[str, Any] = {**zero, "reduce_bucket_size": 50_000_000}
     if kind != "DEEPSPEED":
-        changes |= {"engine": "deepspeed", "mixed_precision": "bf16", "by_launcher": True}
+        changes |= {"engine": "deepspeed", "mixed_precision": "bf16"}
         changes |= {"fsdp": None} if kind == "FSDP" else {}
     assert Pen(run, Workspace(), options).can(changes)
     carried = attempt(run, changes, Workspace(), options)
     assert isinstance(carried, Carried) and carried.run.spec is not None
     assert not carried.run.doubtful
-    wanted, read = changed_spec(run.spec, changes), carried.run.spec
+    wanted, read = changed_spec(run.spec, changes, launched=states_deepspeed(run)), carried.run.spec
     for key in ("engine", *zero, "mixed_precision", "micro_batch_size", "gradient_accumulation_steps"):
         assert getattr(read, key) == getattr(wanted, key), key
     assert zero_config(read) == zero_config(wanted)

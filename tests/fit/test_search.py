@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from lintfit.fit.axes import axes
 from lintfit.fit.bounds import floor
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
@@ -16,7 +17,7 @@ from lintfit.memory import estimate
 from lintfit.memory.engines import states
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Margin, Options
-from lintfit.run.change import changed_spec
+from lintfit.run.change import ZERO_KEYS, changed_spec
 from tests.fit.generated import spec_of, specs
 
 few = settings(
@@ -143,3 +144,11 @@ def test_only_what_leaves_the_training_alone_is_safe(spec: Spec) -> None:
             assert not candidate.notes
         else:
             assert candidate.notes, candidate.name
+
+
+@few
+@given(specs)
+def test_changes_are_settings(spec: Spec) -> None:
+    known = {field.name for field in fields(Spec)} | ZERO_KEYS
+    for options in (axes(Subject(run_of(spec), spec, both_ways)) for both_ways in (False, True)):
+        assert {name for axis in options for option in axis for name in option.changes} <= known

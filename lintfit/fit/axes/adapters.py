@@ -21,7 +21,6 @@ def options(subject: Subject) -> Iterator[Option]:
         "lora_rank": RANK,
         "lora_targets": "all-linear",
         "weights_dtype": dtype,
-        "full_load_dtype": None,
     }
     trained = f"adapters of rank {RANK} are trained and saved (at a higher learning rate), the model stays frozen"
     yield Option("LoRA", changes, Effect.ADAPTERS, trained, kind="LoRA")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lintfit.fit.options import Effect, Option, Subject, half
 from lintfit.run.model import Run
@@ -17,9 +16,9 @@ def options(subject: Subject) -> Iterator[Option]:
     if not forces_float32(run):
         return
     safe = spec.engine == "deepspeed" and spec.mixed_precision != "no"
-    changes: dict[str, Any] = {"weights_dtype": _loaded(subject), "full_load_dtype": None, "forced_float32": False}
-    note = "" if safe else f"the weights train in {changes['weights_dtype']} instead of fp32"
-    yield Option(NAME, changes, Effect.SAME if safe else Effect.NUMERICS, note)
+    dtype = _loaded(subject)
+    note = "" if safe else f"the weights train in {dtype} instead of fp32"
+    yield Option(NAME, {"weights_dtype": dtype}, Effect.SAME if safe else Effect.NUMERICS, note)
 
 
 def forces_float32(run: Run) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 from lintfit.fit.axes import fsdp
 from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
 from lintfit.memory.zero_config import zero_config
-from lintfit.run.change import as_written
 
 Rung = tuple[int, str, str]
 """Stage, the optimizer's device, the parameters' device."""
@@ -95,8 +94,7 @@ def _new(subject: Subject, name: str, rung: Rung) -> Option:
     if spec.engine == "fsdp":
         changes["fsdp"] = None
     note = f"DeepSpeed trains in {precision} with fp32 master weights"
-    changes = as_written(subject.run, {**changes, "mixed_precision": precision})
-    return Option(name, changes, Effect.NUMERICS, note, kind=name)
+    return Option(name, {**changes, "mixed_precision": precision}, Effect.NUMERICS, note, kind=name)
 
 
 def _keeps(rung: Rung, here: Rung) -> bool:
