@@ -116,7 +116,7 @@ def _content(result: Estimated, explain: bool) -> dict[str, Any]:
     return content
 
 
-_LISTS = frozenset({"lora_targets", "lora_modules_to_save", "fused_kernels"})
+_LISTS = frozenset({"lora_targets", "lora_modules_to_save", "frozen_modules", "fused_kernels"})
 
 
 def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:
