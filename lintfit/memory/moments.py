@@ -224,11 +224,14 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     stuck = 0
     worst: tuple[int, int, Stretch, int, int, int] | None = None
     above = step.count
+    sizes: dict[int, tuple[int, int]] = {}
     for stretch in reversed(step.stretches):
         count, layer, checkpointed = stretch
-        keeps = step.keeps(stretch).total
-        own = layer.input * (2 if step.offloaded else 1) + layer.marked if checkpointed else 0
-        alone = own + layer.peak.total - keeps
+        if id(layer) not in sizes:
+            own = layer.input * (2 if step.offloaded else 1) + layer.marked if checkpointed else 0
+            keeps = step.keeps(stretch).total
+            sizes[id(layer)] = keeps, own + layer.peak.total - keeps
+        keeps, alone = sizes[id(layer)]
         retained = layer.input if step.retained else 0
         # Inside a stretch what is alive changes by the same amount from one layer to the next: its ends decide.
         for passed in (0, count - 1) if count > 1 else (0,):

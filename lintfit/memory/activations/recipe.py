@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Literal
@@ -83,6 +83,15 @@ class Recipe:
     """Ranks that exchange heads for parts of the sequence around each layer's attention (DeepSpeed's Ulysses)."""
     ring: int = 1
     """Ranks whose keys and values go round while each attends with its own queries (torch's context parallelism)."""
+
+    hashed: int = field(init=False, compare=False)
+    """The hash, worked out once: forms are looked up by their recipe again and again."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hashed", hash(_compared(self)))
+
+    def __hash__(self) -> int:
+        return self.hashed
 
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
