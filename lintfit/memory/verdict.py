@@ -176,14 +176,14 @@ def _remote_code(spec: Spec) -> Spec:
 
 def _uncounted(spec: Spec) -> Spec:
     """A run with images whose encoder or connector is another model's: twice the patches; as :func:`_remote_code` where
-    it is code from outside transformers."""
+    the model's own code chooses how to run."""
     if spec.facts.model_type in OUTSIDE:
         return _remote_code(spec)
     return replace(spec, image_patches=2 * patches(spec))
 
 
-OUTSIDE = frozenset({"internvl_chat", "minicpmv"})
-"""Model types whose code stands in their repositories."""
+OUTSIDE = frozenset({"internvl_chat"})
+"""Model types whose code looks for FlashAttention, goes over to eager scores without it, and checkpoints by itself."""
 
 
 def _may_hold_inputs(spec: Spec) -> bool:
