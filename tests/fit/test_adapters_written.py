@@ -203,3 +203,17 @@ def test_a_name_that_means_something_else_is_not_taken() -> None:
     assert imports.name("peft", "LoraConfig") is None
     assert imports.name("peft", "get_peft_model") == "get_peft_model"
     assert imports.name("transformers", "Trainer") == "Trainer"
+
+
+def test_a_config_right_behind_the_imports_comes_after_the_import_that_it_needs(tmp_path: Path) -> None:
+    imports = "from trl import SFTConfig, SFTTrainer\nfrom peft import LoraConfig\n"
+    trained = 'SFTTrainer("Qwen/Qwen2.5-1.5B", args=SFTConfig("out"), peft_config=LoraConfig(r=16)).train()\n'
+    (tmp_path / "train.py").write_text(imports + trained)
+    run, options = _run(tmp_path, 1)
+    carried = attempt(run, {"quantization": "nf4"}, Workspace(), options)
+    assert isinstance(carried, Carried)
+    _reads_as_asked(run, carried, {"quantization": "nf4"})
+    written = carried.texts[tmp_path / "train.py"]
+    assert written.startswith(
+        f"{imports}from transformers import BitsAndBytesConfig\nquantization_config = BitsAndBytesConfig(\n"
+    )

@@ -12,6 +12,7 @@ where there is more to say of why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -121,7 +122,7 @@ def prepare(writer: Writer) -> Edits | None:
     assert wrap.statement is not None
     line = f"{name} = {function}({name}{again})"
     edits = python_edits.insert_statement_before(document, wrap.statement, line)
-    return _edits(document, (*edits, *imports.edits()))
+    return _edits(document, edits, imports)
 
 
 def by_trl(writer: Writer) -> bool:
@@ -191,7 +192,7 @@ def _handed_to_trl(writer: Writer, trainer: Record, rank: int) -> Edits | None:
     if passed is not None and not (isinstance(passed.node.value, cst.Name) and passed.node.value.value == "None"):
         raise CannotWrite("the script computes the peft_config itself")
     edits = python_edits.set_keyword(document, trainer.node, "peft_config", config)
-    return _edits(document, (*edits, *imports.edits()))
+    return _edits(document, edits, imports)
 
 
 def _wrapped_for_trainer(writer: Writer, trainer: Record, rank: int) -> Edits | None:
@@ -240,7 +241,7 @@ def _wrapping(
         step = _indent(document)
         call = f"{name} = {function}(\n{step}{name},\n{step}{config},\n)"
     insert = python_edits.insert_statement_before if above else python_edits.insert_statement_after
-    return _edits(document, (*insert(document, line, opened + call), *imports.edits()))
+    return _edits(document, insert(document, line, opened + call), imports)
 
 
 def _lora_config(writer: Writer, document: PythonDocument, imports: Imports, rank: int) -> str | None:
@@ -303,9 +304,8 @@ def _loaded(writer: Writer, load: Record, value: str, ranks: int) -> Edits | Non
     edits = (
         *python_edits.insert_statement_before(document, load.statement, f"{_CONFIG} = {config}"),
         *python_edits.add_arguments(document, load.node, *added),
-        *imports.edits(),
     )
-    return _edits(document, edits)
+    return _edits(document, edits, imports)
 
 
 _CONFIG = "quantization_config"
@@ -326,7 +326,7 @@ def _by_name(writer: Writer, value: str) -> Edits | None:
         return None
     assert made.call.statement is not None
     above = python_edits.insert_statement_before(document, made.call.statement, f"{_CONFIG} = {config}")
-    own = _edits(document, (*above, *imports.edits()))
+    own = _edits(document, above, imports)
     return None if own is None else (*own, *named)
 
 
@@ -382,6 +382,18 @@ def _indent(document: PythonDocument) -> str:
     return document.module.default_indent if document.module is not None else "    "
 
 
-def _edits(document: PythonDocument, edits: Iterable[Edit]) -> Edits | None:
-    """Edits of one document; None where it cannot be edited without loss."""
-    return tuple(FileEdit(document.path, edit, document) for edit in edits) if document.editable else None
+def _edits(document: PythonDocument, edits: Iterable[Edit], imports: Imports) -> Edits | None:
+    """Edits of one document with the imports that they need; None where it cannot be edited without loss.
+
+    A line that stands right behind the imports is one edit with them: two insertions at one place have no order.
+    """
+    if not document.editable:
+        return None
+    rest = list(edits)
+    for above in imports.edits():
+        below = next((edit for edit in rest if edit.span == above.span), None)
+        if below is None:
+            rest.append(above)
+        else:
+            rest[rest.index(below)] = replace(below, text=above.text + below.text)
+    return tuple(FileEdit(document.path, edit, document) for edit in rest)
