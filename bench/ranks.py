@@ -254,7 +254,7 @@ def engine_steps(
     """Two steps of DeepSpeed's engine on ``batch``: live bytes by phase, and what autograd saves."""
     import deepspeed
 
-    from bench.deepspeed_cpu import live
+    from bench.deepspeed_live import live
 
     config = case["spec"]["deepspeed_config"]
     deepspeed.init_distributed(dist_backend="gloo", verbose=False)
