@@ -102,7 +102,19 @@ def _method(spec: Spec) -> list[str]:
 
 
 def engine(spec: Spec) -> str:
-    """``ZeRO-2, optimizer offloaded to cpu``, ``DDP``, ``FSDP2 FULL_SHARD`` or ``one GPU``."""
+    """``ZeRO-2, optimizer offloaded to cpu``, ``DDP``, ``FSDP2 FULL_SHARD, tensor parallel 4`` or ``one process``."""
+    degrees = {
+        "tensor": spec.tensor_parallel,
+        "pipeline": spec.pipeline_parallel,
+        "sequence": spec.sequence_parallel,
+        "expert": spec.expert_parallel,
+    }
+    split = [f"{kind} parallel {degree}" for kind, degree in degrees.items() if degree > 1]
+    alone = split and spec.engine in ("ddp", "single") and spec.data_parallel == 1
+    return ", ".join(split if alone else [_sharding(spec), *split])
+
+
+def _sharding(spec: Spec) -> str:
     if spec.engine == "deepspeed":
         offloads = [
             f"{what} offloaded to {device}"

@@ -1,0 +1,29 @@
+"""The header of a run: how it is spread over its cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.report.runs import engine
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({}, "one process"),
+        ({"gpus": 8}, "DDP"),
+        ({"gpus": 8, "tensor_parallel": 8}, "tensor parallel 8"),
+        ({"gpus": 8, "tensor_parallel": 4}, "DDP, tensor parallel 4"),
+        ({"gpus": 8, "tensor_parallel": 2, "pipeline_parallel": 4}, "tensor parallel 2, pipeline parallel 4"),
+        ({"gpus": 8, "engine": "fsdp", "sequence_parallel": 2}, "FSDP1 FULL_SHARD, sequence parallel 2"),
+        (
+            {"gpus": 8, "engine": "deepspeed", "zero_stage": 3, "offload_optimizer": "cpu", "sequence_parallel": 4},
+            "ZeRO-3, optimizer offloaded to cpu, sequence parallel 4",
+        ),
+    ],
+)
+def test_how_a_run_is_spread_over_its_cards(stated: dict[str, Any], said: str) -> None:
+    assert engine(spec_from_mapping({"model": "meta-llama/Llama-3.1-8B", **stated})) == said
