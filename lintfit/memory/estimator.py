@@ -11,24 +11,21 @@ from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.optimizers import bounded
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.undecided import undecided
 from lintfit.memory.verdict import bounds, judge
 from lintfit.memory.zero_config import optimizer_name
 
 
 def estimate(spec: Spec) -> Estimate:
-    """The memory of one rank of a run, and whether it fits its card; of a pipeline the stage that needs most."""
-    return _of_rank(largest_stage(spec))
+    """The memory of one rank of a run, and whether it fits its card; of a pipeline the stage that needs most.
 
-
-def largest_stage(spec: Spec) -> Spec:
-    """The same run as the pipeline's stage that needs most: the first has most micro-batches in flight, the last the
-    logits."""
+    The first stage has most micro-batches in flight, the last the logits.
+    """
     if spec.pipeline_parallel == 1 or spec.pipeline_stage is not None:
-        return spec
-    first, last = replace(spec, pipeline_stage="first"), replace(spec, pipeline_stage="last")
-    return max(first, last, key=lambda stage: _of_rank(stage).peak.likely)
+        return _of_rank(spec)
+    stages = (_of_rank(replace(spec, pipeline_stage=stage)) for stage in STAGES)
+    return max(stages, key=lambda found: found.peak.likely)
 
 
 def _of_rank(spec: Spec) -> Estimate:
@@ -47,24 +44,25 @@ def _of_rank(spec: Spec) -> Estimate:
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)
+    open_ways = undecided(spec)
+    decided = not open_ways and bounded(optimizer_name(spec))
     return Estimate(
         peak=span,
         moments=tuple(_with_framework(moment, beside.likely) for moment in points),
-        verdict=_verdict(spec, span),
+        verdict=_verdict(spec, span, decided),
         capacity_bytes=spec.capacity_bytes,
         host=held.host,
         host_capacity_bytes=spec.host_memory_bytes,
         assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts),
-        not_modelled=(*held.not_modelled, *notes, *undecided(spec)),
+        not_modelled=(*held.not_modelled, *notes, *open_ways),
+        stage=spec.pipeline_stage,
     )
 
 
-def _verdict(spec: Spec, span: Range) -> Verdict:
+def _verdict(spec: Spec, span: Range, decided: bool) -> Verdict:
     """The range held against the card; nothing is said to fit whose optimizer's states or ranks are a guess."""
     verdict = judge(span, spec.capacity_bytes)
-    if verdict is not Verdict.DOES_NOT_FIT and (undecided(spec) or not bounded(optimizer_name(spec))):
-        return Verdict.UNKNOWN
-    return verdict
+    return verdict if decided or verdict is Verdict.DOES_NOT_FIT else Verdict.UNKNOWN
 
 
 def _with_framework(moment: Moment, size: int) -> Moment:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from lintfit.frozen import frozen
+from lintfit.memory.spec import Stage
 
 COMPONENTS = (
     "parameters",
@@ -89,6 +90,8 @@ class Estimate:
     host_capacity_bytes: int | None = None
     assumptions: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
+    stage: Stage | None = None
+    """Of a pipeline the stage that is counted."""
 
     @property
     def peak_moment(self) -> Moment:

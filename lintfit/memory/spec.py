@@ -31,6 +31,10 @@ LARGEST_SEQUENCE = 2**27
 """Tokens: far beyond any published context."""
 
 
+Stage = Literal["first", "last"]
+STAGES: tuple[Stage, Stage] = ("first", "last")
+"""Stages of a pipeline that may need most; those between have neither embedding nor head."""
+
 FSDP_GATHERS: Mapping[str, int] = {
     "FULL_SHARD": 2,
     "HYBRID_SHARD": 2,
@@ -102,7 +106,7 @@ class Spec:
     fsdp: Fsdp | None = None
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
-    pipeline_stage: Literal["first", "last"] | None = None
+    pipeline_stage: Stage | None = None
     """Of a pipeline the stage that is counted; None for the one that needs most (:func:`.estimator.estimate`)."""
     sequence_parallel: int = 1
     expert_parallel: int = 1

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from lintfit.memory import estimate
 from lintfit.memory.engines import states
-from lintfit.memory.estimator import largest_stage
 from lintfit.memory.parameters import inventory
 from lintfit.memory.recording import record
 from lintfit.memory.result import Verdict
@@ -50,9 +49,9 @@ def test_deepspeed_receives_in_fewer_buffers_than_torch() -> None:
 
 
 def test_the_stage_that_needs_most_decides() -> None:
-    assert largest_stage(replace(PIPED, facts=llama(vocab=200_000))).pipeline_stage == "last"
+    assert estimate(replace(PIPED, facts=llama(vocab=200_000))).stage == "last"
     many = replace(PIPED, facts=llama(vocab=64, layers=32), seq_len=2048)
-    assert largest_stage(many).pipeline_stage == "first"
+    assert estimate(many).stage == "first"
     peaks = [estimate(replace(many, pipeline_stage=which)).peak.likely for which in ("first", "last")]  # type: ignore[arg-type]
     assert estimate(many).peak.likely == max(peaks)
 

@@ -6,9 +6,10 @@ what they do not account for is a term of its own, so that they always add up to
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lintfit.frozen import frozen
 from lintfit.memory.engines import states
-from lintfit.memory.estimator import largest_stage
 from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
@@ -57,7 +58,7 @@ def explain(spec: Spec, estimate: Estimate) -> tuple[Explained, ...]:
 
 def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
     """Every component that has bytes at a moment."""
-    spec = largest_stage(spec)
+    spec = _counted(spec, estimate)
     held = states(spec)
     found = [
         *_of_states(spec, held, moment),
@@ -85,7 +86,13 @@ def elsewhere(spec: Spec, estimate: Estimate) -> tuple[Explained, ...]:
 
 def host(spec: Spec, estimate: Estimate) -> tuple[Term, ...]:
     """The host memory of one node; the terms add up to ``estimate.host.peak``."""
+    spec = _counted(spec, estimate)
     return tuple(settled("host", beside.host_terms(spec, estimate, states(spec)), estimate.host.peak))
+
+
+def _counted(spec: Spec, estimate: Estimate) -> Spec:
+    """The run as the estimate has it: of a pipeline the stage that needs most."""
+    return spec if estimate.stage == spec.pipeline_stage else replace(spec, pipeline_stage=estimate.stage)
 
 
 def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
