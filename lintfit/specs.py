@@ -94,7 +94,7 @@ def estimate_mapping(mapping: object) -> Estimated:
     from lintfit.memory.estimator import estimate
     from lintfit.memory.parse import spec_from_mapping
 
-    if not isinstance(mapping, (dict, Mapping)):  # asking for a dict first is much cheaper
+    if not isinstance(mapping, Mapping):
         return Estimated(error="a spec is a JSON object")
     try:
         spec = spec_from_mapping(mapping)

@@ -48,7 +48,7 @@ DTYPE_NAMES: Mapping[str, Dtype] = {
 def check(values: Mapping[str, Any]) -> None:
     """Raise :class:`SpecError` for the first value that DeepSpeed would refuse, or that the spec contradicts."""
     config = values.get("deepspeed_config")
-    if config is None or not isinstance(config, (dict, Mapping)):
+    if not isinstance(config, Mapping):
         return
     for name in SECTIONS:
         _section(config, name, "deepspeed_config")

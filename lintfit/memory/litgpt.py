@@ -60,6 +60,11 @@ def switches(targets: tuple[str, ...] | str | None) -> Switches:
     )
 
 
+def pinned(versions: Mapping[str, str]) -> Mapping[str, str]:
+    """The versions of a LitGPT run: those stated, and what 0.5.0 installs where LitGPT's own is not."""
+    return versions if "litgpt" in versions else {**PINNED, **versions}
+
+
 def meant(values: Mapping[str, Any]) -> bool:
     """Whether a spec that does not say whose code trains is taken for LitGPT's.
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Literal
 
 from lintfit.memory.spec import Spec
-from lintfit.memory.versions import parse_version
+from lintfit.memory.versions import Release, release
 
 Path = Literal["full", "chunked", "liger", "selective", "score", "ppo", "ppo-whole"]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
 selected; from one score a sequence; PPO's, from the logits of the response (whole: by a log-softmax of all of them)."""
 
-NEWEST_TRL = (1, 16)
+NEWEST_TRL: Release = (1, 16, 0)
 
-NEWEST_PPO = (1, 12)
+NEWEST_PPO: Release = (1, 12, 0)
 """The newest TRL read that has a ``PPOTrainer`` (1.14 has none)."""
 
 SELECTIVE = (0, 15)
@@ -36,9 +36,9 @@ ROLLOUTS = frozenset({"grpo", "rloo", "ppo"})
 """Trainers that score only what they have generated."""
 
 
-def trl_version(spec: Spec) -> tuple[int, int]:
+def trl_version(spec: Spec) -> Release:
     """TRL's version; where it is not stated the newest known, for PPO the newest with a ``PPOTrainer``."""
-    return parse_version(spec.versions.get("trl"), NEWEST_PPO if spec.trainer == "ppo" else NEWEST_TRL)
+    return release(spec.versions.get("trl")) or (NEWEST_PPO if spec.trainer == "ppo" else NEWEST_TRL)
 
 
 def loss_path(spec: Spec) -> Path:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.memory.spec import Spec
-from lintfit.memory.zero_config import section, version_of
+from lintfit.memory.versions import since
+from lintfit.memory.zero_config import section
 
 SPLIT_EMBEDDING = (5, 21, 0)
 """The first transformers version that splits the embedding over the vocabulary (``distributed/mixin.py``); before, only
@@ -44,7 +45,7 @@ def splits_embedding(spec: Spec) -> bool:
     """Whether a rank holds only its rows of the embedding."""
     if spec.engine == "deepspeed":
         return splits_logits(spec)
-    return _since(spec, "transformers", SPLIT_EMBEDDING)
+    return since(spec, "transformers", SPLIT_EMBEDDING)
 
 
 def splits_head(spec: Spec) -> bool:
@@ -63,18 +64,12 @@ def splits_logits(spec: Spec) -> bool:
     said = section(spec.deepspeed_config, "tensor_parallel").get("vocab_parallel_lm_head")
     if said is not None or not spec.facts.tied:
         return said is True
-    return _since(spec, "deepspeed", SPLIT_TIED_HEAD) and _since(spec, "transformers", SPLIT_EMBEDDING)
+    return since(spec, "deepspeed", SPLIT_TIED_HEAD) and since(spec, "transformers", SPLIT_EMBEDDING)
 
 
 def logit_parts(spec: Spec) -> int:
     """Ranks that share out the logits: 1 where each holds all of them."""
     return spec.tensor_parallel if splits_logits(spec) else 1
-
-
-def _since(spec: Spec, library: str, first: tuple[int, int, int]) -> bool:
-    """Whether a library is at least of this version; where nobody states a release it is the newest."""
-    text = spec.versions.get(library, "")
-    return not text[:1].isdigit() or version_of(text) >= first
 
 
 def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:

@@ -1,26 +1,39 @@
-"""The versions of libraries that formulas go by."""
+"""The versions of libraries that formulas go by: what a spec states, else the newest that has been read."""
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from lintfit.memory.spec import Spec
+
+Release = tuple[int, int, int]
 
 NEWEST_TRANSFORMERS = (5, 23)
 
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
 
+_NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 
-def parse_version(text: str | None, newest: tuple[int, int]) -> tuple[int, int]:
-    """``(major, minor)`` of a version string; the newest known where absent or not a version."""
-    if not text:
-        return newest
-    parts = text.split(".")
-    try:
-        return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
-    except ValueError:
-        return newest
+
+@lru_cache(maxsize=256)
+def release(text: str | None) -> Release | None:
+    """The first three numbers of a version string; None where it is absent or begins with no number (``main``)."""
+    found = _NUMBERS.match(text or "")
+    if found is None:
+        return None
+    major, minor, patch = (int(number or 0) for number in found.groups())
+    return major, minor, patch
+
+
+def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:
+    """Whether a library is of this version or later; it is the newest where the spec states none."""
+    stated = release(spec.versions.get(library))
+    return stated is None or stated >= first
 
 
 def transformers_version(spec: Spec) -> tuple[int, int]:
-    """Transformers' version, the newest known where it is not stated."""
-    return parse_version(spec.versions.get("transformers"), NEWEST_TRANSFORMERS)
+    """Transformers' major and minor version, the newest known where it is not stated."""
+    stated = release(spec.versions.get("transformers"))
+    return NEWEST_TRANSFORMERS if stated is None else stated[:2]

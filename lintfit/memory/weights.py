@@ -15,8 +15,7 @@ from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensor_parallel import share
-from lintfit.memory.versions import GROUPED_EXPERTS, transformers_version
-from lintfit.memory.zero_config import version_of
+from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
 
 BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
@@ -175,7 +174,7 @@ def adapter_dtype(spec: Spec) -> Dtype:
     """
     if spec.engine != "deepspeed" or spec.mixed_precision == "no":
         return spec.lora_dtype
-    skips = spec.zero_stage == 3 and spec.zero3_init and version_of(spec.versions.get("deepspeed")) >= UNCAST_SINCE
+    skips = spec.zero_stage == 3 and spec.zero3_init and since(spec, "deepspeed", UNCAST_SINCE)
     return spec.lora_dtype if skips else spec.mixed_precision
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from lintfit.frozen import frozen
 from lintfit.memory.deepspeed_values import DTYPE_NAMES
 from lintfit.memory.spec import Dtype, Spec
+from lintfit.memory.versions import Release, release
 
-NEWEST = (0, 19, 8)
+NEWEST: Release = (0, 19, 8)
 
 
 @frozen
@@ -49,20 +50,12 @@ class ZeroConfig:
     """Bytes of a master weight, and of the gradient that the optimizer sees."""
     moment: int
     """Bytes of an element of the optimizer's states, where these follow the parameters' dtype."""
-    version: tuple[int, int, int]
-
-
-def version_of(text: str | None) -> tuple[int, int, int]:
-    """A release as numbers; the newest known where it is absent or no plain release."""
-    if not text:
-        return NEWEST
-    numbers = [int(part) for part in text.split("+")[0].split(".")[:3] if part.isdigit()]
-    return (*numbers, 0, 0, 0)[:3] if numbers else NEWEST  # type: ignore[return-value]
+    version: Release
 
 
 def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = config.get(name)
-    return found if found is not None and isinstance(found, (dict, Mapping)) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _number(section: Mapping[str, Any], default: int, *names: str, auto: int | None = None) -> int:
@@ -94,7 +87,7 @@ def zero_config(spec: Spec) -> ZeroConfig:
     config = spec.deepspeed_config
     zero = section(config, "zero_optimization")
     optimizer, param = section(zero, "offload_optimizer"), section(zero, "offload_param")
-    version = version_of(spec.versions.get("deepspeed"))
+    version = release(spec.versions.get("deepspeed")) or NEWEST
     pins = version >= (0, 19, 6)
     hidden = spec.facts.hidden
     stage = spec.zero_stage

@@ -13,7 +13,7 @@ from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensor_parallel import logit_parts, splits_head
-from lintfit.memory.versions import NEWEST_TRANSFORMERS, transformers_version
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
 from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.zero_config import section
 
@@ -215,8 +215,4 @@ FREES_INPUTS = (0, 43, 2)
 def _holds_inputs(spec: Spec) -> bool:
     """Whether 4-bit layers keep their inputs until the graph goes: ``ctx.tensors = (A, B)``, an attribute of the node
     that the engine does not release with what is saved."""
-    version = spec.versions.get("bitsandbytes")
-    if not version or not (spec.quantization or "").startswith("nf4"):
-        return False
-    parts = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
-    return bool(parts) and parts < FREES_INPUTS
+    return (spec.quantization or "").startswith("nf4") and not since(spec, "bitsandbytes", FREES_INPUTS)
