@@ -13,11 +13,11 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
-from lintfit.memory.activations.towers.connectors import counted, inner_merge, merge
+from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
 from lintfit.memory.activations.towers.style import Style, known, style, vision_config, window
 
-__all__ = ["CHANNELS", "Style", "counted", "form", "known", "style", "vision_config", "window"]
+__all__ = ["CHANNELS", "ITSELF", "Style", "counted", "form", "known", "style", "vision_config", "window"]
 
 WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {"block": block, "merge": merge, "inner_merge": inner_merge}
 

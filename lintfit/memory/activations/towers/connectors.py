@@ -29,13 +29,18 @@ class Merged:
         return batch * (seq - self.less) // self.each
 
 
+ITSELF = frozenset({"internvl_chat"})
+"""Model types whose own code, outside transformers, is not counted: it looks for FlashAttention, goes over to eager
+scores without it, and checkpoints by itself."""
+
+
 def counted(facts: ModelFacts) -> bool:
     """Whether everything between pixels and words is read: the encoder, and what follows it.
 
     Not so MiniCPM-V's resampler, and Llama 3.2 Vision's tiles and cross-attention; nor code from outside transformers,
     which may checkpoint, or compute attention, in a way of its own.
     """
-    if facts.model_type == "internvl_chat":
+    if facts.model_type in ITSELF:
         return False
     return facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
 
