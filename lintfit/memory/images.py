@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from lintfit.catalog.facts import VisionTower
-from lintfit.memory.activations.towers import style
+from lintfit.memory.activations.towers import style, tower_of
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 
@@ -31,12 +30,6 @@ class Pictures(NamedTuple):
         return self.patches + self.beside
 
 
-def tower_of(spec: Spec) -> VisionTower:
-    """The encoder's numbers."""
-    assert spec.facts.vision is not None
-    return spec.facts.vision
-
-
 def pictures(spec: Spec) -> Pictures:
     """The pictures of a micro-batch; of one image a sequence where nobody says how many there are."""
     images = 1 if spec.images is None else spec.images
@@ -47,7 +40,7 @@ def tiles(spec: Spec) -> int:
     """Pictures that one image becomes: as many as the model's processor makes at most and the sequence has room for."""
     if spec.image_tiles is not None:
         return spec.image_tiles
-    tower = tower_of(spec)
+    tower = tower_of(spec.facts)
     if tower.tiles == 1 or tower.tokens is None:
         return tower.tiles
     room = spec.seq_len // (tower.tokens * max(1, spec.images or 1))
@@ -60,7 +53,7 @@ def patches(spec: Spec) -> int:
     """Patches of one picture: where images keep their size, as many as the sequence has room for."""
     if spec.image_patches is not None:
         return spec.image_patches
-    tower = tower_of(spec)
+    tower = tower_of(spec.facts)
     most = (tower.image_size // tower.patch) ** 2 if tower.image_size is not None else None
     if most is not None and tower.tokens is not None:
         return most

@@ -11,8 +11,8 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
 from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.activations.towers import CHANNELS, Style, form, style, vision_config, window
-from lintfit.memory.images import pictures, tower_of
+from lintfit.memory.activations.towers import CHANNELS, Style, form, order, style, tower_of
+from lintfit.memory.images import pictures
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
@@ -87,13 +87,13 @@ def _stream(recipe: Recipe, how: Style) -> int:
 
 def _pixels(spec: Spec) -> int:
     """Bytes of the batch's pixels, which stay through the step."""
-    seen, tower = pictures(spec), tower_of(spec)
+    seen, tower = pictures(spec), tower_of(spec.facts)
     return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
 
 
 def _tables(spec: Spec, recipe: Recipe) -> int:
     """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart."""
-    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec)
+    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
     positions = seen.number * seen.positions
     mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
     if not how.rotary:
@@ -114,7 +114,7 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
     A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
-    facts, recipe, how, tower = spec.facts, _recipe(spec), style(spec.facts), tower_of(spec)
+    facts, recipe, how = spec.facts, _recipe(spec), style(spec.facts)
     batch, seq = _sequences(spec, recipe, how)
     checkpoints = spec.gradient_checkpointing is not False
     trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
@@ -143,15 +143,9 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
     if flows or adapted:
         add("stem", flows, batch, seq)
-        deep = vision_config(facts).get("deepstack_visual_indexes") or (
-            DEEP if facts.model_type in ("qwen3_vl", "qwen3_vl_moe") else ()
-        )
-        for index in range(tower.layers - how.unused):
-            size = window(facts, index)
+        for index, (name, size) in enumerate(order(facts)):
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
-            add("block", flows or index > 0, images, positions, checkpoints and how.checkpoints)
-            if index in deep:
-                add("inner_merge", True, batch, seq)
+            add(name, flows or index > 0, images, positions, name == "block" and checkpoints and how.checkpoints)
         add("merge", True, batch, seq)
     elif trained:
         add("merge", False, batch, seq)
@@ -160,9 +154,6 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
 
 PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
 """What the names of the parts behind the encoder have in them."""
-
-DEEP = (8, 16, 24)
-"""``deepstack_visual_indexes`` of ``Qwen3VLVisionConfig``."""
 
 
 def features(spec: Spec) -> Live:

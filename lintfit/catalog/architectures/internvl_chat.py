@@ -11,6 +11,7 @@ from lintfit.catalog import architectures
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, tower_of
 from lintfit.catalog.architectures._towers import square
+from lintfit.catalog.architectures.internvl import shuffled
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -56,11 +57,6 @@ def vision_of(config: Config) -> Config:
     """The encoder's config, at the size that the images are made."""
     given = {key: square(value) for key, value in config.section("vision_config").items()}
     return Config(given, VISION, f"{config.origin}: vision_config")
-
-
-def shuffled(config: Config) -> int:
-    """Patches that pixel shuffle puts into one token."""
-    return int(1 / (config.number("downsample_ratio") or 0.5)) ** 2
 
 
 def shape(config: Config) -> Shape:

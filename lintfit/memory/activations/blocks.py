@@ -255,6 +255,12 @@ class Layer(Tape):
         """
         return x.scratch(item - x.item if self.early else item)
 
+    def scaled(self, x: Var, width: int, trains: bool) -> Var:
+        """x by a learnt tensor of ``width`` elements, whose gradient needs x and is summed up from one of x's size."""
+        out = self.like(x, x.width, max(x.item, self.recipe.weights), x.grad or trains)
+        made = (width * self.recipe.weights,) if trains else ()
+        return self.op(out, (x,), (x,) if trains else (), temp=(x.scratch(out.item),) if trains else (), weights=made)
+
     def dropout(self, x: Var) -> Var:
         """``native_dropout`` on CUDA: saves a mask of one byte an element."""
         mask = self.like(x, x.width, 1, False)

@@ -9,7 +9,8 @@ import pytest
 from lintfit.catalog import models
 from lintfit.memory.activations.form import live
 from lintfit.memory.activations.recipe import Lora, Recipe
-from lintfit.memory.activations.towers import form, window
+from lintfit.memory.activations.towers import form
+from lintfit.memory.activations.towers.order import window
 
 POSITIONS = 4096
 

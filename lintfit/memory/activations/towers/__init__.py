@@ -15,9 +15,10 @@ from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
 from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
-from lintfit.memory.activations.towers.style import Style, known, style, vision_config, window
+from lintfit.memory.activations.towers.order import order
+from lintfit.memory.activations.towers.style import Style, known, style, tower_of
 
-__all__ = ["CHANNELS", "ITSELF", "Style", "counted", "form", "known", "style", "vision_config", "window"]
+__all__ = ["CHANNELS", "ITSELF", "Style", "counted", "form", "known", "order", "style", "tower_of"]
 
 WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {"block": block, "merge": merge, "inner_merge": inner_merge}
 
@@ -44,8 +45,7 @@ def form(
 def _written(
     facts: ModelFacts, recipe: Recipe, part: str, stream: int, flows: bool, watched: bool, batched: bool
 ) -> Form:
-    tower, how = facts.vision, style(facts)
-    assert tower is not None
+    tower, how = tower_of(facts), style(facts)
     plain = replace(recipe, padded=False, liger=False, kernels=frozenset(), litgpt=False)
     t = Layer(facts, plain, watched=watched, batched=batched and not how.packed)
     if part == "stem":

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.towers import perceiver
-from lintfit.memory.activations.towers.encoder import norm, tower_of
-from lintfit.memory.activations.towers.style import Style, style, vision_config
+from lintfit.memory.activations.towers.encoder import norm
+from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
 
 Connector = Callable[[Layer, Var], Var]
 
@@ -51,12 +51,12 @@ def merge(t: Layer, x: Var) -> Var:
     if how.fused and how.rotary:
         return _merger(t, x, how, after=False)
     connector = CONNECTORS.get(t.facts.model_type)
-    return connector(t, x) if connector is not None else t.layernorm(x, tower_of(t).hidden)
+    return connector(t, x) if connector is not None else t.layernorm(x, tower_of(t.facts).hidden)
 
 
 def _two_layers(t: Layer, x: Var) -> Var:
     """LLaVA's projector, which takes the patches without the class's position."""
-    tower, how, hidden = tower_of(t), style(t.facts), t.facts.hidden
+    tower, how, hidden = tower_of(t.facts), style(t.facts), t.facts.hidden
     if how.classes:
         x = _patches(t, x, how.classes)
     y = t.linear("linear_1", x, tower.hidden, hidden, bias=True)
@@ -71,45 +71,49 @@ def _patches(t: Layer, x: Var, less: int) -> Var:
 
 def _gemma3(t: Layer, x: Var) -> Var:
     """Patches are averaged, normed and projected (``Gemma3MultiModalProjector``)."""
-    tower, facts = tower_of(t), t.facts
-    each = max(1, ((tower.image_size or 0) // tower.patch) ** 2 // (tower.tokens or 1))
+    tower, facts = tower_of(t.facts), t.facts
     y = t.map(t.layernorm(x, tower.hidden))
-    pooled = t.new(tower.hidden, y.item, y.grad, per=Merged(each))
+    pooled = t.new(tower.hidden, y.item, y.grad, per=Merged(_each(tower)))
     y = t.gemma_norm(t.op(pooled, (y,), (y,)), tower.hidden)
     trains = t.recipe.trains("multi_modal_projector")
     return t.matmul(y, tower.hidden, facts.hidden, item=t.recipe.weights, trains=trains)
 
 
 def _paligemma(t: Layer, x: Var) -> Var:
-    y = t.layernorm(x, tower_of(t).hidden)
-    return t.linear("linear", y, tower_of(t).hidden, t.facts.hidden, bias=True)
+    y = t.layernorm(x, tower_of(t.facts).hidden)
+    return t.linear("linear", y, tower_of(t.facts).hidden, t.facts.hidden, bias=True)
 
 
 def _internvl(t: Layer, x: Var) -> Var:
     """Four patches become one token, which is normed and projected; OpenGVLab's code calls the layers by numbers."""
     hidden = t.facts.hidden
     names = ("1", "3") if t.facts.model_type == "internvl_chat" else ("linear_1", "linear_2")
-    ratio = t.facts.config.get("downsample_ratio") or 0.5
-    y = _shuffled(t, _patches(t, x, 1), int(1 / ratio) ** 2, 1)
+    y = _shuffled(t, _patches(t, x, 1), 1)
     y = t.layernorm(y, y.width)
     y = t.linear(names[0], y, y.width, hidden, bias=True)
     return t.linear(names[1], t.activation(y, "gelu"), hidden, hidden, bias=True)
 
 
 def _idefics3(t: Layer, x: Var) -> Var:
-    y = t.layernorm(x, tower_of(t).hidden)
-    y = _shuffled(t, y, int(t.facts.config.get("scale_factor") or 2) ** 2, 0)
+    y = t.layernorm(x, tower_of(t.facts).hidden)
+    y = _shuffled(t, y, 0)
     return t.linear("proj", y, y.width, t.facts.hidden)
 
 
-def _shuffled(t: Layer, x: Var, each: int, less: int) -> Var:
-    """Pixel shuffle: copies of the patches, ``each`` of them in a row."""
+def _each(tower: VisionTower) -> int:
+    """Patches of an image of the config's size that become one token."""
+    return max(1, ((tower.image_size or 0) // tower.patch) ** 2 // (tower.tokens or 1))
+
+
+def _shuffled(t: Layer, x: Var, less: int) -> Var:
+    """Pixel shuffle: copies of the patches, those of a token in a row."""
+    each = _each(tower_of(t.facts))
     return t.map(t.map(t.view(x, x.width * each, Merged(each, less))))
 
 
 def _mistral3(t: Layer, x: Var) -> Var:
     """Patches are normed, merged by a linear layer and projected (``Mistral3MultiModalProjector``)."""
-    tower, hidden = tower_of(t), t.facts.hidden
+    tower, hidden = tower_of(t.facts), t.facts.hidden
     y = t.rmsnorm(x, tower.hidden)
     y = t.map(t.map(t.view(y, tower.hidden * tower.merge, Merged(tower.merge))))
     y = t.linear("merging_layer", y, y.width, tower.hidden)
@@ -119,7 +123,7 @@ def _mistral3(t: Layer, x: Var) -> Var:
 
 def _merger(t: Layer, x: Var, how: Style, *, after: bool) -> Var:
     """Qwen's merger of two by two patches; ``after``: the norm stands behind the merging (Qwen 3's inner mergers)."""
-    config, h = vision_config(t.facts), tower_of(t).hidden
+    config, h = vision_config(t.facts), tower_of(t.facts).hidden
     each = int(config.get("spatial_merge_size") or 2) ** 2
     names = how.names[-2:] if "linear_fc1" in how.names else ("0", "2")
     wide, merged = each * h, Merged(each)

@@ -9,20 +9,14 @@ from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers.style import Style, style
+from lintfit.memory.activations.towers.style import Style, style, tower_of
 
 CHANNELS = 3
 
 
-def tower_of(t: Layer) -> VisionTower:
-    """The encoder's numbers."""
-    assert t.facts.vision is not None
-    return t.facts.vision
-
-
 def block(t: Layer, x: Var) -> Var:
     """One layer of the encoder."""
-    tower, how = tower_of(t), style(t.facts)
+    tower, how = tower_of(t.facts), style(t.facts)
     y = norm(t, x, how)
     t.held = (x, y)
     x = t.add(x, _scaled(t, _attention(t, y, tower, how), how))
@@ -47,15 +41,12 @@ def _scaled(t: Layer, x: Var, how: Style) -> Var:
     """``lambda * x`` with a learnt vector (InternVL's ``lambda_1``, ``lambda_2``)."""
     if not how.scaled:
         return x
-    trains = t.recipe.trains("lambda")
-    out = t.like(x, x.width, max(x.item, t.recipe.weights), x.grad or trains)
-    made = (x.width * t.recipe.weights,) if trains else ()
-    return t.op(out, (x,), (x,) if trains else (), temp=(x.scratch(out.item),) if trains else (), weights=made)
+    return t.scaled(x, x.width, t.recipe.trains("lambda"))
 
 
 def norm(t: Layer, x: Var, how: Style, width: int | None = None) -> Var:
     """The encoder's norm over ``width`` elements, its own width by default."""
-    width = width or tower_of(t).hidden
+    width = width or tower_of(t.facts).hidden
     return t.rmsnorm(x, width) if how.rms else t.layernorm(x, width)
 
 
@@ -86,7 +77,7 @@ def stem(t: Layer, x: Var, flows: bool) -> Var:
 
     Patches of a frozen encoder that are made to need a gradient are a leaf, which stays as long as the graph does.
     """
-    tower, how = tower_of(t), style(t.facts)
+    tower, how = tower_of(t.facts), style(t.facts)
     x = t.cast(x, t.recipe.weights)
     trains = t.recipe.trains("patch_embedding")
     y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)

@@ -11,7 +11,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers.encoder import tower_of
+from lintfit.memory.activations.towers.style import tower_of
 
 DEFAULTS: Mapping[str, int] = {
     "resampler_n_latents": 64,
@@ -36,7 +36,7 @@ class Latents:
 
 def connector(t: Layer, x: Var) -> Var:
     """From the encoder's last states to the latents of every picture."""
-    facts, width = t.facts, tower_of(t).hidden
+    facts, width = t.facts, tower_of(t.facts).hidden
     context = _gated(t, t.layernorm(x, width), width, facts.intermediate, facts.hidden, facts.activation)
     stated = facts.config.get("perceiver_config")
     numbers = {**DEFAULTS, **(stated if isinstance(stated, Mapping) else {})}

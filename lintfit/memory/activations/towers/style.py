@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.facts import ModelFacts, VisionTower
 
 
 class Style(NamedTuple):
@@ -112,6 +112,12 @@ FEATURES: Mapping[str, int] = {"llava": -2, "llava_next": -2, "llava_onevision":
 """Model types that take the result of a layer by ``vision_feature_layer``, and its default."""
 
 
+def tower_of(facts: ModelFacts) -> VisionTower:
+    """The encoder's numbers, of a model that has one."""
+    assert facts.vision is not None
+    return facts.vision
+
+
 def vision_config(facts: ModelFacts) -> Mapping[str, Any]:
     """The encoder's part of the config."""
     found = facts.config.get("vision_config")
@@ -144,16 +150,3 @@ def style(facts: ModelFacts) -> Style:
 def known(facts: ModelFacts) -> bool:
     """Whether the encoder's code has been read."""
     return kind(facts) in KINDS
-
-
-def window(facts: ModelFacts, index: int) -> int | None:
-    """Patches of the windows that a layer attends in; None for whole images (Qwen 2.5 VL)."""
-    config = vision_config(facts)
-    if facts.model_type != "qwen2_5_vl" or index in (config.get("fullatt_block_indexes") or FULL_ATTENTION):
-        return None
-    size = int(config.get("window_size") or WINDOW) // int(config.get("patch_size") or 14)
-    return size * size
-
-
-FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
-"""Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""

@@ -1,0 +1,43 @@
+"""The parts of an image encoder between the patches' embedding and what follows the encoder, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.towers.style import style, tower_of, vision_config
+
+Part = tuple[str, int | None]
+"""A writer's name (:data:`.WRITERS`), and the patches of the windows that it works on; None for whole images."""
+
+FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
+"""Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""
+
+DEEP = (8, 16, 24)
+"""``deepstack_visual_indexes`` of ``Qwen3VLVisionConfig``."""
+
+
+def order(facts: ModelFacts) -> tuple[Part, ...]:
+    """The layers whose result somebody takes, and the mergers inside the encoder."""
+    merges = _merges(facts)
+    found: list[Part] = []
+    for index in range(tower_of(facts).layers - style(facts).unused):
+        found.append(("block", window(facts, index)))
+        if index in merges:
+            found.append(("inner_merge", None))
+    return tuple(found)
+
+
+def window(facts: ModelFacts, index: int) -> int | None:
+    """Patches of the windows that a layer attends in; None for whole images (Qwen 2.5 VL)."""
+    config = vision_config(facts)
+    if facts.model_type != "qwen2_5_vl" or index in (config.get("fullatt_block_indexes") or FULL_ATTENTION):
+        return None
+    size = int(config.get("window_size") or WINDOW) // int(config.get("patch_size") or 14)
+    return size * size
+
+
+def _merges(facts: ModelFacts) -> Collection[int]:
+    """The layers behind which a merger takes the states for the language model's first layers (Qwen 3 VL)."""
+    stated: Collection[int] | None = vision_config(facts).get("deepstack_visual_indexes")
+    return stated or (DEEP if facts.model_type in ("qwen3_vl", "qwen3_vl_moe") else ())
