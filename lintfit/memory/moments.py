@@ -8,13 +8,14 @@ from dataclasses import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating
 from lintfit.memory.components import total
+from lintfit.memory.model_step import without_gradients
 from lintfit.memory.preference import scores_reference_beside
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, Stretch, without_gradients
+from lintfit.memory.step import Step, Stretch
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -226,11 +227,10 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     above = step.count
     sizes: dict[int, tuple[int, int]] = {}
     for stretch in reversed(step.stretches):
-        count, layer, checkpointed = stretch
+        count, layer, _ = stretch
         if id(layer) not in sizes:
-            own = layer.input * (2 if step.offloaded else 1) + layer.marked if checkpointed else 0
             keeps = step.keeps(stretch).total
-            sizes[id(layer)] = keeps, own + layer.peak.total - keeps
+            sizes[id(layer)] = keeps, step.own(stretch) + layer.peak.total - keeps
         keeps, alone = sizes[id(layer)]
         retained = layer.input if step.retained else 0
         # Inside a stretch what is alive changes by the same amount from one layer to the next: its ends decide.
@@ -250,11 +250,10 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
         above -= count
     if worst is None:
         return None
-    _, index, (_, layer, checkpointed), share, inputs, pinned = worst
-    own = layer.input * (2 if step.offloaded else 1) + layer.marked if checkpointed else 0
-    waiting = inputs - layer.output if inputs else 0
-    beside = Live(own + inputs + pinned, temporaries=waiting, gradients=share)
-    return index, step.kept(index).plus(beside).plus(layer.peak)
+    _, index, stretch, share, inputs, pinned = worst
+    waiting = inputs - stretch.layer.output if inputs else 0
+    beside = Live(step.own(stretch) + inputs + pinned, temporaries=waiting, gradients=share)
+    return index, step.kept(index).plus(beside).plus(stretch.layer.peak)
 
 
 def _end(states: States, step: Step) -> Moment:

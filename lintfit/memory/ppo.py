@@ -15,12 +15,13 @@ from lintfit.memory.activations.profile import Profile, without_graph
 from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.components import components, plus
+from lintfit.memory.model_step import record_model, stream_bytes
 from lintfit.memory.parameters import inventory, model_dtype
 from lintfit.memory.preference import loss_path
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, Stretch, record_model, stream_bytes
+from lintfit.memory.step import Step, Stretch
 from lintfit.memory.weights import value_facts
 
 SCORES = 4

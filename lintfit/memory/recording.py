@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from lintfit.memory.model_step import record_model
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import loss_path
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, record_model
+from lintfit.memory.step import Step
 
 
 def record(spec: Spec, states: States) -> Step:

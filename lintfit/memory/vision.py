@@ -12,11 +12,13 @@ from lintfit.memory.activations.profile import Profile, counted, passing
 from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import CHANNELS, Style, form, order, style, tower_of
+from lintfit.memory.embedding import opens_inputs
 from lintfit.memory.images import pictures
+from lintfit.memory.model_step import stream_bytes
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
-from lintfit.memory.step import Step, Stretch, opens_inputs, stream_bytes
+from lintfit.memory.step import Step, Stretch
 from lintfit.memory.versions import transformers_version
 
 PIXEL = 4

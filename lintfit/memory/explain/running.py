@@ -10,7 +10,9 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.activations.tape import ACTIVATION, rounded
+from lintfit.memory.embedding import INDEX, dropout_mask, input_leaf
 from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.model_step import embedding_bytes
 from lintfit.memory.moments import beside_the_graph, embedded, layer_without_graph, worst_layer
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
@@ -20,7 +22,7 @@ from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import INDEX, Step, _embedding_dropout, _input_leaf, embedding_bytes
+from lintfit.memory.step import Step
 from lintfit.memory.tensor_parallel import local
 
 TAPE = "docs/memory.md, Activations"
@@ -195,9 +197,9 @@ def _inputs(run: Pass) -> list[Term]:
 
 def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     step = run.step
-    dropout = _embedding_dropout(run.facts, step.recipe, run.tokens, step.checkpoints)
+    dropout = dropout_mask(run.facts, step.recipe, run.tokens, step.checkpoints)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
-    leaf = _input_leaf(run.spec, step.checkpoints, run.tokens, embedding_bytes(step.recipe))
+    leaf = input_leaf(run.spec, step.checkpoints, run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
     found = [
         *_inputs(run),
