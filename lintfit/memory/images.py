@@ -9,12 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.towers import style, tower_of
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 
 SHRUNK = 10
 """LLaVA-OneVision makes the features of more tiles as many as nine and the whole have (``anyres_max_9``)."""
+
+OWN_SIZE = 65_536
+"""Patches of the largest image that a processor passes on where images keep their size and the model's config knows no
+largest: 12,845,056 pixels in squares of 14 (Qwen 2 and 2.5 VL), 16,777,216 in squares of 16 (Qwen 3 VL), both the
+``max_pixels`` or ``longest_edge`` of the models' ``preprocessor_config.json``."""
 
 
 class Pictures(NamedTuple):
@@ -54,11 +60,14 @@ def patches(spec: Spec) -> int:
     if spec.image_patches is not None:
         return spec.image_patches
     tower = tower_of(spec.facts)
-    most = (tower.image_size // tower.patch) ** 2 if tower.image_size is not None else None
-    if most is not None and tower.tokens is not None:
-        return most
-    room = tower.merge * spec.seq_len // max(1, spec.images or 1)
-    return room if most is None else min(room, most)
+    if tower.tokens is not None and tower.image_size is not None:
+        return largest(tower)
+    return min(tower.merge * spec.seq_len // max(1, spec.images or 1), largest(tower))
+
+
+def largest(tower: VisionTower) -> int:
+    """Patches of the largest picture that the encoder gets."""
+    return OWN_SIZE if tower.image_size is None else (tower.image_size // tower.patch) ** 2
 
 
 def unsaid(spec: Spec) -> bool:
@@ -72,8 +81,17 @@ def unsaid(spec: Spec) -> bool:
 
 
 def with_an_image(spec: Spec) -> Spec:
-    """The run with one image a sequence, as large as it can be."""
-    return replace(spec, images=1)
+    """The run with one image a sequence, as large as it can be.
+
+    Where images keep their size, the sequence length does not bound them, only the text beside them: Qwen2-VL-7B with
+    adapters and ``max_length`` 1024 filled an A100-80GB (ms-swift issue 2010), and with 2048 four A6000 and eight A800
+    (2753, 2529), until ``MAX_PIXELS`` was set.
+    """
+    tower = tower_of(spec.facts)
+    if tower.tokens is not None or spec.image_patches is not None:
+        return replace(spec, images=1)
+    most = largest(tower)
+    return replace(spec, images=1, image_patches=most, seq_len=spec.seq_len + most // tower.merge)
 
 
 def without_images(spec: Spec) -> Spec:

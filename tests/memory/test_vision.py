@@ -9,7 +9,7 @@ import pytest
 from lintfit.memory import estimate
 from lintfit.memory.contradictions import SpecError
 from lintfit.memory.parse import spec_from_mapping
-from lintfit.memory.result import Estimate, Moment
+from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import Spec
 
 LLAVA = "llava-hf/llava-1.5-7b-hf"
@@ -92,12 +92,28 @@ def test_unknown_images_count_in_the_high_end_only() -> None:
     assert not none.not_modelled
 
 
-def test_images_of_any_size_are_bounded_by_the_sequence() -> None:
+def test_the_sequence_length_does_not_bound_images_that_keep_their_size() -> None:
+    """Of unstated images the largest is planned for; of a stated one as much as the sequence has room for."""
     spread = []
     for length in (1024, 2048):
-        unsaid, none = (estimate(_spec(QWEN, seq_len=length, **more)) for more in ({}, {"images": 0}))
-        spread.append(unsaid.peak.high - none.peak.high)
+        unsaid, none, one = (
+            estimate(_spec(QWEN, seq_len=length, **more)) for more in ({}, {"images": 0}, {"images": 1})
+        )
+        largest = estimate(_spec(QWEN, seq_len=length + 16_384, images=1, image_patches=65_536))
+        assert unsaid.peak.high == largest.peak.high
+        spread.append(one.peak.high - none.peak.high)
     assert 0 < spread[0] < spread[1]
+
+
+def test_an_adapter_run_on_images_of_any_size_is_not_said_to_fit() -> None:
+    """ms-swift issues 2010 and 2753: ``max_length`` 1024 and 2048, out of memory until ``MAX_PIXELS`` was set."""
+    lora = {"method": "lora", "lora_rank": 16, "lora_targets": "all-linear", "gradient_checkpointing": True}
+    one = {"gpu": "A100-80GB", "seq_len": 1024, **lora}
+    four = {"gpu": "A6000", "gpus": 4, "engine": "deepspeed", "zero_stage": 2, "seq_len": 2048, **lora}
+    for run in (one, four):
+        told = {"mixed_precision": "bf16", "micro_batch_size": 1, **run}
+        assert estimate(_spec("Qwen/Qwen2-VL-7B-Instruct", **told)).verdict is Verdict.TIGHT
+        assert estimate(_spec("Qwen/Qwen2-VL-7B-Instruct", images=0, **told)).verdict is Verdict.FITS
 
 
 def test_how_large_images_are_counts_from_none_to_the_largest() -> None:
