@@ -39,18 +39,25 @@ class Done:
 
 
 def of_specs(source: str, shown: Shown) -> Done:
-    """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place."""
+    """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place.
+
+    Each estimate is let go once it is written down, so that thousands of them need no more memory than one.
+    """
     mappings, many = read_specs(source)
+    texts: list[str] = []
+    errors: list[str] = []
     # Nothing that an estimate makes refers to itself: there is no garbage to look for, now or later.
     gc.disable()
     try:
-        results = [estimate_mapping(mapping) for mapping in mappings]
+        for number, mapping in enumerate(mappings, 1):
+            result = estimate_mapping(mapping)
+            if result.estimate is None:
+                errors.append(f"spec {number}: {result.error}" if many else result.error)
+            texts += _written(result, many, shown)
     finally:
         gc.freeze()
         gc.enable()
-    bad = [(number, result) for number, result in enumerate(results, 1) if result.estimate is None]
-    errors = tuple(f"spec {number}: {result.error}" if many else result.error for number, result in bad)
-    return Done(_rendered(results, many, shown), errors, 2 if bad else 0)
+    return Done(_together(texts, many, shown), tuple(errors), 2 if errors else 0)
 
 
 def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
@@ -60,7 +67,7 @@ def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
     result = estimate_mapping({**_hardware(config_for(Path(), hardware)), **_mapping(flags)})
     if result.estimate is None:
         raise LintfitError(result.error)
-    return Done(_rendered([result], False, shown))
+    return Done(_together(_written(result, False, shown), False, shown))
 
 
 def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
@@ -85,22 +92,26 @@ def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
     return Done(text or ("" if loaded.errors else "No runs found.\n"), loaded.errors, status)
 
 
-def _rendered(results: Sequence[Estimated], many: bool, shown: Shown) -> str:
+def _written(result: Estimated, many: bool, shown: Shown) -> list[str]:
+    """The text of one estimate, in JSON that of its error where there is none; of ``many`` it takes one line."""
     if shown.output_format == "json":
-        contents = [_content(result, shown.explain) for result in results]
-        return _lines(contents) if many else dumps(contents[0])
+        content = _content(result, shown.explain)
+        # json's own encoder is many times as slow where it indents.
+        return [_ESTIMATE.encode(content) if many else dumps(content)]
+    if result.spec is None or result.estimate is None:
+        return []
     from lintfit.report.estimate import render_spec
 
-    return "\n".join(
-        render_spec(result.spec, result.estimate, shown.view, shown.explain)
-        for result in results
-        if result.spec and result.estimate
-    )
+    return [render_spec(result.spec, result.estimate, shown.view, shown.explain)]
 
 
-def _lines(contents: Sequence[Mapping[str, Any]]) -> str:
-    """A JSON array with one estimate a line: json's own encoder is many times as slow where it indents."""
-    return "[\n" + ",\n".join(map(_ESTIMATE.encode, contents)) + "\n]\n" if contents else "[]\n"
+def _together(texts: Sequence[str], many: bool, shown: Shown) -> str:
+    """The texts of all estimates as one."""
+    if shown.output_format != "json":
+        return "\n".join(texts)
+    if not many:
+        return texts[0]
+    return "[\n" + ",\n".join(texts) + "\n]\n" if texts else "[]\n"
 
 
 _ESTIMATE = json.JSONEncoder(check_circular=False)
