@@ -152,6 +152,8 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
 
 def beside_the_graph(spec: Spec, step: Step) -> Live:
     """The worst of the reference's forward: a layer, or the head and the loss."""
+    if most_without_graph(step) <= step.head.bare.total:
+        return step.head.bare
     layer = layer_without_graph(spec, step, replace(evaluating(step.recipe), lora=None))
     return max(layer, step.head.bare, key=lambda part: part.total)
 
@@ -162,9 +164,22 @@ def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
 
     Autocast's copies of trained weights are the caller's to count.
     """
+    return Live(_around_a_layer(step) + without_gradients(spec, recipe))
+
+
+def most_without_graph(step: Step) -> int:
+    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
+
+    That pass frees what a graph would keep; the backward begins with all of it.
+    """
+    worst = max([stretch.layer.peak.total + stretch.layer.input for stretch in step.stretches], default=0)
+    return _around_a_layer(step) + worst
+
+
+def _around_a_layer(step: Step) -> int:
     text = step.count - step.before
     embeds = step.stretches[step.before].layer.input if text > 1 else 0
-    return Live(step.front + step.masks + embeds + without_gradients(spec, recipe))
+    return step.front + step.masks + embeds
 
 
 def _masks_of_the_graph(step: Step) -> int:
@@ -271,11 +286,13 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
 
     Nothing is saved, dropped or checkpointed; adapters run and autocast copies weights as in training. One layer comes
     after the other, then the loss of whole logits, which are dropped with it unless ``compute_metrics`` wants them
-    (``Trainer.evaluate``: ``prediction_loss_only``).
+    (``Trainer.evaluate``: ``prediction_loss_only``). The layer is left out where even its training takes less than the
+    loss.
     """
-    layer = layer_without_graph(spec, step, evaluating(step.recipe))
     around = Live(step.inputs, casts=step.copies)
-    found = (("evaluation", step.head.bare), ("evaluation, a layer", layer))
+    found = [("evaluation", step.head.bare)]
+    if most_without_graph(step) > step.head.bare.total:
+        found.append(("evaluation, a layer", layer_without_graph(spec, step, evaluating(step.recipe))))
     return [Moment(name, "evaluate", _plus(states.evaluate, around, part)) for name, part in found]
 
 

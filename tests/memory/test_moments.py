@@ -10,6 +10,10 @@ import pytest
 from lintfit.catalog import models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory import estimate
+from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.engines import states
+from lintfit.memory.moments import layer_without_graph, most_without_graph
+from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
 from lintfit.memory.verdict import judge
@@ -314,3 +318,35 @@ def test_reentrant_checkpointing_recomputes_before_any_node_of_the_backward(smal
     assert other.components["temporaries"] == 2 * hidden
     # The whole forward runs again, past the last saved tensor: the adapter's result and its scaled copy.
     assert one.components["activations"] - other.components["activations"] == 2 * hidden
+
+
+RUNS: tuple[dict[str, Any], ...] = (
+    {},
+    {"gradient_checkpointing": True},
+    {"gradient_checkpointing": True, "use_reentrant": True, "mixed_precision": "bf16", "weights_dtype": "fp32"},
+    {"attention": "eager", "mixed_precision": "bf16", "weights_dtype": "fp32"},
+    {"attention": "eager", "gradient_checkpointing": "selective"},
+    {"method": "lora", "lora_rank": 64, "lora_targets": "all-linear", "lora_dropout": 0.1},
+    {"method": "lora", "quantization": "nf4", "gradient_checkpointing": True, "mixed_precision": "bf16"},
+    {"method": "lora", "quantization": "nf4-double", "kbit_upcast": "all", "mixed_precision": "bf16"},
+    {"engine": "fsdp", "gpus": 8, "fsdp": Fsdp(), "mixed_precision": "bf16", "gradient_checkpointing": True},
+    {"padded_batches": True, "loss": "chunked", "tensor_parallel": 2, "gpus": 2, "engine": "ddp"},
+)
+
+
+@pytest.mark.parametrize("settings", RUNS)
+def test_a_layer_without_a_graph_takes_less_than_in_training(settings: dict[str, Any]) -> None:
+    """Which is why the evaluated layer is not counted where that is less than the loss: one model of every type."""
+    for facts in {facts.model_type: facts for facts in map(models.find, models.ids()) if facts is not None}.values():
+        spec = Spec(facts=facts, **{"micro_batch_size": 2, "seq_len": 640, **settings})
+        step = record(spec, states(spec))
+        recipe = evaluating(step.recipe)
+        assert layer_without_graph(spec, step, recipe).total <= most_without_graph(step), facts.name
+        assert layer_without_graph(spec, step, replace(recipe, lora=None)).total <= most_without_graph(step), facts.name
+
+
+def test_an_evaluated_layer_counts_where_it_takes_more_than_the_loss(small: ModelFacts) -> None:
+    few_words = replace(small, vocab=128)
+    assert any(moment.name == "evaluation, a layer" for moment in run(few_words).moments)
+    many_words = replace(small, vocab=1_000_000)
+    assert not any(moment.name == "evaluation, a layer" for moment in run(many_words).moments)
