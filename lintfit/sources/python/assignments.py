@@ -82,7 +82,7 @@ class Assignments(Invocations):
                     self._flagged(target, value, scope)
                 for holder in self._holders(self.eval(target.value, scope)):
                     if isinstance(holder, Object):
-                        self._store(holder.attributes, target.attr.value, value)
+                        self.store(holder.attributes, target.attr.value, value)
             case cst.Subscript():
                 self._store_item(target, value, scope)
 
@@ -101,7 +101,7 @@ class Assignments(Invocations):
     def _holders(self, value: Value) -> tuple[Value, ...]:
         return value.options if isinstance(value, Choice) else (value,)
 
-    def _store(self, table: dict[str, Value], key: str, value: Value) -> None:
+    def store(self, table: dict[str, Value], key: str, value: Value) -> None:
         """Set an item of something that other branches see, too."""
         if self.walk.branch.taken is False:
             return
@@ -120,11 +120,11 @@ class Assignments(Invocations):
         if not isinstance(key, Const):
             return
         if isinstance(holder, Ref) and holder.name == "os.environ":
-            self._store(self.globals.names, f"os.environ[{key.value}]", value)
+            self.store(self.globals.names, f"os.environ[{key.value}]", value)
         if isinstance(holder, Table):
-            self._store(holder.items, key.value, value)
+            self.store(holder.items, key.value, value)
         elif isinstance(holder, Object) and isinstance(key.value, str):
-            self._store(holder.attributes, key.value, value)
+            self.store(holder.attributes, key.value, value)
 
     def _override(self, key: Value, value: Value) -> None:
         """``globals()[key] = value``: a constant of the script that its command line may change.
@@ -138,7 +138,7 @@ class Assignments(Invocations):
             if name in flags:
                 names[name] = replace(parsers.convert(flags[name], None), over=names.get(name))
             else:
-                self._store(names, name, value)
+                self.store(names, name, value)
 
     def _unpack(self, target: cst.Tuple | cst.List, value: Value, scope: Scope) -> None:
         elements = [element.value for element in target.elements]

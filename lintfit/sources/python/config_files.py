@@ -6,24 +6,22 @@ written there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lintfit.documents.model import DataDocument, KeyPath, Kind, Node
+from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import Const, Datum, Items, Object, Record, Table, Unknown, Value
-
-if TYPE_CHECKING:
-    from lintfit.sources.python.interpreter import Interpreter
 
 _OPENS = frozenset({"open", "io.open", "codecs.open", "fsspec.open", "smart_open.open", "xopen.xopen"})
 _READS = frozenset({"open", "read", "read_text", "read_bytes"})
 
 
-def read(interpreter: Interpreter, record: Record, kind: Kind) -> Value:
+def read(interpreter: Evaluator, record: Record, kind: Kind) -> Value:
     """What a reader of JSON or YAML returns for the file that it is handed."""
     return load(interpreter, record.value(0, "fp", "stream", "s", "file_", "f"), record, kind)
 
 
-def load(interpreter: Interpreter, source: Value | None, record: Record, kind: Kind) -> Value:
+def load(interpreter: Evaluator, source: Value | None, record: Record, kind: Kind) -> Value:
     """The content of a file given by name, handle or text; not known where it is not at hand."""
     name = path_of(source)
     if name is None or interpreter.walk.branch.taken is False:
@@ -35,7 +33,7 @@ def load(interpreter: Interpreter, source: Value | None, record: Record, kind: K
     return of_node(document, document.root)
 
 
-def open_named(interpreter: Interpreter, name: Const, kind: Kind) -> DataDocument | None:
+def open_named(interpreter: Evaluator, name: Const, kind: Kind) -> DataDocument | None:
     """The document of this name; None where it is not at hand."""
     opener = interpreter.walk.open_data
     return opener(name.value, kind) if opener is not None and isinstance(name.value, str) else None

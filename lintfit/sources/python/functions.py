@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lintfit.documents.model import Kind
 from lintfit.sources.python import config_files, omegaconf, operators
+from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import (
     Bounded,
     Choice,
@@ -25,14 +26,11 @@ from lintfit.sources.python.values import (
     plain,
 )
 
-if TYPE_CHECKING:
-    from lintfit.sources.python.interpreter import Interpreter
-
-Handler = Callable[["Interpreter", Record], Value]
+Handler = Callable[[Evaluator, Record], Value]
 
 
 def _scalar(convert: Callable[[Any], Any]) -> Handler:
-    def handle(interpreter: Interpreter, record: Record) -> Value:
+    def handle(interpreter: Evaluator, record: Record) -> Value:
         value = record.value(0)
         if value is None:
             return Const(record.node, convert(0)) if convert is not str else Const(record.node, "")
@@ -47,13 +45,13 @@ def _scalar(convert: Callable[[Any], Any]) -> Handler:
     return handle
 
 
-def _bool(interpreter: Interpreter, record: Record) -> Value:
+def _bool(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0)
     known = False if value is None else operators.truth(value)
     return Unknown(record.node) if known is None else Const(value.origin if value else record.node, known)
 
 
-def _len(interpreter: Interpreter, record: Record) -> Value:
+def _len(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0)
     if isinstance(value, Items | Table) and not value.open:
         return Const(record.node, len(value.items))
@@ -63,7 +61,7 @@ def _len(interpreter: Interpreter, record: Record) -> Value:
 
 
 def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
-    def handle(interpreter: Interpreter, record: Record) -> Value:
+    def handle(interpreter: Evaluator, record: Record) -> Value:
         values = record.positional
         if len(values) == 1 and isinstance(values[0], Items) and not values[0].open:
             values = values[0].items
@@ -75,7 +73,7 @@ def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
     return handle
 
 
-def _sequence(interpreter: Interpreter, record: Record) -> Value:
+def _sequence(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0)
     if value is None:
         return Items(record.node)
@@ -86,7 +84,7 @@ def _sequence(interpreter: Interpreter, record: Record) -> Value:
     return Items(record.node, open=True)
 
 
-def _dict(interpreter: Interpreter, record: Record) -> Value:
+def _dict(interpreter: Evaluator, record: Record) -> Value:
     made = Table(record.node, open=record.spreads)
     for value in record.positional:
         if isinstance(value, Table):
@@ -98,7 +96,7 @@ def _dict(interpreter: Interpreter, record: Record) -> Value:
     return made
 
 
-def _getattr(interpreter: Interpreter, record: Record) -> Value:
+def _getattr(interpreter: Evaluator, record: Record) -> Value:
     holder, name = record.value(0), record.value(1)
     if holder is None or name is None:
         return Unknown(record.node)
@@ -107,7 +105,7 @@ def _getattr(interpreter: Interpreter, record: Record) -> Value:
     return _attribute(interpreter, record, holder, name)
 
 
-def _attribute(interpreter: Interpreter, record: Record, holder: Value, name: Value) -> Value:
+def _attribute(interpreter: Evaluator, record: Record, holder: Value, name: Value) -> Value:
     if not isinstance(name, Const) or not isinstance(name.value, str):
         return Unknown(name.origin)
     if isinstance(holder, Object) and name.value not in holder.attributes and len(record.positional) > 2:
@@ -119,10 +117,10 @@ def _attribute(interpreter: Interpreter, record: Record, holder: Value, name: Va
     return found
 
 
-def _setattr(interpreter: Interpreter, record: Record) -> Value:
+def _setattr(interpreter: Evaluator, record: Record) -> Value:
     holder, name, value = record.value(0), record.value(1), record.value(2)
     if isinstance(holder, Object) and isinstance(name, Const) and value is not None:
-        interpreter._store(holder.attributes, str(name.value), value)
+        interpreter.store(holder.attributes, str(name.value), value)
     elif isinstance(holder, Object) and interpreter.walk.branch.taken is not False:
         # Any of its attributes may be another from here on.
         holder.open = True
@@ -131,7 +129,7 @@ def _setattr(interpreter: Interpreter, record: Record) -> Value:
     return Const(record.node, None)
 
 
-def _hasattr(interpreter: Interpreter, record: Record) -> Value:
+def _hasattr(interpreter: Evaluator, record: Record) -> Value:
     holder, name = record.value(0), record.value(1)
     if not isinstance(holder, Object) or not isinstance(name, Const):
         return Unknown(record.node)
@@ -146,7 +144,7 @@ def _hasattr(interpreter: Interpreter, record: Record) -> Value:
 _TYPES: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": float, "bool": bool, "bytes": bytes}
 
 
-def _isinstance(interpreter: Interpreter, record: Record) -> Value:
+def _isinstance(interpreter: Evaluator, record: Record) -> Value:
     value, kinds = record.value(0), record.value(1)
     wanted = kinds.items if isinstance(kinds, Items) else [kinds]
     answers = [_is_a(value, kind) for kind in wanted]
@@ -174,7 +172,7 @@ def _is_a(value: Value | None, kind: Value | None) -> bool | None:
     return None
 
 
-def _vars(interpreter: Interpreter, record: Record) -> Value:
+def _vars(interpreter: Evaluator, record: Record) -> Value:
     holder = record.value(0, "obj")
     if not isinstance(holder, Object):
         return Unknown(record.node)
@@ -187,7 +185,7 @@ def _vars(interpreter: Interpreter, record: Record) -> Value:
     return found
 
 
-def _environment(interpreter: Interpreter, record: Record) -> Value:
+def _environment(interpreter: Evaluator, record: Record) -> Value:
     name = record.value(0, "key")
     default = record.value(1, "default") or Const(record.node, None)
     if not isinstance(name, Const):
@@ -195,7 +193,7 @@ def _environment(interpreter: Interpreter, record: Record) -> Value:
     return interpreter.environment(str(name.value), default, record.node)
 
 
-def _join_path(interpreter: Interpreter, record: Record) -> Value:
+def _join_path(interpreter: Evaluator, record: Record) -> Value:
     parts = [plain(value) for value in record.positional]
     if parts and all(isinstance(part, str) for part in parts):
         origin = record.positional[0].origin if len(parts) == 1 else record.node
@@ -204,7 +202,7 @@ def _join_path(interpreter: Interpreter, record: Record) -> Value:
 
 
 def _path(part: Callable[[str], str]) -> Handler:
-    def handle(interpreter: Interpreter, record: Record) -> Value:
+    def handle(interpreter: Evaluator, record: Record) -> Value:
         value = record.value(0, "path", "p")
         known = isinstance(value, Const) and isinstance(value.value, str)
         return Const(record.node, part(value.value)) if known and isinstance(value, Const) else Unknown(record.node)
@@ -216,25 +214,25 @@ def _constant(value: Any) -> Handler:
     return lambda interpreter, record: Const(record.node, value)
 
 
-def _bf16(interpreter: Interpreter, record: Record) -> Value:
+def _bf16(interpreter: Evaluator, record: Record) -> Value:
     """``is_bf16_supported()``: true where a GPU only emulates it as well (torch/cuda/__init__.py since torch 2.1)."""
     return Unknown(record.node) if record.passed else Const(record.node, True)
 
 
-def _unknown(interpreter: Interpreter, record: Record) -> Value:
+def _unknown(interpreter: Evaluator, record: Record) -> Value:
     return Unknown(record.node)
 
 
-def _first(interpreter: Interpreter, record: Record) -> Value:
+def _first(interpreter: Evaluator, record: Record) -> Value:
     return record.value(0) or Unknown(record.node)
 
 
-def _namespace(interpreter: Interpreter, record: Record) -> Value:
+def _namespace(interpreter: Evaluator, record: Record) -> Value:
     attributes = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     return Object(record.node, record.function, record, attributes=attributes, parsed=True, open=record.spreads)
 
 
-def _device(interpreter: Interpreter, record: Record) -> Value:
+def _device(interpreter: Evaluator, record: Record) -> Value:
     return Object(record.node, "torch.device", None, attributes={"type": record.value(0) or Unknown(record.node)})
 
 
@@ -242,7 +240,7 @@ _INITIALIZERS = frozenset({"init_process_group", "init_distributed", "Accelerato
 """Calls after which a process group is there."""
 
 
-def _is_initialized(interpreter: Interpreter, record: Record) -> Value:
+def _is_initialized(interpreter: Evaluator, record: Record) -> Value:
     """Whether there is a process group: after a call that makes one; never where python starts a process alone."""
     made = [known for known in interpreter.walk.records if known.name in _INITIALIZERS]
     if any(known.taken is True for known in made):
@@ -251,7 +249,7 @@ def _is_initialized(interpreter: Interpreter, record: Record) -> Value:
     return Const(record.node, False) if alone or not made else Unknown(record.node)
 
 
-def _eval(interpreter: Interpreter, record: Record) -> Value:
+def _eval(interpreter: Evaluator, record: Record) -> Value:
     """``eval("torch.float16")``."""
     text = record.value(0)
     known = plain(text) if text is not None else None
@@ -259,7 +257,7 @@ def _eval(interpreter: Interpreter, record: Record) -> Value:
     return Ref(text.origin if text is not None else None, str(known)) if named else Unknown(record.node)
 
 
-def _exec(interpreter: Interpreter, record: Record) -> Value:
+def _exec(interpreter: Evaluator, record: Record) -> Value:
     """``exec(open("config.py").read())``; a file that cannot be told is taken for one that the command line names."""
     path = config_files.path_of(record.value(0))
     named = [word for word in interpreter.walk.positional if word.endswith(".py")] if path is None else [path.value]
@@ -268,11 +266,11 @@ def _exec(interpreter: Interpreter, record: Record) -> Value:
     return Const(record.node, None)
 
 
-def _globals(interpreter: Interpreter, record: Record) -> Value:
+def _globals(interpreter: Evaluator, record: Record) -> Value:
     return Table(record.node, dict(interpreter.globals.names))
 
 
-def _is_file(interpreter: Interpreter, record: Record) -> Value:
+def _is_file(interpreter: Evaluator, record: Record) -> Value:
     """Whether a config file is there: known only where it is at hand."""
     known = plain(record.value(0) or Unknown(record.node))
     opener = interpreter.walk.open_data
@@ -286,7 +284,7 @@ def _is_file(interpreter: Interpreter, record: Record) -> Value:
 def _rank(variable: str) -> Handler:
     """``get_rank()`` and ``get_world_size()``, which the launcher's environment decides."""
 
-    def handle(interpreter: Interpreter, record: Record) -> Value:
+    def handle(interpreter: Evaluator, record: Record) -> Value:
         found = _scalar_of(interpreter.environment(variable, None, record.node))
         return found if found is not None else Unknown(record.node)
 

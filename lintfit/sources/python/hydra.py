@@ -10,23 +10,20 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Kind
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import omegaconf
 from lintfit.sources.python.config_files import of_node
+from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import Const, Items, Record, Table, Value, plain
-
-if TYPE_CHECKING:
-    from lintfit.sources.python.interpreter import Interpreter
 
 _PACKAGE = re.compile(r"\A(?:\s*#[^\n]*\n)*?\s*#\s*@package\s+(?P<name>[\w.]+)")
 _MAX_FILES = 40
 """Files that one config may be composed of."""
 
 
-def composed(interpreter: Interpreter, options: Mapping[str, Value], record: Record) -> Table:
+def composed(interpreter: Evaluator, options: Mapping[str, Value], record: Record) -> Table:
     """The config that ``@hydra.main(config_path=…, config_name=…)`` hands to its function."""
     walk = interpreter.walk
     walk.parses = True
@@ -52,13 +49,13 @@ def _config(table: Table) -> Table:
     return made
 
 
-def _option(interpreter: Interpreter, options: Mapping[str, Value], name: str) -> str | None:
+def _option(interpreter: Evaluator, options: Mapping[str, Value], name: str) -> str | None:
     flag = interpreter.walk.flags.get(name)
     known = flag.value if flag is not None else plain(options[name]) if name in options else None
     return known if isinstance(known, str) and "$" not in known else None
 
 
-def _folder(interpreter: Interpreter, options: Mapping[str, Value]) -> str:
+def _folder(interpreter: Evaluator, options: Mapping[str, Value]) -> str:
     """Where the files are: the path of ``@hydra.main`` is seen from the script, that of a flag from where it runs."""
     flag = interpreter.walk.flags.get("config_path") or interpreter.walk.flags.get("config_dir")
     if flag is not None and flag.value:
@@ -72,7 +69,7 @@ def _folder(interpreter: Interpreter, options: Mapping[str, Value]) -> str:
 class _Composer:
     """Reads the files of one config. ``chosen`` are the words that choose a group's file."""
 
-    interpreter: Interpreter
+    interpreter: Evaluator
     folder: str
     words: Mapping[str, Flag]
     chosen: set[str] = field(default_factory=set)

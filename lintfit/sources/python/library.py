@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from lintfit.documents.model import Kind
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import config_files, operators, parsers
 from lintfit.sources.python.argument_files import flags_of
+from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.functions import FUNCTIONS
 from lintfit.sources.python.methods import CHANGES, GROWS, method
 from lintfit.sources.python.models import is_arguments, is_dataclass_parser, is_model
@@ -30,9 +30,6 @@ from lintfit.sources.python.values import (
     held,
     objects,
 )
-
-if TYPE_CHECKING:
-    from lintfit.sources.python.interpreter import Interpreter
 
 _IN_PLACE = frozenset({
     "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "train", "eval", "requires_grad_",
@@ -66,7 +63,7 @@ def constructed(made: Object, record: Record) -> None:
                 return
 
 
-def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
+def call(interpreter: Evaluator, record: Record, function: Value) -> Value:
     """What a call of something outside the script returns."""
     receiver = record.receiver
     if isinstance(function, Ref):
@@ -85,7 +82,7 @@ def call(interpreter: Interpreter, record: Record, function: Value) -> Value:
     return _object_method(interpreter, record)
 
 
-def _changed(interpreter: Interpreter, receiver: Value, record: Record) -> Value | None:
+def _changed(interpreter: Evaluator, receiver: Value, record: Record) -> Value | None:
     """What a method returns that changes its receiver, which other branches see, too."""
     branch = interpreter.walk.branch
     if branch.taken is False:
@@ -100,7 +97,7 @@ def _changed(interpreter: Interpreter, receiver: Value, record: Record) -> Value
     return returned
 
 
-def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
+def _named(interpreter: Evaluator, record: Record, name: str) -> Value:
     last = name.rpartition(".")[2]
     if is_dataclass_parser(name):
         return parsers.Parser(record.node, name, record, classes=parsers.classes_of(record.value(0, "dataclass_types")))
@@ -146,7 +143,7 @@ def _named(interpreter: Interpreter, record: Record, name: str) -> Value:
     return made
 
 
-def _peft_config(interpreter: Interpreter, record: Record) -> Value:
+def _peft_config(interpreter: Evaluator, record: Record) -> Value:
     """peft's config of the class that a dict's ``peft_type`` names (``PEFT_TYPE_TO_CONFIG_MAPPING``, peft 0.19)."""
     table = record.value(0, "config_dict")
     kind = held(table, "peft_type") if isinstance(table, Table) else None
@@ -164,7 +161,7 @@ def _peft_config(interpreter: Interpreter, record: Record) -> Value:
     return Object(record.node, made.function, made, attributes=attributes, open=table.open)
 
 
-def _of_model_config(interpreter: Interpreter, record: Record) -> Value:
+def _of_model_config(interpreter: Evaluator, record: Record) -> Value:
     """What TRL's helper makes of ``ModelConfig``: None unless that says 4 or 8 bits."""
     holder = record.value(0, "model_args", "model_config") or Unknown(record.node)
     bits = [operators.truth(interpreter.attribute(holder, f"load_in_{n}bit", record.node)) for n in (4, 8)]
@@ -173,7 +170,7 @@ def _of_model_config(interpreter: Interpreter, record: Record) -> Value:
     return Object(record.node, "transformers.BitsAndBytesConfig" if True in bits else record.function, record)
 
 
-def _filled(interpreter: Interpreter, record: Record, target: Value) -> Value:
+def _filled(interpreter: Evaluator, record: Record, target: Value) -> Value:
     """``tyro.cli(Config)`` or ``tyro.cli(main)``."""
     walk = interpreter.walk
     if isinstance(target, Function):
@@ -197,7 +194,7 @@ def _is_fire(name: str, record: Record) -> bool:
     return named and isinstance(record.value(0, "component"), Function | Class | Table)
 
 
-def _fire(interpreter: Interpreter, record: Record) -> Value:
+def _fire(interpreter: Evaluator, record: Record) -> Value:
     """``fire.Fire(target)``: a function, a class, or a dict of them by the command's first word."""
     words = list(interpreter.walk.positional)
     target = record.value(0, "component")
@@ -241,7 +238,7 @@ def _same_name(record: Record) -> Value | None:
     return None
 
 
-def _object_method(interpreter: Interpreter, record: Record) -> Value:
+def _object_method(interpreter: Evaluator, record: Record) -> Value:
     receiver, name = record.receiver, record.name
     if isinstance(receiver, parsers.Parser):
         return _parser_method(interpreter, record, receiver)
@@ -276,13 +273,13 @@ def _object_method(interpreter: Interpreter, record: Record) -> Value:
     return made
 
 
-def _class_method(interpreter: Interpreter, record: Record, cls: Class) -> Value:
+def _class_method(interpreter: Evaluator, record: Record, cls: Class) -> Value:
     made = Object(record.node, record.function, record, cls if cls.library is not None else None, open=record.spreads)
     made.base = _model_argument(record) if record.name == "from_pretrained" else None
     return made
 
 
-def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> Value:
+def _parser_method(interpreter: Evaluator, record: Record, parser: parsers.Parser) -> Value:
     walk, name = interpreter.walk, record.name
     match name:
         case "add_argument":
@@ -333,7 +330,7 @@ def _parser_method(interpreter: Interpreter, record: Record, parser: parsers.Par
     return Unknown(record.node)
 
 
-def _file_objects(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Value]:
+def _file_objects(interpreter: Evaluator, record: Record, parser: parsers.Parser) -> list[Value]:
     """The dataclasses as a JSON or YAML file fills them; the command line has no say in it."""
     source = record.value(0, "json_file", "yaml_file")
     kind = Kind.JSON if record.name == "parse_json_file" else Kind.YAML
@@ -354,7 +351,7 @@ def _opened(cls: Value, record: Record) -> Value:
     return Object(record.node, kind, record, cls if isinstance(cls, Class) else None, parsed=True, open=True)
 
 
-def _beside(interpreter: Interpreter, record: Record) -> dict[str, Flag]:
+def _beside(interpreter: Evaluator, record: Record) -> dict[str, Flag]:
     """``train.args`` beside ``train.py``, which HfArgumentParser puts in front of the command line's own words."""
     looks = record.keyword("look_for_args_file")
     script = interpreter.globals.names.get("__file__")
@@ -367,7 +364,7 @@ def _beside(interpreter: Interpreter, record: Record) -> dict[str, Flag]:
     return flags_of(document) if document is not None else {}
 
 
-def _from_files(interpreter: Interpreter, parser: parsers.Parser) -> dict[str, Flag]:
+def _from_files(interpreter: Evaluator, parser: parsers.Parser) -> dict[str, Flag]:
     """``@file`` on the command line of a parser with ``fromfile_prefix_chars``."""
     prefix = parser.call.keyword("fromfile_prefix_chars") if parser.call is not None else None
     opener = interpreter.walk.open_arguments
@@ -381,7 +378,7 @@ def _from_files(interpreter: Interpreter, parser: parsers.Parser) -> dict[str, F
     return found
 
 
-def _config_name(interpreter: Interpreter, parser: parsers.Parser, record: Record) -> Const | Unknown | None:
+def _config_name(interpreter: Evaluator, parser: parsers.Parser, record: Record) -> Const | Unknown | None:
     """The YAML file that a TrlParser is handed by ``--config``, an H4ArgumentParser (``parse()``) as its first word."""
     flag = interpreter.walk.flags.get("config")
     declares = any("config" in cls.all_fields() for cls in parser.classes if isinstance(cls, Class))
@@ -393,7 +390,7 @@ def _config_name(interpreter: Interpreter, parser: parsers.Parser, record: Recor
     return Const(parser.origin, first) if first.endswith((".yaml", ".yml")) else None
 
 
-def _dataclasses(interpreter: Interpreter, record: Record, parser: parsers.Parser) -> list[Object]:
+def _dataclasses(interpreter: Evaluator, record: Record, parser: parsers.Parser) -> list[Object]:
     walk = interpreter.walk
     walk.parses = True
     named = _config_name(interpreter, parser, record)

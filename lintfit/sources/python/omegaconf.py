@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lintfit.documents.model import Kind
 from lintfit.sources.flags import Flag
 from lintfit.sources.python import config_files, parsers
+from lintfit.sources.python.evaluator import Evaluator
 from lintfit.sources.python.values import Class, Const, Items, Object, Record, Table, Unknown, Value, held
-
-if TYPE_CHECKING:
-    from lintfit.sources.python.interpreter import Interpreter
 
 
 def config(value: Value, root: Table | None = None) -> Value:
@@ -69,7 +67,7 @@ def over(below: Table, above: Table) -> Table:
     return made
 
 
-def _overrides(interpreter: Interpreter, record: Record) -> Value:
+def _overrides(interpreter: Evaluator, record: Record) -> Value:
     """``OmegaConf.from_cli()``: the ``key=value`` words of the launch line."""
     walk = interpreter.walk
     walk.parses = True
@@ -94,7 +92,7 @@ def dotted(words: Iterable[Flag], record: Record) -> Table:
     return table
 
 
-def _from_list(interpreter: Interpreter, record: Record) -> Value:
+def _from_list(interpreter: Evaluator, record: Record) -> Value:
     words = record.value(0, "dotlist")
     if not isinstance(words, Items) or words.open:
         return _overrides(interpreter, record)
@@ -114,11 +112,11 @@ def _put(table: Table, path: list[str], value: Value) -> None:
     table.items[path[-1]] = value
 
 
-def _load(interpreter: Interpreter, record: Record) -> Value:
+def _load(interpreter: Evaluator, record: Record) -> Value:
     return config(config_files.load(interpreter, record.value(0, "file_"), record, Kind.YAML))
 
 
-def _create(interpreter: Interpreter, record: Record) -> Value:
+def _create(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0, "obj")
     if value is None:
         return config(Table(record.node))
@@ -126,11 +124,11 @@ def _create(interpreter: Interpreter, record: Record) -> Value:
     return config(table) if table is not None else Unknown(record.node)
 
 
-def _merge(interpreter: Interpreter, record: Record) -> Value:
+def _merge(interpreter: Evaluator, record: Record) -> Value:
     return Unknown(record.node) if record.spreads else merged(record.positional, record)
 
 
-def _select(interpreter: Interpreter, record: Record) -> Value:
+def _select(interpreter: Evaluator, record: Record) -> Value:
     holder, key = record.value(0, "cfg"), record.value(1, "key")
     if not isinstance(key, Const) or not isinstance(holder, Table):
         return Unknown(record.node)
@@ -145,7 +143,7 @@ def _select(interpreter: Interpreter, record: Record) -> Value:
     return current or Unknown(record.node)
 
 
-def _update(interpreter: Interpreter, record: Record) -> Value:
+def _update(interpreter: Evaluator, record: Record) -> Value:
     holder, key, value = record.value(0, "cfg"), record.value(1, "key"), record.value(2, "value")
     if isinstance(holder, Table) and isinstance(key, Const) and value is not None:
         _put(holder, str(key.value).split("."), value)
@@ -154,15 +152,15 @@ def _update(interpreter: Interpreter, record: Record) -> Value:
     return Const(record.node, None)
 
 
-def _itself(interpreter: Interpreter, record: Record) -> Value:
+def _itself(interpreter: Evaluator, record: Record) -> Value:
     return record.value(0, "cfg") or Unknown(record.node)
 
 
-def _nothing(interpreter: Interpreter, record: Record) -> Value:
+def _nothing(interpreter: Evaluator, record: Record) -> Value:
     return Const(record.node, None)
 
 
-_NAMES: dict[str, Callable[[Interpreter, Record], Value]] = {
+_NAMES: dict[str, Callable[[Evaluator, Record], Value]] = {
     "load": _load,
     "create": _create,
     "structured": _create,
