@@ -15,6 +15,7 @@ from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.preference import FUSED
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.weights import ALWAYS_FUSED
 
 WHOLE_LOGITS = "1.13"
 """A TRL version whose trainers hold all logits of a micro-batch."""
@@ -23,12 +24,18 @@ WHOLE_SOFTMAX = "0.14"
 """A TRL version whose PPOTrainer holds a log-softmax of the whole response."""
 
 
+LINEAR_EXPERTS = "4.57.0"
+"""A transformers version whose experts are linear layers, which bitsandbytes quantises."""
+
+
 class Alternative(NamedTuple):
-    """A run that the spec may mean, what the estimate says of the assumption, and bytes that it may do without."""
+    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, and whether
+    its model states are others than the spec's."""
 
     spec: Spec
     note: str = ""
     less: int = 0
+    restated: bool = False
 
 
 def cheaper(spec: Spec) -> Iterator[Alternative]:
@@ -43,6 +50,13 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
         )
     elif spec.images and _uncounted_images(spec):
         yield Alternative(without_images(spec))
+    if _may_quantise_experts(spec):
+        yield Alternative(
+            _running(spec, "transformers", LINEAR_EXPERTS),
+            "experts in 16 bits, as transformers 5 has them (version not stated; before, bitsandbytes quantises them: "
+            "the low end)",
+            restated=True,
+        )
 
 
 def dearer(spec: Spec) -> Iterator[Alternative]:
@@ -118,3 +132,10 @@ def _may_hold_inputs(spec: Spec) -> bool:
     """
     unstated = "bitsandbytes" not in spec.versions and spec.gradient_checkpointing is False
     return unstated and (spec.quantization or "").startswith("nf4")
+
+
+def _may_quantise_experts(spec: Spec) -> bool:
+    """Whether a transformers of before 5 may run, where bitsandbytes finds the experts among the linear layers."""
+    if spec.facts.moe is None or "transformers" in spec.versions or spec.facts.model_type in ALWAYS_FUSED:
+        return False
+    return (spec.quantization or "").startswith(("nf4", "int8")) and spec.front_end != "litgpt"

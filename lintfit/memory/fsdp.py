@@ -18,6 +18,7 @@ from lintfit.memory.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
 from lintfit.memory.states import States
+from lintfit.memory.versions import since
 
 
 @frozen
@@ -94,7 +95,7 @@ def fsdp(spec: Spec) -> States:
             **steady,
             **components(
                 gradients=gradients if settings.version == 1 and not offload else 0,
-                temporaries=_unit_stored(held),
+                temporaries=saved(spec, held),
             ),
         },
         host=host_memory(spec, held, rank_host),
@@ -215,6 +216,22 @@ def wraps_adapters(spec: Spec) -> bool:
     """
     settings = spec.fsdp or Fsdp()
     return spec.method == "lora" and settings.version == 1
+
+
+SAVES_ON_HOST = (4, 30)
+"""The first transformers version that takes FSDP's full state dict to the host unit by unit (``FullStateDictConfig``).
+Before, ``Trainer.save_model`` called ``model.state_dict()``, for which every rank copies every unit on its GPU: runs on
+A100-40GB, A100-80GB and V100 train and die as they save (LLaVA#177, FastChat#256, transformers#23386)."""
+
+
+def copies_to_save(spec: Spec) -> bool:
+    """Whether every rank copies the whole model on its GPU to save it."""
+    return (spec.fsdp or Fsdp()).version == 1 and not since(spec, "transformers", SAVES_ON_HOST)
+
+
+def saved(spec: Spec, held: Inventory) -> int:
+    """Bytes that a full state dict takes on the GPU, in the shards' own dtype."""
+    return _unit_stored(held) + (held.bytes if copies_to_save(spec) else 0)
 
 
 def _unit_stored(held: Inventory) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.memory.alternatives import cheaper, dearer
+from lintfit.memory.engines import states
 from lintfit.memory.framework import context, nccl
 from lintfit.memory.headroom import held_chunks, planned
 from lintfit.memory.moments import moments
@@ -73,7 +74,8 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, lis
             "the low end counts the model states only"
         )
     for other in cheaper(spec):
-        low = min(low, _largest(moments(other.spec, held)[0]).allocated - other.less)
+        own = states(other.spec) if other.restated else held
+        low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)
         notes.append(other.note)
     return low, notes
 

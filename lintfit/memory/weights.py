@@ -284,9 +284,14 @@ def _split(shape: tuple[int, ...], part: int, of: int) -> tuple[int, ...]:
     return (*shape[:axis], -(-shape[axis] * part // of), *shape[axis + 1 :])
 
 
+ALWAYS_FUSED = frozenset({"gpt_oss", "granitemoe", "qwen3_vl_moe"})
+"""Model types whose experts were one parameter in transformers 4, too (``GptOssExperts``,
+``GraniteMoeParallelExperts``, ``Qwen3VLMoeTextExperts``)."""
+
+
 def has_separate_experts(spec: Spec) -> bool:
-    """Whether experts are linear layers of their own, as they were before transformers 5 fused them."""
-    return transformers_version(spec) < GROUPED_EXPERTS
+    """Whether experts are linear layers of their own, as most were before transformers 5 fused them."""
+    return transformers_version(spec) < GROUPED_EXPERTS and spec.facts.model_type not in ALWAYS_FUSED
 
 
 def has_fused_experts(spec: Spec) -> bool:
