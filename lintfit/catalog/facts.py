@@ -73,8 +73,8 @@ class ModelFacts:
     Sizes are elements, ``heads`` counts query heads. ``tensors`` lists every parameter tensor (tied weights
     once), so that totals, the largest tensor, LoRA targets and quantisable modules all come from one place.
     ``config`` is the ``config.json`` content that the facts were made from, with transformers' defaults filled in.
-    ``exact`` is False where the architecture's tensors are approximated by a family of the same shape; ``notes`` say
-    how.
+    ``exact`` is False where the architecture's tensors are approximated by a family of the same shape. ``notes`` say
+    what the numbers rest on or leave out, as an estimate's assumptions.
     """
 
     name: str

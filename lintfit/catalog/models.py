@@ -40,6 +40,8 @@ EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
 """Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
 RATES = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
+OWN_CONFIG = "--model-config FILE takes its own"
+UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
 QUANTISED_COPY = re.compile(
     r"-(unsloth-)?(bnb-(4|8)bit|awq(-int4)?|gptq(-int(4|8))?(-\w+)?|(4|8)bits?|gguf|fp8|int(4|8))$", re.IGNORECASE
 )
@@ -134,7 +136,7 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
         facts = _llama_like(inner, f"{origin}: {part}", name)
     else:
         facts = _facts(module, inner, f"{origin}: {part}", name, required=False)
-    note = f"model_type {model_type!r} is not known; the facts are of its {part} alone, without encoders"
+    note = f"its {part} alone, without encoders (model_type {model_type!r} is not known)"
     return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note))
 
 
@@ -152,7 +154,7 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     module = architectures.find("llama")
     assert module is not None
     facts = _facts(module, config, origin, name)
-    note = f"model_type {model_type!r} is not known; taken as a llama-like model"
+    note = f"the shape of a Llama with these numbers (model_type {model_type!r} is not known)"
     return replace(facts, exact=False, notes=(*facts.notes, note))
 
 
@@ -274,20 +276,33 @@ def ids() -> tuple[str, ...]:
     return tuple(_rows())
 
 
+def _row(model: str) -> dict[str, Any]:
+    """A row with what it inherits from the one that it is ``like``; a source of its own confirms it."""
+    row = dict(_rows()[model])
+    like = row.pop("like", None)
+    if like is None:
+        return row
+    return {**_row(like), **({"confirmed": True} if "source" in row else {}), **row}
+
+
 def config_of(model: str) -> tuple[dict[str, Any], str]:
     """The config and the source of a catalogue id, spelled exactly; ``like`` rows inherit from another row."""
-    row = dict(_rows()[model])
-    like, source = row.pop("like", None), row.pop("source", None)
-    if like is None:
-        return row, str(source)
-    config, inherited = config_of(like)
-    return {**config, **row}, str(source or inherited)
+    row = _row(model)
+    source = str(row.pop("source"))
+    row.pop("confirmed", None)
+    return row, source
+
+
+def confirmed(model: str) -> bool:
+    """Whether the shape of a catalogue id, spelled exactly, has been compared with a published source."""
+    return bool(_row(model).get("confirmed", True))
 
 
 @functools.cache
 def _known(model: str) -> ModelFacts:
     config, source = config_of(model)
-    return replace(from_config(config, name=model), source=source)
+    facts = replace(from_config(config, name=model), source=source)
+    return facts if confirmed(model) else replace(facts, notes=(*facts.notes, UNCONFIRMED.format(model)))
 
 
 def _taken_by_name(last: str) -> str | None:
@@ -317,7 +332,7 @@ def lookup(model: str) -> ModelFacts | None:
     if by_name is None:
         return None
     facts = _known(by_name)
-    return replace(facts, notes=(*facts.notes, f"taken by name: the facts are those of {by_name}"))
+    return replace(facts, notes=(*facts.notes, f"the shape of {by_name}, by the name {last} ({OWN_CONFIG})"))
 
 
 def find(model: str) -> ModelFacts | None:

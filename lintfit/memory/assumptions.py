@@ -7,20 +7,15 @@ from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Spec
 
-NOT_COMPARED = "not compared with the published file"
-"""How the source of a catalogue row ends that nobody has held against the model's own ``config.json``."""
-
 WORTH = 0.02
 """Share of the peak from which an assumption is worth a line."""
 
 
 def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
-    """One sentence for every field that was not stated and moves the peak."""
+    """The catalogue's notes, and one sentence for every field that was not stated and moves the peak."""
     said = spec.stated
-    lines: list[str] = []
+    lines = list(spec.facts.notes)
     total = sum(peak.values()) or 1
-    if spec.facts.source.endswith(NOT_COMPARED):
-        lines.append(f"the shape of {spec.facts.name} ({NOT_COMPARED}; --model-config FILE takes its own)")
     moving = (peak.get("activations", 0) + peak.get("logits", 0) + peak.get("temporaries", 0)) / total > WORTH
     if moving:
         logits = peak.get("logits", 0)

@@ -237,9 +237,20 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("llava", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
     ("llava_onevision", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": BARE}),
+    (
+        "llava_onevision",
+        {"text_config": {**GROUPED, "model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": BARE},
+    ),
     ("mistral3", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
     ("mistral3", {"text_config": GROUPED, "spatial_merge_size": 1, "multimodal_projector_bias": True}),
-    ("internvl", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": INTERN}),
+    (
+        "internvl",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen2"},
+            "vision_config": INTERN,
+            "tie_word_embeddings": True,
+        },
+    ),
     (
         "internvl",
         {

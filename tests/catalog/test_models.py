@@ -78,8 +78,55 @@ PUBLISHED = {
     "CohereForAI/c4ai-command-r-v01": 34_980_831_232,
     "allenai/OLMo-1B-hf": 1_176_764_416,
     "allenai/OLMoE-1B-7B-0924": 6_919_161_856,
-    "ibm-granite/granite-3.1-8b-base": 8_170_848_256,
     "openai/gpt-oss-20b": 20_914_757_184,
+    "HuggingFaceTB/SmolLM3-3B": 3_075_098_624,
+    "01-ai/Yi-6B": 6_061_035_520,
+    "01-ai/Yi-9B": 8_829_407_232,
+    "deepseek-ai/deepseek-llm-7b-base": 6_910_365_696,
+    "deepseek-ai/deepseek-coder-1.3b-base": 1_346_471_936,
+    "deepseek-ai/deepseek-coder-6.7b-base": 6_740_512_768,
+    "deepseek-ai/deepseek-coder-33b-base": 33_342_991_360,
+    "upstage/SOLAR-10.7B-v1.0": 10_731_524_096,
+    "mistralai/Ministral-8B-Instruct-2410": 8_019_808_256,
+    "mistralai/Mistral-Small-24B-Base-2501": 23_572_403_200,
+    "mistralai/Codestral-22B-v0.1": 22_247_282_688,
+    "mistralai/Mistral-Small-3.1-24B-Instruct-2503": 24_011_361_280,
+    "Qwen/Qwen1.5-14B": 14_167_290_880,
+    "Qwen/Qwen1.5-32B": 32_512_218_112,
+    "Qwen/CodeQwen1.5-7B": 7_250_284_544,
+    "Qwen/Qwen2-57B-A14B": 57_408_658_944,
+    "Qwen/Qwen2-VL-7B-Instruct": 8_291_375_616,
+    "Qwen/Qwen2-VL-72B-Instruct": 73_405_560_320,
+    "Qwen/Qwen2.5-VL-3B-Instruct": 3_754_622_976,
+    "Qwen/Qwen2.5-VL-32B-Instruct": 33_452_718_336,
+    "Qwen/Qwen3-VL-8B-Instruct": 8_767_123_696,
+    "Qwen/Qwen3-VL-32B-Instruct": 33_357_390_064,
+    "Qwen/Qwen3-VL-30B-A3B-Instruct": 31_070_754_032,
+    "google/gemma-3-270m": 268_098_176,
+    "microsoft/Phi-3-medium-4k-instruct": 13_960_238_080,
+    "microsoft/Phi-4-mini-instruct": 3_836_021_760,
+    "facebook/opt-2.7b": 2_651_596_800,
+    "bigscience/bloom-1b1": 1_065_314_304,
+    "bigscience/bloom-1b7": 1_722_408_960,
+    "bigscience/bloom-3b": 3_002_557_440,
+    "THUDM/GLM-4-9B-0414": 9_400_279_040,
+    "internlm/internlm2_5-1_8b-chat": 1_889_110_016,
+    "internlm/internlm2_5-20b-chat": 19_861_149_696,
+    "openbmb/MiniCPM4-8B": 8_185_253_888,
+    "allenai/OLMo-2-0425-1B": 1_484_916_736,
+    "allenai/OLMo-2-1124-13B": 13_716_198_400,
+    "ibm-granite/granite-3.1-2b-instruct": 2_533_531_648,
+    "ibm-granite/granite-3.3-2b-instruct": 2_533_539_840,
+    "ibm-granite/granite-3.3-8b-instruct": 8_170_864_640,
+    "CohereForAI/aya-expanse-8b": 8_028_033_024,
+    "stabilityai/stablelm-2-1_6b": 1_644_515_328,
+    "OpenGVLab/InternVL2_5-1B": 938_193_024,
+    "OpenGVLab/InternVL2_5-2B": 2_205_754_368,
+    "OpenGVLab/InternVL2_5-8B": 8_075_365_376,
+    "HuggingFaceTB/SmolVLM-256M-Instruct": 256_484_928,
+    "meta-llama/Llama-3.2-11B-Vision-Instruct": 10_670_220_835,
+    "ByteDance-Seed/Seed-OSS-36B-Instruct": 36_151_104_512,
+    "openai/gpt-oss-120b": 116_829_156_672,
 }
 
 
@@ -148,7 +195,7 @@ def test_a_path_or_a_copy_is_taken_by_its_last_part_and_says_so(path: str, known
     assert facts is not None
     assert facts.name == known
     assert known in facts.notes[-1]
-    assert "taken by name" in facts.notes[-1]
+    assert "by the name" in facts.notes[-1]
 
 
 def test_a_path_into_the_hugging_face_cache_names_its_model() -> None:

@@ -35,7 +35,7 @@ DEFAULTS: Mapping[str, Any] = {
     "attention_bias": False,
     "attention_dropout": 0.0,
 }
-NOTES = ("multi-token-prediction layers of the checkpoint are not loaded by transformers and not counted",)
+NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def moe_of(config: Config) -> MoE:

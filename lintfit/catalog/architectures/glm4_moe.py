@@ -33,7 +33,7 @@ DEFAULTS: Mapping[str, Any] = {
     "first_k_dense_replace": 1,
     "use_qk_norm": False,
 }
-NOTES = ("multi-token-prediction layers of the checkpoint are not loaded by transformers and not counted",)
+NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def shape(config: Config) -> Shape:

@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, Any] = {
     "full_attention_interval": 4,
     "output_router_logits": False,
 }
-NOTES = ("multi-token-prediction layers of the checkpoint are not loaded by transformers and not counted",)
+NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def shape(config: Config) -> Shape:

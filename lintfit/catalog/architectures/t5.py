@@ -23,9 +23,7 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
 }
 NOTES = (
-    "layers counts encoder and decoder layers together",
-    "the head is the embedding, as transformers 5 has it whatever the config says; transformers 4 keeps a separate"
-    " head for T5 1.1, Flan-T5 and mT5",
+    "the embedding as output layer (transformers 5; transformers 4 has one of its own for T5 1.1, Flan-T5 and mT5)",
 )
 POSITIONS_IN_EVERY_LAYER = False
 """T5 and mT5 learn relative positions in the first layer of each half only."""
