@@ -3,13 +3,16 @@
     python -m bench.fake_evaluation --record      # into bench/results/fake_evaluation.json (needs the bench extra)
     python -m bench.fake_evaluation               # against lintfit, no torch
 
-A training step as in :mod:`bench.fake_tensors`, then two batches as the Trainer's ``prediction_step`` runs them: the
-model in evaluation mode under ``no_grad``, the loss kept, the logits dropped. The figure is the peak of the second.
+A training step as in :mod:`bench.fake_tensors`, then batches as the Trainer's ``evaluation_loop`` runs them: the model in
+evaluation mode under ``no_grad``, the loss kept, the logits dropped, or put into transformers' own
+``EvalLoopContainer`` where metrics want them. The figure is the peak of all batches but the first, whose copies of
+weights autocast makes anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -25,6 +28,11 @@ from bench.fake_cases import MODELS as LARGE  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "fake_evaluation.json"
 GIB = 2**30
+
+
+def _evaluation(**keys: Any) -> dict[str, Any]:
+    return {"evaluation": keys}
+
 
 FEW = {"llama 8 B, few words": 4, "gpt-j 6.1 B": 4, "mixtral 46.7 B": 2, "gemma2 2.6 B, tied": 4, "olmoe 6.9 B": 4}
 """Layers that are enough of a model: evaluation runs one after the other."""
@@ -43,7 +51,27 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("mixtral 46.7 B", "bf16", 2, 2048, {"optimizer": "sgd", **GC}),
     ("olmoe 6.9 B", "bf16", 4, 2048, {"optimizer": "sgd"}),
     ("phi3 3.8 B", "bf16 + autocast", 4, 2048, {**EVERY, **GC}),
-)
+    ("llama 1.2 B, tied", "bf16", 1, 2048, {**GC, **_evaluation(batch_size=8)}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 1, 2048, {**GC, **_evaluation(batch_size=8)}),
+    ("llama 8 B, few words", "bf16 + autocast", 1, 1024, {**EVERY, **GC, **_evaluation(batch_size=16)}),
+    ("gemma2 2.6 B, tied", "bf16", 1, 1024, {"attention": "eager", **GC, **_evaluation(batch_size=8)}),
+    ("gpt2 355 M, tied", "fp32 + autocast", 2, 1024, {**_evaluation(batch_size=8)}),
+    ("mixtral 46.7 B", "bf16", 1, 1024, {"optimizer": "sgd", **GC, **_evaluation(batch_size=8)}),
+    ("llama 1.2 B, tied", "bf16", 8, 1024, {**GC, **_evaluation(batch_size=2)}),
+    ("llama 1.2 B, tied", "bf16", 1, 1024, {**GC, **_evaluation(batch_size=4, predictions="kept", samples=32)}),
+    (
+        "llama 1.2 B, tied", "fp32 + autocast", 1, 1024,
+        {**GC, **_evaluation(batch_size=4, predictions="kept", accumulation_steps=4)},
+    ),
+    (
+        "phi3 3.8 B", "bf16 + autocast", 1, 2048,
+        {**EVERY, **GC, **_evaluation(batch_size=8, predictions="kept", accumulation_steps=1)},
+    ),
+    (
+        "llama 1.2 B, tied", "bf16", 1, 1024,
+        {**GC, **_evaluation(batch_size=4, predictions="kept", accumulation_steps=6, concat_batches=False)},
+    ),
+)  # fmt: skip
 
 
 def cases() -> Iterator[dict[str, Any]]:
@@ -67,15 +95,14 @@ def cases() -> Iterator[dict[str, Any]]:
         words = ["LoRA"] if more.get("method") == "lora" else []
         words += ["checkpointing"] if more.get("gradient_checkpointing") else []
         words += [more["attention"]] if "attention" in more else []
-        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *words]), "spec": spec}
+        words += [" ".join(f"{key} {value}" for key, value in more.get("evaluation", {}).items())]
+        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]), "spec": spec}
 
 
 def run(case: dict[str, Any]) -> int:
-    """Peak bytes of the second batch's evaluation."""
-    import torch
-
+    """Peak bytes of the evaluation from its second batch on."""
     from bench import fake_device, fake_models
-    from bench.fake_tensors import Log, _forward, _step
+    from bench.fake_tensors import Log, _step
 
     spec = case["spec"]
     with fake_device.machine() as mode, fake_device.Counter(log := Log()):
@@ -85,13 +112,46 @@ def run(case: dict[str, Any]) -> int:
         optimizer = fake_models.make_optimizer(model, spec)
         _step(model, optimizer, spec, log, None, last=False)
         model.eval()
-        for phase in ("first evaluation", "evaluation"):
-            ids = torch.empty(spec["micro_batch_size"], spec["seq_len"], dtype=torch.long, device="cuda:0")
-            log.phase = phase
-            with torch.no_grad():
-                loss = _forward(model, ids, spec, None)
-        del loss
+        evaluate(model, spec, log)
     return log.replay()["evaluation"]
+
+
+def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
+    """``Trainer.evaluation_loop`` on one rank: two batches, or as many as stay on the GPU together."""
+    import torch
+    from transformers.trainer_pt_utils import EvalLoopContainer
+
+    chosen = spec.get("evaluation", {})
+    size = chosen.get("batch_size", spec["micro_batch_size"])
+    keeps = chosen.get("predictions") == "kept"
+    window = chosen.get("accumulation_steps") or chosen.get("samples", 2 * size) // size
+    losses = EvalLoopContainer(chosen.get("concat_batches", True))
+    kept = EvalLoopContainer(chosen.get("concat_batches", True))
+    for step in range(max(2, window)):
+        log.phase = "evaluation" if step else "first evaluation"
+        inputs = torch.empty(size, spec["seq_len"], dtype=torch.long, device="cuda:0")
+        with torch.no_grad():
+            loss, logits = _predict(model, inputs, spec, keeps)
+        losses.add(loss.repeat(size))
+        if logits is not None:
+            kept.add(logits)
+        if chosen.get("accumulation_steps") and (step + 1) % window == 0:
+            losses.tensors = kept.tensors = None  # what ``to_cpu_and_numpy`` leaves
+            del loss, logits, inputs
+
+
+def _predict(model: Any, ids: Any, spec: dict[str, Any], keeps: bool) -> tuple[Any, Any]:
+    """``Trainer.prediction_step``: the loss, and the logits where metrics want them."""
+    import torch
+
+    half = spec["mixed_precision"] != "no"
+    with torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext():
+        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel())
+    loss, logits = outputs.loss, outputs.logits
+    if half:
+        logits = logits.float()  # accelerate's convert_outputs_to_fp32
+    del outputs
+    return loss, logits if keeps else None
 
 
 def record() -> int:

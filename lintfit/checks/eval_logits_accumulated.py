@@ -2,75 +2,47 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change, evaluation_moment
 from lintfit.checks.wording import gib
-from lintfit.findings import Applicability, Fix
-from lintfit.run.model import Run
-from lintfit.sources.script_model import Argument, Call
-
-_TRAINERS = ("transformers.Trainer", "transformers.Seq2SeqTrainer")
-_LANGUAGE_MODEL = re.compile(r"(CausalLM|LMHeadModel|Seq2SeqLM|ConditionalGeneration|MaskedLM)\.from_pretrained$")
-_SPARES = ("prediction_loss_only", "eval_accumulation_steps", "predict_with_generate", "batch_eval_metrics")
-_OWN_LOOP = re.compile(r"def (prediction_step|evaluation_loop|evaluate|compute_loss)\(")
+from lintfit.findings import Applicability
+from lintfit.memory.evaluation import kept_of_a_sample, open_ended
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.script is None or run.script.facts.trainer is None:
-        return
-    trainer = run.script.facts.trainer
-    metrics = trainer.argument("compute_metrics")
-    if metrics is None or not _certain(run, trainer, metrics) or not _evaluates(run, trainer):
-        return
-    if any(_given(run, name) is not False for name in _SPARES):
+    metrics = run.settings.get("eval_predictions")
+    place = metrics.provenance.place if metrics is not None else None
+    if place is None or not _endless(context):
         return
     yield Report(
-        metrics.whole,
-        f"compute_metrics has the Trainer keep the logits of the whole evaluation on the GPU{_cost(run)}",
-        fix=_fix(run),
+        place,
+        f"compute_metrics has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
+        fix=change(run, "move them to the host after each batch", Applicability.SAFE, {"eval_accumulation_steps": 1}),
         help="eval_accumulation_steps=1 moves them to the host; preprocess_logits_for_metrics can reduce them before",
     )
 
 
-def _certain(run: Run, trainer: Call, metrics: Argument) -> bool:
-    """Whether transformers' own loop keeps the logits of a language model for these metrics."""
-    assert run.script is not None
-    if trainer.function not in _TRAINERS or trainer.spreads or trainer.taken is not True:
-        return False
-    if metrics.value is None or " if " in metrics.place.text or "None" in metrics.place.text:
-        return False
-    preprocess = trainer.argument("preprocess_logits_for_metrics")
-    if preprocess is not None or _OWN_LOOP.search(run.script.document.text):
-        return False
-    loads = [load for load in run.script.facts.loads if load.taken is not False]
-    return len(loads) == 1 and bool(_LANGUAGE_MODEL.search(loads[0].function))
+def _endless(context: RunContext) -> bool:
+    """Whether the logits of all samples are kept; read from the settings where the model is not known."""
+    run = context.run
+    if run.spec is not None:
+        return open_ended(run.spec)
+    kept, generates = run.value("eval_predictions") == "kept", run.value("predict_with_generate") is True
+    return kept and not generates and run.value("eval_accumulation_steps") is None
 
 
-def _evaluates(run: Run, trainer: Call) -> bool:
-    assert run.script is not None
-    data = trainer.argument("eval_dataset")
-    when = run.script.argument("eval_strategy", "evaluation_strategy")
-    return data is not None and data.value is not None and when is not None and when.value in ("steps", "epoch")
-
-
-def _given(run: Run, name: str) -> object:
-    """Whether an argument is on: False where it is not given or off, else what is known of it."""
-    assert run.script is not None
-    found = run.script.argument(name)
-    return False if found is None or found.value in (None, False, 0) else found.value
-
-
-def _cost(run: Run) -> str:
-    spec = run.spec
+def _cost(context: RunContext) -> str:
+    """What a sample takes, and how many there is room for beside a batch being evaluated."""
+    spec, estimate = context.run.spec, context.estimate
     if spec is None:
         return ""
-    return f": {gib(spec.seq_len * spec.facts.vocab * 4)} for each sample of {spec.seq_len:,} tokens"
-
-
-def _fix(run: Run) -> Fix | None:
-    assert run.script is not None
-    edits = run.script.write_argument("eval_accumulation_steps", 1)
-    return Fix("move them to the host after each batch", Applicability.SAFE, edits) if edits else None
+    one = kept_of_a_sample(spec)
+    text = f": {gib(one)} for each sample of {spec.seq_len:,} tokens"
+    moment = evaluation_moment(estimate) if estimate is not None else None
+    if estimate is None or estimate.capacity_bytes is None or moment is None or moment.total >= estimate.capacity_bytes:
+        return text
+    copies = 2 if spec.evaluation is not None and spec.evaluation.concat_batches else 1
+    return f"{text}, so that {(estimate.capacity_bytes - moment.total) // (copies * one):,} samples fit at most"

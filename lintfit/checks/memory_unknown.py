@@ -43,8 +43,17 @@ def check_run(context: RunContext) -> Iterator[Report]:
         named = in_words(run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
-    elif run.spec is not None and context.estimate is not None:
+    elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
         yield _length(run, run.spec, context)
+
+
+def _evaluates_without_end(spec: Spec) -> bool:
+    """Whether it is the evaluation's logits that nobody can count, which eval-logits-accumulated says."""
+    if spec.evaluation is None:
+        return False
+    from lintfit.memory.evaluation import open_ended
+
+    return open_ended(spec)
 
 
 def _by_count(context: RunContext) -> str:

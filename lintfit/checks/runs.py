@@ -9,7 +9,7 @@ from lintfit.checks.context import RunContext
 from lintfit.checks.wording import gib
 from lintfit.documents.model import Span
 from lintfit.findings import Applicability, Fix, Severity
-from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings import Place
@@ -68,8 +68,19 @@ def trap(context: RunContext) -> Severity:
 
 
 def most(estimate: Estimate, *components: str) -> int:
-    """The most bytes that some components take together at any moment of a step."""
-    return max(sum(moment.components.get(name, 0) for name in components) for moment in estimate.moments)
+    """The most bytes that some components take together at any moment of a step, evaluations left out."""
+    moments = (moment for moment in estimate.moments if not moment.name.startswith(_EVALUATION))
+    return max(sum(moment.components.get(name, 0) for name in components) for moment in moments)
+
+
+def evaluation_moment(estimate: Estimate) -> Moment | None:
+    """The largest moment of the evaluation, None where the run has none."""
+    found = [moment for moment in estimate.moments if moment.name.startswith(_EVALUATION)]
+    return max(found, key=lambda moment: moment.total, default=None)
+
+
+_EVALUATION = "evaluation"
+"""How the names of the moments of an evaluation begin."""
 
 
 def fits(estimate: Estimate | None) -> bool:

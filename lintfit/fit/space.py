@@ -14,7 +14,12 @@ from lintfit.fit.axes.forced_float32 import NAME as NO_FLOAT32
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.options import Candidate, Effect, Option, Subject
 
-PASSING = frozenset({"micro_batch_size", "seq_len", "gradient_checkpointing", "loss", "attention"})
+PASSING = frozenset(
+    {
+        "micro_batch_size", "seq_len", "gradient_checkpointing", "loss", "attention",
+        "eval_batch_size", "eval_accumulation_steps", "eval_predictions",
+    }
+)  # fmt: skip
 """Settings that change what comes and goes in a step and nothing of what lasts."""
 
 OF_A_STEP = PASSING | {"gradient_accumulation_steps"}

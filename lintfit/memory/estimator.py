@@ -9,7 +9,7 @@ from lintfit.memory.engines import states
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.optimizers import bounded
-from lintfit.memory.result import Estimate, Moment, Range, Verdict
+from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.undecided import undecided
@@ -51,12 +51,28 @@ def _of_rank(spec: Spec) -> Estimate:
         moments=tuple(_with_framework(moment, beside.likely) for moment in points),
         verdict=_verdict(spec, span, decided),
         capacity_bytes=spec.capacity_bytes,
-        host=held.host,
+        host=_host(spec, held.host),
         host_capacity_bytes=spec.host_memory_bytes,
-        assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts),
+        assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts, *_of_evaluation(spec)),
         not_modelled=(*held.not_modelled, *notes, *open_ways),
         stage=spec.pipeline_stage,
     )
+
+
+def _host(spec: Spec, host: HostMemory) -> HostMemory:
+    if spec.evaluation is None:
+        return host
+    from lintfit.memory.evaluation import on_the_host
+
+    return on_the_host(spec, host)
+
+
+def _of_evaluation(spec: Spec) -> tuple[str, ...]:
+    if spec.evaluation is None:
+        return ()
+    from lintfit.memory.evaluation import assumptions
+
+    return assumptions(spec)
 
 
 def _verdict(spec: Spec, span: Range, decided: bool) -> Verdict:

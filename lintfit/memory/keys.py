@@ -10,10 +10,22 @@ from typing import Any
 
 from lintfit.memory.contradictions import SpecError, shown
 from lintfit.memory.optimizers import TABLE
-from lintfit.memory.spec import FSDP_GATHERS, KERNELS, LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, Fsdp, Generation
+from lintfit.memory.spec import (
+    FSDP_GATHERS,
+    KERNELS,
+    LARGEST_COUNT,
+    LARGEST_SEQUENCE,
+    ROLLOUT_BATCH,
+    Evaluation,
+    Fsdp,
+    Generation,
+)
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
+
+EVALUATION_BATCH = 8
+"""``TrainingArguments.per_device_eval_batch_size``."""
 
 
 def read(key: str, value: Any) -> Any:
@@ -164,6 +176,27 @@ def _generation(key: str, value: Any) -> Generation | None:
     )
 
 
+def _evaluation(key: str, value: Any) -> Evaluation | None:
+    if value is None:
+        return None
+    readers: Mapping[str, Read] = {
+        "batch_size": _count(0),
+        "predictions": choice("none", "dropped", "kept"),
+        "accumulation_steps": _count(),
+        "concat_batches": _flag,
+        "samples": _count(most=LARGEST_SEQUENCE),
+        "generates": _flag,
+        "beams": _count(),
+    }
+    stated = {}
+    for name, part in _mapping(key, value).items():
+        if name not in readers:
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, tuple(readers))}")
+        if part is not None:
+            stated[name] = readers[name](f"{key}.{name}", part)
+    return Evaluation(**{"batch_size": EVALUATION_BATCH, **stated})
+
+
 def _optimizer(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise SpecError(f"{key}: {shown(value)} must be an optimizer's name such as 'adamw_torch'")
@@ -174,7 +207,7 @@ def _optimizer(key: str, value: Any) -> str:
 
 
 SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model")
-NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation"})
+NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation", "evaluation"})
 DTYPES = choice("fp32", "bf16", "fp16")
 
 READERS: Mapping[str, Read] = {
@@ -222,6 +255,7 @@ READERS: Mapping[str, Read] = {
     "kbit_upcast": choice("none", "norms", "all"),
     "reference_model": _flag,
     "generation": _generation,
+    "evaluation": _evaluation,
     "images": _count(0),
     "image_patches": _count(most=LARGEST_SEQUENCE),
     "image_tiles": _count(),

@@ -45,7 +45,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *_backward(states, step, saved),
         Moment("optimizer step", "step", _plus(states.step, step.results())),
     ]
-    points += _evaluate(spec, states, step)
+    points += _evaluate(spec, states, step) if spec.evaluation is None else _evaluation(spec, states, step)
     points += rollout(spec, states)
     if spec.trainer == "ppo":
         from lintfit.memory.ppo import rounds
@@ -294,6 +294,13 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     if most_without_graph(step) > step.head.bare.total:
         found.append(("evaluation, a layer", layer_without_graph(spec, step, evaluating(step.recipe))))
     return [Moment(name, "evaluate", _plus(states.evaluate, around, part)) for name, part in found]
+
+
+def _evaluation(spec: Spec, states: States, step: Step) -> list[Moment]:
+    """The same on a batch of its own, with what is kept for metrics."""
+    from lintfit.memory.evaluation import points
+
+    return points(spec, states, step)
 
 
 def _plus(states: Components, *alive: Live) -> Components:

@@ -84,6 +84,29 @@ class Generation:
 
 
 @frozen
+class Evaluation:
+    """What the Trainer evaluates with between its steps (``Trainer.evaluation_loop``).
+
+    ``batch_size``: sequences of one batch on a rank; 0 for a run that never evaluates.
+    """
+
+    batch_size: int
+    predictions: Literal["none", "dropped", "kept"] = "none"
+    """What becomes of the logits: none are given back (``prediction_loss_only``, or no ``compute_metrics``); they are
+    reduced batch by batch (``preprocess_logits_for_metrics``); they are kept for ``compute_metrics``."""
+    accumulation_steps: int | None = None
+    """Batches after which what is kept goes to the host (``eval_accumulation_steps``); None for the whole set's."""
+    concat_batches: bool = True
+    """Whether every batch is put together with those before it (``eval_do_concat_batches``)."""
+    samples: int | None = None
+    """Samples of the evaluation set; None where nobody says."""
+    generates: bool = False
+    """Whether an answer is generated to each sample (``predict_with_generate``)."""
+    beams: int = 1
+    """Beams of that (``generation_num_beams``)."""
+
+
+@frozen
 class Spec:
     """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
 
@@ -150,6 +173,8 @@ class Spec:
     value_model: ModelFacts | None = None
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
     generation: Generation | None = None
+    evaluation: Evaluation | None = None
+    """What the run evaluates with; None where nobody says: a batch of the training's size is counted."""
     frozen_modules: tuple[str, ...] = ()
     """Parts beside the language model that a full fine-tuning leaves as they are, by their names (``vision_tower``)."""
     images: int | None = None
@@ -181,6 +206,21 @@ class Spec:
     def tokens(self) -> int:
         """Tokens of one micro-batch on one rank."""
         return self.micro_batch_size * self.seq_len
+
+    @property
+    def eval_batch_size(self) -> int | None:
+        """Sequences of one batch of the evaluation on a rank; None where nobody says."""
+        return self.evaluation.batch_size if self.evaluation is not None else None
+
+    @property
+    def eval_accumulation_steps(self) -> int | None:
+        """Batches after which the evaluation's logits go to the host; None for never, or where nobody says."""
+        return self.evaluation.accumulation_steps if self.evaluation is not None else None
+
+    @property
+    def eval_predictions(self) -> str | None:
+        """What becomes of the evaluation's logits; None where nobody says."""
+        return self.evaluation.predictions if self.evaluation is not None else None
 
     @property
     def effective_batch(self) -> int:

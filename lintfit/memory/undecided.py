@@ -1,4 +1,4 @@
-"""Ways of splitting a run of which nothing is known, so that no verdict but *does not fit* can be given."""
+"""Ways of splitting or evaluating a run of which too little is known for any verdict but *does not fit*."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from lintfit.memory.tensor_parallel import undivided
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
     lines = (undivided(spec), _sequences(spec), _stages(spec), _experts(spec), _rollouts(spec))
-    return tuple(line for line in lines if line)
+    return (*(line for line in lines if line), *_evaluated(spec))
+
+
+def _evaluated(spec: Spec) -> tuple[str, ...]:
+    """Logits of a whole evaluation on the GPU, of which nobody says how many there are."""
+    if spec.evaluation is None:
+        return ()
+    from lintfit.memory.evaluation import without_end
+
+    return without_end(spec)
 
 
 def _rollouts(spec: Spec) -> str:

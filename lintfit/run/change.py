@@ -22,6 +22,9 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
     them. Weights of another dtype are loaded in it.
     """
     known = {name: value for name, value in changes.items() if name in _SPEC_FIELDS}
+    evaluated = {EVALUATED[name]: value for name, value in changes.items() if name in EVALUATED}
+    if evaluated and spec.evaluation is not None:
+        known["evaluation"] = replace(spec.evaluation, **evaluated)
     if "weights_dtype" in known:
         known["full_load_dtype"] = None
     buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
@@ -34,6 +37,13 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
 
 
 _SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
+EVALUATED: Mapping[str, str] = {
+    "eval_batch_size": "batch_size",
+    "eval_accumulation_steps": "accumulation_steps",
+    "eval_predictions": "predictions",
+}
+"""Settings of the evaluation, by their names in the spec's ``evaluation``."""
+
 _ZERO_FIELDS = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
 
 ZERO_KEYS = frozenset(

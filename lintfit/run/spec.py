@@ -12,6 +12,7 @@ from lintfit.memory.litgpt import as_built
 from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
 from lintfit.run.auto import effective_deepspeed_config
+from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import missing_model
 from lintfit.run.generation import length_stated, models_beside, set_trainer
 from lintfit.run.hardware import missing_gpu
@@ -129,6 +130,9 @@ def assemble(
     _tidy(values, settings, sources, facts)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
+    evaluates = evaluation(settings, values, doubtful)
+    if evaluates is not None:
+        values["evaluation"] = evaluates
     beside, missing = models_beside(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
     known = {field.name for field in fields(Spec)}

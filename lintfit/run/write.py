@@ -88,6 +88,8 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _everywhere(run, name, value)
         case "loss":
             return _write_loss(run, value)
+        case "eval_predictions":
+            return _write_predictions(run, value)
         case "optimizer":
             return _write_optimizer(run, value)
         case _:
@@ -120,6 +122,12 @@ def _write_loss(run: Run, value: str) -> tuple[FileEdit, ...] | None:
     if written is None and run.script is not None and not has_trainer(run):
         raise CannotWrite("the script computes its loss itself")
     return written
+
+
+def _write_predictions(run: Run, value: str) -> tuple[FileEdit, ...] | None:
+    """No logits out of the evaluation: the loss alone."""
+    author = _author(run)
+    return author.write("prediction_loss_only", True) if author is not None and value == "none" else None
 
 
 def _write_processes(run: Run, name: str, value: int) -> tuple[FileEdit, ...] | None:

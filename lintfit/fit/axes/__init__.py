@@ -18,6 +18,7 @@ NAMES = (
     "precision",
     "checkpointing",
     "micro_batch",
+    "evaluation",
     "loss",
     "attention",
     "sharding",

@@ -387,6 +387,8 @@ class Interpreter(Statements):
         if holder.kind.endswith("ParallelismConfig") and name.endswith("_enabled") and holder.call is not None:
             size = holder.call.keyword(f"{name.removesuffix('_enabled')}_size")
             return Const(node, size.value > 1) if isinstance(size, Const) and isinstance(size.value, int) else None
+        if name == "do_eval" and models.has_strategy(holder.attributes):
+            return Const(node, True)  # ``TrainingArguments.__post_init__``
         if models.is_arguments(holder.library) or holder.parsed:
             found = self.walk.defaults.get(holder.library, name)
             return Const(found[1], found[0]) if found is not None else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from lintfit.sources.python.values import Object, Record, Value, objects
+from lintfit.sources.python.values import Object, Record, Ref, Value, objects, plain
 
 CONFIG_NAMES = (
     "pretrained_model_name_or_path",
@@ -43,6 +44,18 @@ _FIRST_PPO = frozenset({
 def is_first_ppo(made: Object) -> bool:
     """Whether a PPO config is that of TRL's first PPOTrainer, whose loop is the script's own."""
     return made.library.endswith("PPOConfig") and bool(_FIRST_PPO & made.attributes.keys())
+
+
+def has_strategy(attributes: Mapping[str, Value]) -> bool:
+    """Whether training arguments say when to evaluate between the steps; by default no library does."""
+    when = next((attributes[name] for name in ("eval_strategy", "evaluation_strategy") if name in attributes), None)
+    if isinstance(when, Ref):
+        return when.name.rpartition(".")[2].lower() in _STRATEGIES  # ``IntervalStrategy.STEPS``
+    word = plain(when) if when is not None else None
+    return isinstance(word, str) and word.lower() in _STRATEGIES
+
+
+_STRATEGIES = frozenset({"steps", "epoch"})
 
 
 def is_dataclass_parser(name: str) -> bool:

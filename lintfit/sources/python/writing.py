@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.python import adapters
+from lintfit.sources.python import adapters, evaluating
 from lintfit.sources.python.training import ARGUMENTS
 from lintfit.sources.python.writer import TORCH, Edits, Script, Writer
 
@@ -42,6 +42,10 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return adapters.quantize(writer, value["quantization"], value["ranks"])
         case "quantized_base":
             return adapters.prepare(writer)
+        case "prediction_loss_only":
+            return writer.argument((name,), value)
+        case _ if name in evaluating.ARGUMENTS:
+            return writer.argument(evaluating.ARGUMENTS[name], value)
         case _ if name in ARGUMENTS:
             return writer.setting(name, value)
     return None

@@ -1,0 +1,249 @@
+"""An evaluation between steps on a batch of its own, with what is kept of its logits for metrics.
+
+Sources: transformers ``Trainer.evaluation_loop``, ``Trainer.prediction_step``, ``EvalLoopContainer``,
+``Seq2SeqTrainer.prediction_step``; accelerate ``utils/operations.py:_gpu_gather``; TRL ``SFTTrainer.prediction_step``;
+Liger ``transformers/model/*.py:lce_forward``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import Recipe, evaluating, of
+from lintfit.memory.components import components, plus
+from lintfit.memory.host import ranks_per_node
+from lintfit.memory.language import language
+from lintfit.memory.logits import head
+from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
+from lintfit.memory.moments import _plus, layer_without_graph
+from lintfit.memory.preference import loss_path, sequences
+from lintfit.memory.recording import record
+from lintfit.memory.result import HostMemory, Moment
+from lintfit.memory.spec import GIB, Evaluation, Spec
+from lintfit.memory.states import States
+from lintfit.memory.step import Step, stream_bytes
+from lintfit.memory.tensor_parallel import local, logit_parts
+from lintfit.memory.versions import release, since
+from lintfit.memory.weights import parameter_count
+
+SKIPS_LOGITS = (5, 15)
+"""The first transformers whose ``prediction_step`` asks Liger for the loss alone; before, Liger made whole logits of
+every batch that is not trained on (``skip_logits`` in ``lce_forward``)."""
+
+SFT_SKIPS_LOGITS = (0, 29)
+"""The first TRL whose SFT trainer does so."""
+
+HOST_ITEM = 4
+"""Bytes of a logit on the host: numpy knows no bf16 (``nested_numpify``)."""
+
+
+@frozen
+class Round:
+    """One batch of the evaluation: the run on it, what was recorded of it, and its logits.
+
+    ``made``: bytes of the logits that the model gives back, on one rank. ``shared``: of the same of all ranks, which
+    each has gathered.
+    """
+
+    spec: Spec
+    step: Step
+    evaluation: Evaluation
+    made: int
+    shared: int
+
+    @property
+    def window(self) -> int:
+        """Batches whose logits stay on the GPU together; 1 where nobody says how many there are."""
+        return _window(self.spec, self.evaluation)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether logits are kept beyond their batch."""
+        return self.evaluation.predictions == "kept" and not self.evaluation.generates and self.made > 0
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of logits of earlier batches in the last forward of a window: what is kept so far, and where that is a
+        tensor of its own, what the loop's variable still holds of the last batch."""
+        before = self.window - 1
+        if not self.keeps:
+            return 0
+        return (before + (1 if self.evaluation.concat_batches and before > 1 else 0)) * self.shared
+
+    @property
+    def gathered(self) -> int:
+        """Bytes of logits at most while a batch's are gathered from all ranks and put to those before them."""
+        gathering = self.window * self.shared + (self.made if self.spec.data_parallel > 1 else 0)
+        together = 2 * self.window * self.shared if self.evaluation.concat_batches and self.window > 1 else 0
+        return max(gathering, together)
+
+
+def points(spec: Spec, states: States, step: Step) -> list[Moment]:
+    """Every candidate for the peak of an evaluation; none for a run that has none.
+
+    Nothing is saved, dropped or checkpointed; adapters run and autocast copies weights as in training. One layer comes
+    after the other, then the loss. ``step``: the training's micro-batch.
+    """
+    run = batch(spec, states, step)
+    if run is None:
+        return []
+    step = run.step
+    layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
+    around = Live(step.inputs, run.waiting, step.copies)
+    found = [
+        ("evaluation", around.plus(bare(run))),
+        ("evaluation, a layer", around.plus(layer)),
+    ]
+    if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
+        again = Live(step.inputs + bare(run).activations, run.waiting + made_apart(run), step.copies)
+        found.append(("evaluation, logits", again))
+    if run.keeps:
+        found.append(("evaluation, logits kept", Live(step.inputs, run.gathered)))
+    result = [Moment(name, "evaluate", _plus(states.evaluate, alive)) for name, alive in found]
+    if run.evaluation.generates and run.evaluation.predictions == "kept":
+        held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
+        alive = Live(step.inputs + answers(run) + layer.activations, casts=step.copies)
+        result.append(Moment("evaluation, generation", "evaluate", _plus(held, alive)))
+    return result
+
+
+def batch(spec: Spec, states: States, step: Step) -> Round | None:
+    """One batch of the run's evaluation; None where there is none (PPO's trainer evaluates with what it rolls out)."""
+    evaluation = spec.evaluation
+    if evaluation is None or evaluation.batch_size == 0 or spec.trainer == "ppo":
+        return None
+    seen = replace(spec, micro_batch_size=evaluation.batch_size)
+    counted = step if seen.micro_batch_size == spec.micro_batch_size else record(seen, states)
+    made = logits_bytes(seen, counted.recipe)
+    return Round(seen, counted, evaluation, made, made * spec.data_parallel)
+
+
+def bare(run: Round) -> Live:
+    """The head and the loss without a graph."""
+    if not makes_whole_logits(run.spec):
+        return run.step.head.bare
+    spec, recipe = run.spec, run.step.recipe
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    seq = -(-spec.seq_len // spec.sequence_parallel)
+    return head(facts, recipe, sequences(spec), seq, "full", stream=stream_bytes(facts, recipe)).bare
+
+
+def makes_whole_logits(spec: Spec) -> bool:
+    """Whether Liger's loss, which is fused with the head in training, is not in the evaluation.
+
+    That is where logits are asked for, and before the trainers told Liger that they are not.
+    """
+    if loss_path(spec) != "liger" or spec.evaluation is None:
+        return False
+    if spec.evaluation.predictions != "none":
+        return True
+    by_sft = (release(spec.versions.get("trl")) or (0,)) >= SFT_SKIPS_LOGITS
+    return not by_sft and not since(spec, "transformers", SKIPS_LOGITS)
+
+
+def makes_logits_apart(spec: Spec) -> bool:
+    """Whether a loss that never holds logits is followed by a second forward that makes them (TRL's trainers)."""
+    return loss_path(spec) == "chunked"
+
+
+def made_apart(run: Round) -> int:
+    """Bytes of the logits of that forward: as the head makes them, and where autocast's are handed on in fp32, these
+    beside them."""
+    item = run.step.recipe.weights if not run.step.recipe.autocast else 2
+    given = returned_item(run.spec, run.step.recipe)
+    return run.made if given == item else run.made // given * (given + item)
+
+
+def logits_bytes(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the logits that the model gives back for a batch, on one rank."""
+    if loss_path(spec) == "score":
+        return 0
+    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
+    return tokens * -(-spec.facts.vocab // logit_parts(spec)) * returned_item(spec, recipe)
+
+
+def returned_item(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of a logit as the model gives it back: Accelerate hands autocast's on in fp32, models of transformers up to
+    4.45 upcast them."""
+    upcasts = recipe.transformers < UPCAST_IN_MODEL and not own_loss(spec.facts, recipe)
+    return 4 if recipe.autocast or upcasts or recipe.upcast_head else recipe.weights
+
+
+def answers(run: Round) -> int:
+    """Bytes of the keys and values of all layers for the answers that are generated to a batch, of up to the sequence's
+    length with its prompt; one layer's are there twice while the newest token is appended."""
+    facts, recipe = language(run.spec.facts), run.step.recipe
+    item = 2 if recipe.autocast else recipe.weights
+    rows = sequences(run.spec) * run.evaluation.beams
+    return (facts.layers + 1) * 2 * facts.kv_heads * facts.head_dim * item * rows * run.spec.seq_len
+
+
+def summoned(spec: Spec) -> int:
+    """Bytes of the whole parameters, which FSDP 1 gathers to generate (``FullyShardedDataParallel.summon_full_params``)."""
+    if spec.engine != "fsdp" or (spec.fsdp is not None and spec.fsdp.version != 1):
+        return 0
+    return parameter_count(spec.facts) * (4 if spec.weights_dtype == "fp32" or spec.mixed_precision != "no" else 2)
+
+
+def _window(spec: Spec, evaluation: Evaluation) -> int:
+    batches = None
+    if evaluation.samples is not None:
+        batches = -(-evaluation.samples // (evaluation.batch_size * spec.data_parallel))
+    known = [steps for steps in (evaluation.accumulation_steps, batches) if steps is not None]
+    return min(known, default=1)
+
+
+def open_ended(spec: Spec) -> bool:
+    """Whether the logits of the whole evaluation set stay on the GPU, and nobody says how many samples it has."""
+    evaluation = spec.evaluation
+    return (
+        evaluation is not None
+        and evaluation.predictions == "kept"
+        and not evaluation.generates
+        and evaluation.batch_size > 0
+        and evaluation.samples is None
+        and evaluation.accumulation_steps is None
+        and loss_path(spec) != "score"
+    )
+
+
+def without_end(spec: Spec) -> tuple[str, ...]:
+    """A line where no estimate can say how much the GPU has to keep."""
+    if not open_ended(spec):
+        return ()
+    one = kept_of_a_sample(spec) / GIB
+    return (
+        f"the logits of all samples of the evaluation, which stay on the GPU for compute_metrics: {one:.1f} GiB each, "
+        "and how many there are is not stated",
+    )
+
+
+def kept_of_a_sample(spec: Spec) -> int:
+    """Bytes of the logits of one sample, as the model gives them back."""
+    return logits_bytes(replace(spec, micro_batch_size=1), of(spec))
+
+
+def on_the_host(spec: Spec, host: HostMemory) -> HostMemory:
+    """The host's memory with the logits that every rank keeps there, as far as the number of samples is known."""
+    evaluation = spec.evaluation
+    if evaluation is None or evaluation.predictions != "kept" or evaluation.samples is None or evaluation.generates:
+        return host
+    one = spec.seq_len * spec.facts.vocab * HOST_ITEM
+    kept = evaluation.samples * one * (2 if evaluation.concat_batches else 1) * ranks_per_node(spec)
+    return replace(host, steady=host.steady + kept)
+
+
+def assumptions(spec: Spec) -> tuple[str, ...]:
+    """What the estimate takes of the evaluation, where that is more than a batch."""
+    evaluation = spec.evaluation
+    if evaluation is None or evaluation.batch_size == 0 or evaluation.predictions != "kept" or evaluation.generates:
+        return ()
+    one = spec.seq_len * spec.facts.vocab * HOST_ITEM / GIB
+    if evaluation.samples is None and evaluation.accumulation_steps is not None:
+        return (
+            f"host memory without the evaluation's logits, {one:.1f} GiB for each sample on each rank "
+            "(how many samples there are is not stated)",
+        )
+    return ()

@@ -1,0 +1,37 @@
+"""What a run evaluates with, as far as its files say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.memory.spec import LARGEST_COUNT, Evaluation
+from lintfit.settings import Setting, is_count
+
+
+def evaluation(settings: Mapping[str, Setting], values: Mapping[str, Any], doubtful: list[str]) -> Evaluation | None:
+    """The evaluation of a run; None where it has none, or only batches of the training's size.
+
+    A batch that is written but cannot be told is taken as the least, and named in ``doubtful``.
+    """
+    batch = settings.get("eval_batch_size")
+    if batch is None or values.get("trainer") == "ppo":
+        return None
+    if not is_count(batch.value, LARGEST_COUNT):
+        doubtful.append("eval_batch_size")
+    predictions = _value(settings, "eval_predictions")
+    steps = _value(settings, "eval_accumulation_steps")
+    beams = _value(settings, "generation_num_beams")
+    return Evaluation(
+        batch_size=batch.value if is_count(batch.value, LARGEST_COUNT) else 1,
+        predictions=predictions if predictions in ("dropped", "kept") else "none",
+        accumulation_steps=steps if is_count(steps, LARGEST_COUNT) else None,
+        concat_batches=_value(settings, "eval_do_concat_batches") is not False,
+        generates=_value(settings, "predict_with_generate") is True,
+        beams=beams if is_count(beams, LARGEST_COUNT) else 1,
+    )
+
+
+def _value(settings: Mapping[str, Setting], name: str) -> Any:
+    setting = settings.get(name)
+    return setting.value if setting is not None and setting.known else None
