@@ -3,8 +3,8 @@
     python -m bench.fake_evaluation --record      # into bench/results/fake_evaluation.json (needs the bench extra)
     python -m bench.fake_evaluation               # against lintfit, no torch
 
-A training step as in :mod:`bench.fake_tensors`, then batches as the Trainer's ``evaluation_loop`` runs them: the model in
-evaluation mode under ``no_grad``, the loss kept, the logits dropped, or put into transformers' own
+A training step as in :mod:`bench.fake_tensors`, then batches as the Trainer's ``evaluation_loop`` runs them: the model
+in evaluation mode under ``no_grad``, the loss kept, the logits dropped, or put into transformers' own
 ``EvalLoopContainer`` where metrics want them. The figure is the peak of all batches but the first, whose copies of
 weights autocast makes anew.
 """

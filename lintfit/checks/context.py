@@ -80,15 +80,29 @@ class RunContext:
         result = estimate(spec)
         return result if self.scaling is None else replace(result, verdict=scaling(spec).verdict)
 
+    @property
+    def trained(self) -> Estimate | None:
+        """The estimate without evaluations, where one of them is the peak: what rules about the training ask for."""
+        if self.estimate is None or not self.estimate.peaks_in_evaluation or self.verdict is Verdict.UNKNOWN:
+            return self.estimate
+        return self.what_if(eval_batch_size=0)
+
+    @property
+    def verdict_of_training(self) -> Verdict:
+        """The verdict without the evaluations."""
+        trained = self.trained
+        return trained.verdict if trained is not None else Verdict.UNKNOWN
+
     def severity(self) -> Severity:
-        """How bad a memory anti-pattern is in this run: it breaks the fit, costs something, or has room."""
-        match self.verdict:
+        """How bad a memory anti-pattern of the training is: it breaks the fit, costs something, or has room."""
+        trained = self.trained
+        match trained.verdict if trained is not None else Verdict.UNKNOWN:
             case Verdict.DOES_NOT_FIT:
                 return Severity.ERROR
             case Verdict.TIGHT | Verdict.UNKNOWN:
                 return Severity.WARNING
             case Verdict.FITS:
-                headroom = self.estimate.headroom if self.estimate else None
+                headroom = trained.headroom if trained is not None else None
                 return Severity.INFO if headroom is None or headroom >= 0.15 else Severity.WARNING
 
 

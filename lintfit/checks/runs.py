@@ -69,18 +69,14 @@ def trap(context: RunContext) -> Severity:
 
 def most(estimate: Estimate, *components: str) -> int:
     """The most bytes that some components take together at any moment of a step, evaluations left out."""
-    moments = (moment for moment in estimate.moments if not moment.name.startswith(_EVALUATION))
+    moments = (moment for moment in estimate.moments if not moment.in_evaluation)
     return max(sum(moment.components.get(name, 0) for name in components) for moment in moments)
 
 
 def evaluation_moment(estimate: Estimate) -> Moment | None:
     """The largest moment of the evaluation, None where the run has none."""
-    found = [moment for moment in estimate.moments if moment.name.startswith(_EVALUATION)]
+    found = [moment for moment in estimate.moments if moment.in_evaluation]
     return max(found, key=lambda moment: moment.total, default=None)
-
-
-_EVALUATION = "evaluation"
-"""How the names of the moments of an evaluation begin."""
 
 
 def fits(estimate: Estimate | None) -> bool:

@@ -19,7 +19,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     spec, estimate = run.spec, context.estimate
     place = stated_at(run, "seq_len")
-    if spec is None or estimate is None or place is None or context.verdict is not Verdict.DOES_NOT_FIT:
+    if spec is None or estimate is None or place is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return
     if spec.micro_batch_size > 1 and fits(context.what_if(micro_batch_size=1)):
         return

@@ -22,7 +22,7 @@ _REMEDIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 def check_run(context: RunContext) -> Iterator[Report]:
     spec, estimate = context.run.spec, context.estimate
-    if spec is None or estimate is None or context.verdict is not Verdict.DOES_NOT_FIT:
+    if spec is None or estimate is None or context.verdict_of_training is not Verdict.DOES_NOT_FIT:
         return
     if (
         spec.engine not in ("deepspeed", "ddp")

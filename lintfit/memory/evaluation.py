@@ -17,13 +17,14 @@ from lintfit.memory.host import ranks_per_node
 from lintfit.memory.language import language
 from lintfit.memory.logits import head
 from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
+from lintfit.memory.model_step import stream_bytes
 from lintfit.memory.moments import _plus, layer_without_graph
 from lintfit.memory.preference import loss_path, sequences
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
 from lintfit.memory.spec import GIB, Evaluation, Spec
 from lintfit.memory.states import States
-from lintfit.memory.step import Step, stream_bytes
+from lintfit.memory.step import Step
 from lintfit.memory.tensor_parallel import local, logit_parts
 from lintfit.memory.versions import release, since
 from lintfit.memory.weights import parameter_count
@@ -181,7 +182,7 @@ def answers(run: Round) -> int:
 
 
 def summoned(spec: Spec) -> int:
-    """Bytes of the whole parameters, which FSDP 1 gathers to generate (``FullyShardedDataParallel.summon_full_params``)."""
+    """Bytes of the whole parameters, which FSDP 1 gathers to generate (``FSDP.summon_full_params``)."""
     if spec.engine != "fsdp" or (spec.fsdp is not None and spec.fsdp.version != 1):
         return 0
     return parameter_count(spec.facts) * (4 if spec.weights_dtype == "fp32" or spec.mixed_precision != "no" else 2)
@@ -227,12 +228,16 @@ def kept_of_a_sample(spec: Spec) -> int:
 
 def on_the_host(spec: Spec, host: HostMemory) -> HostMemory:
     """The host's memory with the logits that every rank keeps there, as far as the number of samples is known."""
+    return replace(host, steady=host.steady + kept_on_host(spec))
+
+
+def kept_on_host(spec: Spec) -> int:
+    """Bytes of logits on one node's host; 0 where none are kept, or nobody says of how many samples."""
     evaluation = spec.evaluation
     if evaluation is None or evaluation.predictions != "kept" or evaluation.samples is None or evaluation.generates:
-        return host
+        return 0
     one = spec.seq_len * spec.facts.vocab * HOST_ITEM
-    kept = evaluation.samples * one * (2 if evaluation.concat_batches else 1) * ranks_per_node(spec)
-    return replace(host, steady=host.steady + kept)
+    return evaluation.samples * one * (2 if evaluation.concat_batches else 1) * ranks_per_node(spec)
 
 
 def assumptions(spec: Spec) -> tuple[str, ...]:

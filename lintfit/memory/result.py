@@ -63,6 +63,11 @@ class Moment:
         self.total = sum(components.values())
         self.allocated = self.total - components.get("framework", 0)
 
+    @property
+    def in_evaluation(self) -> bool:
+        """Whether it is a moment of the Trainer's evaluation, not of what a trainer generates to train on."""
+        return self.phase == "evaluate" and self.name.startswith("evaluation")
+
 
 @frozen
 class HostMemory:
@@ -102,6 +107,11 @@ class Estimate:
     def allocated_bytes(self) -> int:
         """What ``torch.cuda.max_memory_allocated`` would say: the largest moment without ``framework``."""
         return max(moment.allocated for moment in self.moments)
+
+    @property
+    def peaks_in_evaluation(self) -> bool:
+        """Whether an evaluation needs more than every moment of a training step."""
+        return self.peak_moment.in_evaluation
 
     @property
     def headroom(self) -> float | None:

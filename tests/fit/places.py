@@ -72,6 +72,13 @@ AXES: Mapping[str, Axis] = {
         ("micro_batch", "batch_size", "accumulation"),
         SCRIPT | {JSON, RECIPE},
     ),
+    "evaluation": Axis(
+        "evaluation's batch",
+        {"eval_batch_size": 1},
+        {"per_device_eval_batch_size": 8, "eval_strategy": "steps"},
+        ("eval_batch_size",),
+        SCRIPT,
+    ),
     "loss": Axis("the loss's kernel", {"loss": "liger"}, {"use_liger_kernel": False}, ("use_liger_kernel",), SCRIPT),
     "attention": Axis(
         "attention's kernel", {"attention": "sdpa"}, {"attn_implementation": "eager"}, ("attn_implementation",), SCRIPT
@@ -223,7 +230,8 @@ def _script(
     length = own.get("model_max_length", "1024")
     lines.append(f'tokenizer = AutoTokenizer.from_pretrained("{MODEL}", model_max_length={length})')
     lines += _load(own, stated)
-    lines += ["Trainer(model=model, args=args, processing_class=tokenizer).train()", ""]
+    evaluates = ", eval_dataset=held_out" if "eval_strategy" in stated else ""
+    lines += [f"Trainer(model=model, args=args, processing_class=tokenizer{evaluates}).train()", ""]
     return "\n".join(lines)
 
 

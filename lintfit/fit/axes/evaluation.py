@@ -1,4 +1,4 @@
-"""Smaller batches of the evaluation, and logits that go to the host or are not kept: no update of the training changes."""
+"""Smaller batches of the evaluation, and logits that go to the host or are not kept: no update changes."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
             return [_flattening(spec, estimate.host.load_peak)]
         return _load_terms(spec, estimate.host.load_peak)
     ranks = _ranks(ranks_per_node(spec))
-    found = []
+    found = _evaluated(spec) if spec.evaluation is not None else []
     for block in sorted(set(states.rank_host.locked), reverse=True):
         count = states.rank_host.locked.count(block)
         locked = pinned(block)
@@ -92,6 +92,12 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
     plain = states.rank_host.plain
     found.append(term("host", "not page-locked", plain * ranks_per_node(spec), (plain, "bytes"), *ranks))
     return found
+
+
+def _evaluated(spec: Spec) -> list[Term]:
+    from lintfit.memory.explain import evaluating
+
+    return evaluating.host_terms(spec)
 
 
 def _flattening(spec: Spec, size: int) -> Term:

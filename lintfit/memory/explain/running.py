@@ -16,7 +16,7 @@ from lintfit.memory.model_step import embedding_bytes
 from lintfit.memory.moments import beside_the_graph, embedded, layer_without_graph, worst_layer
 from lintfit.memory.parameters import model_dtype
 from lintfit.memory.ppo import layer_of
-from lintfit.memory.preference import loss_path, scored, sequences
+from lintfit.memory.preference import Path, loss_path, scored, sequences
 from lintfit.memory.recording import record
 from lintfit.memory.result import Moment
 from lintfit.memory.rollout import cache_bytes, generated
@@ -67,12 +67,18 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
 
 def _passes(run: Pass, moment: Moment) -> list[Term]:
     step = run.step
+    if moment.in_evaluation and run.spec.evaluation is not None:
+        from lintfit.memory.explain import evaluating as own_batch
+
+        return own_batch.terms(run, moment)
     match moment.name:
         case "loss, forward":
             tail = step.head
             return [
                 *_forward(run),
-                *_head(run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True),
+                *head_terms(
+                    run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True
+                ),
                 *_casts(run, head=True),
             ]
         case "reference, forward":
@@ -83,11 +89,11 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             what = "pixels, and one layer of the image encoder"
             return [term("activations", what, features(run.spec).activations, source=TAPE)]
         case "loss, backward":
-            return [*_kept(run, step.count), *_below(run), *_head(run, step.head.loss, "the loss's backward")]
+            return [*_kept(run, step.count), *_below(run), *head_terms(run, step.head.loss, "the loss's backward")]
         case "head, backward":
-            return [*_kept(run, step.count), *_below(run), *_head(run, step.head.head, "the head's backward")]
+            return [*_kept(run, step.count), *_below(run), *head_terms(run, step.head.head, "the head's backward")]
         case "end of backward":
-            return [*_inputs(run), *_embedding(run)]
+            return [*inputs(run), *_embedding(run)]
         case "evaluation" | "evaluation, a layer":
             return _evaluation(run, moment)
         case "generation":
@@ -99,7 +105,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
     return _layer(run) if moment.name.startswith("layer ") else []
 
 
-def _per_token(run: Pass, size: int) -> tuple[Factor, Factor]:
+def per_token(run: Pass, size: int) -> tuple[Factor, Factor]:
+    """Bytes as so many for each token of the pass."""
     return (size / run.tokens, "bytes a token"), (run.tokens, "tokens")
 
 
@@ -123,7 +130,7 @@ def _kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
         also = " and what selective checkpointing keeps" if marked else ""
         what = f"layer inputs{also}, kept by gradient checkpointing" if checkpointed else ""
         what = what or f"saved for the backward: {ingredients(run, first[(live, checkpointed)])}"
-        factors: tuple[Factor, ...] = ((number, "layers"), *_per_token(run, live.activations))
+        factors: tuple[Factor, ...] = ((number, "layers"), *per_token(run, live.activations))
         found.append(term("activations", what, number * live.activations, *factors, source=TAPE))
         if live.casts:
             what = "half-precision copies of the weights that the graph keeps (autocast)"
@@ -186,7 +193,8 @@ def _widths(run: Pass) -> dict[int, str]:
     return found
 
 
-def _inputs(run: Pass) -> list[Term]:
+def inputs(run: Pass) -> list[Term]:
+    """The batch that the forward takes."""
     if run.spec.trainer == "ppo":
         return [term("activations", "the batch, for policy and value model", run.step.inputs)]
     factors = ((INDEX, "bytes"), (run.tokens, "token ids"))
@@ -202,7 +210,7 @@ def _fixed(run: Pass, *, masks: bool) -> list[Term]:
     leaf = input_leaf(run.spec, step.checkpoints, run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
     found = [
-        *_inputs(run),
+        *inputs(run),
         term(
             "activations",
             "cos and sin of the rotary embedding, causal masks in buffers",
@@ -235,10 +243,10 @@ def _below(run: Pass) -> list[Term]:
     return found
 
 
-def _head(run: Pass, live: Live, where: str, forward: bool = False) -> list[Term]:
-    """The final norm, the head and the loss at one point."""
+def head_terms(run: Pass, live: Live, where: str, forward: bool = False, path: Path | None = None) -> list[Term]:
+    """The final norm, the head and the loss at one point; ``path``: the loss's, where it is not the training's."""
     found = [term("activations", f"final norm and input of the head at {where}", live.activations, source=TAPE)]
-    path = loss_path(run.spec)
+    path = path or loss_path(run.spec)
     vocabulary = 1 if path == "score" else -(-run.facts.vocab // run.step.recipe.logit_parts)
     entries = run.scored * vocabulary
     factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
@@ -276,7 +284,7 @@ def _last_layer(run: Pass) -> list[Term]:
     return [
         *_forward(run),
         term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step)),
-        term("temporaries", what, passing, *_per_token(run, passing), source=TAPE),
+        term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
         *_casts(run, head=False),
     ]
 
@@ -308,18 +316,18 @@ def _layer(run: Pass) -> list[Term]:
     found = [*_kept(run, index), *_below(run), *_loop(run)]
     if step.checkpointed[index]:
         copies = 2 if step.offloaded else 1
-        factors = ((copies, "inputs"), *_per_token(run, layer.input))
+        factors = ((copies, "inputs"), *per_token(run, layer.input))
         what = f"the input of {number}" + (" and of the next, fetched ahead" if copies > 1 else "")
         found.append(term("activations", what, copies * layer.input, *factors))
         found.append(term("activations", f"what selective checkpointing keeps of {number}", layer.marked))
     how = "recomputed and saved" if step.checkpointed[index] else "saved"
     what = f"{how} tensors of {number} at the worst point of its backward: {ingredients(run, index)}"
     peak = layer.peak
-    found.append(term("activations", what, peak.activations, *_per_token(run, peak.activations), source=TAPE))
+    found.append(term("activations", what, peak.activations, *per_token(run, peak.activations), source=TAPE))
     found.append(term("logits", f"in {number}", peak.logits))
     found.append(term("temporaries", f"half-precision copies of the weights of {number} (autocast)", peak.casts))
     what = f"gradients on their way through {number} and its kernels' scratch"
-    found.append(term("temporaries", what, peak.temporaries, *_per_token(run, peak.temporaries), source=TAPE))
+    found.append(term("temporaries", what, peak.temporaries, *per_token(run, peak.temporaries), source=TAPE))
     share = int(step.kept_share * (step.head.weights + sum(part.weights for part in done)))
     what = f"gradients of the head and of {len(done)} layers whose backward is done"
     if step.kept_share != 1:
@@ -391,7 +399,7 @@ def _beside(run: Pass) -> list[Term]:
         *_kept(run, step.count),
         *_fixed(run, masks=step.checkpoints),
         term("activations", what, beside.activations, source=TAPE),
-        *_head(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", True),
+        *head_terms(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", True),
         *(
             [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
             if tail.saved.casts
@@ -411,12 +419,12 @@ def _evaluation(run: Pass, moment: Moment) -> list[Term]:
     """The loss without a graph, or one layer."""
     step = run.step
     found = [
-        *_inputs(run),
+        *inputs(run),
         term("temporaries", "half-precision copies of the weights (autocast)", step.copies, source=CACHED),
     ]
     if moment.name == "evaluation":
         bare = step.head.bare
-        found += _head(run, Live(0, bare.logits), "the loss")
+        found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
     layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
     around = step.front + step.masks
@@ -424,7 +432,7 @@ def _evaluation(run: Pass, moment: Moment) -> list[Term]:
     return [
         *found,
         term("activations", "tables and masks that all layers share", around),
-        term("activations", what, layer - around, *_per_token(run, layer - around), source=TAPE),
+        term("activations", what, layer - around, *per_token(run, layer - around), source=TAPE),
     ]
 
 

@@ -1,0 +1,90 @@
+"""Terms of an evaluation on a batch of its own (:mod:`lintfit.memory.evaluation`)."""
+
+from __future__ import annotations
+
+from lintfit.memory import evaluation
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.evaluation import Round
+from lintfit.memory.explain.running import CACHED, TAPE, Pass, head_terms, inputs, per_token
+from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.host import ranks_per_node
+from lintfit.memory.moments import layer_without_graph
+from lintfit.memory.preference import Path, sequences
+from lintfit.memory.result import Moment
+from lintfit.memory.spec import Spec
+
+LOOP = "transformers Trainer.evaluation_loop"
+
+
+def terms(run: Pass, moment: Moment) -> list[Term]:
+    """What stands beside the states at a moment of the evaluation."""
+    one = evaluation.batch(run.spec, run.states, run.step)
+    if one is None:
+        return []
+    seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
+    found = inputs(seen)
+    if moment.name == "evaluation, logits kept":
+        return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
+    found.append(term("temporaries", "half-precision copies of the weights (autocast)", one.step.copies, source=CACHED))
+    found.append(_logits(one, one.waiting, "logits of earlier batches, kept for compute_metrics"))
+    match moment.name:
+        case "evaluation":
+            bare = evaluation.bare(one)
+            whole: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
+            found += head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=whole)
+            found.append(term("activations", "what the head takes", bare.activations))
+        case "evaluation, logits":
+            found.append(term("activations", "what the head takes", evaluation.bare(one).activations))
+            found.append(_logits(one, evaluation.made_apart(one), "logits of a second forward, for compute_metrics"))
+        case "evaluation, generation":
+            found += [*_answers(one), *_layer(seen)]
+        case _:
+            found += _layer(seen)
+    return found
+
+
+def _layer(seen: Pass) -> list[Term]:
+    layer = layer_without_graph(seen.spec, seen.step, evaluating(seen.step.recipe)).activations
+    around = seen.step.front + seen.step.masks
+    what = "one layer's tensors, and the embeddings' output"
+    return [
+        term("activations", "tables and masks that all layers share", around),
+        term("activations", what, layer - around, *per_token(seen, layer - around), source=TAPE),
+    ]
+
+
+def _logits(one: Round, size: int, what: str) -> Term:
+    """Logits as so many times those of a batch on one rank."""
+    tokens = sequences(one.spec) * -(-one.spec.seq_len // one.spec.sequence_parallel)
+    if not size:
+        return term("logits", what, 0)
+    entries = one.made // evaluation.returned_item(one.spec, one.step.recipe)
+    factors: tuple[Factor, ...] = (
+        (size / entries, "bytes"),
+        (tokens, "tokens of a batch"),
+        (entries // tokens, "vocabulary entries"),
+    )
+    return term("logits", what, size, *factors, source=LOOP)
+
+
+def _answers(one: Round) -> list[Term]:
+    gathered = term("communication_buffers", "all parameters, gathered to generate", evaluation.summoned(one.spec))
+    cache = evaluation.answers(one)
+    tokens = sequences(one.spec) * one.evaluation.beams * one.spec.seq_len
+    factors = ((cache / tokens, "bytes a token"), (tokens, "tokens of all beams"))
+    what = "keys and values of the answers, one layer's twice"
+    return [gathered, term("activations", what, cache, *factors, source="transformers cache_utils.py")]
+
+
+def host_terms(spec: Spec) -> list[Term]:
+    """Logits that every rank keeps on the host, where the number of samples is known."""
+    size, chosen = evaluation.kept_on_host(spec), spec.evaluation
+    if not size or chosen is None or chosen.samples is None:
+        return []
+    ranks = ranks_per_node(spec)
+    factors: list[Factor] = [(evaluation.HOST_ITEM, "bytes"), (chosen.samples, "samples"), (spec.seq_len, "tokens")]
+    factors.append((spec.facts.vocab, "vocabulary entries"))
+    factors += [(2, "copies")] if chosen.concat_batches else []
+    factors += [(ranks, "ranks of a node")] if ranks > 1 else []
+    return [term("host", "the evaluation's logits, for compute_metrics", size, *factors, source=LOOP)]
