@@ -18,7 +18,7 @@ from lintfit.memory.language import language
 from lintfit.memory.logits import head
 from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.model_step import stream_bytes
-from lintfit.memory.moments import _plus, layer_without_graph
+from lintfit.memory.moments import _plus, layer_without_graph, most_without_graph
 from lintfit.memory.preference import loss_path, sequences
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
@@ -91,19 +91,21 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     if run is None:
         return []
     step = run.step
-    layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
     around = Live(step.inputs, run.waiting, step.copies)
-    found = [
-        ("evaluation", around.plus(bare(run))),
-        ("evaluation, a layer", around.plus(layer)),
-    ]
+    loss = bare(run)
+    found = [("evaluation", around.plus(loss))]
+    generates = run.evaluation.generates and run.evaluation.predictions == "kept"
+    layer = Live()
+    if generates or most_without_graph(step) > loss.total:
+        layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
+        found.append(("evaluation, a layer", around.plus(layer)))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
-        again = Live(step.inputs + bare(run).activations, run.waiting + made_apart(run), step.copies)
+        again = Live(step.inputs + loss.activations, run.waiting + made_apart(run), step.copies)
         found.append(("evaluation, logits", again))
     if run.keeps:
         found.append(("evaluation, logits kept", Live(step.inputs, run.gathered)))
     result = [Moment(name, "evaluate", _plus(states.evaluate, alive)) for name, alive in found]
-    if run.evaluation.generates and run.evaluation.predictions == "kept":
+    if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
         alive = Live(step.inputs + answers(run) + layer.activations, casts=step.copies)
         result.append(Moment("evaluation, generation", "evaluate", _plus(held, alive)))
