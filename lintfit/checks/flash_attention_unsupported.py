@@ -1,0 +1,80 @@
+"""The rule flash-attention-unsupported: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog.attention import FLASH, has_flash, has_sdpa
+from lintfit.catalog.facts import Gpu
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import change
+from lintfit.findings import Applicability
+from lintfit.memory.spec import Spec
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, transformers_version
+from lintfit.run.model import Run
+
+_EARLIEST = (4, 36)
+"""The first transformers whose argument ``attn_implementation`` is."""
+_OTHER_KERNEL = frozenset({"gpt_oss"})
+"""Model types for which transformers takes another kernel in FlashAttention 2's place (5.12)."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    attention = run.settings.get("attention")
+    if attention is None or attention.value != "flash_attention_2" or attention.provenance.place is None:
+        return
+    reason = _card(run.hardware.gpu) or _model(run.spec) or _precision(run)
+    if reason is None:
+        return
+    message, other = reason
+    yield Report(
+        attention.provenance.place,
+        message,
+        fix=change(run, f"use {other}", Applicability.UNSAFE, {"attention": other}) if other else None,
+        help=f'pass attn_implementation="{other}"' if other else "train with bf16=True or fp16=True",
+    )
+
+
+Reason = tuple[str, str]
+"""What stops the run, and the kernel that runs instead; none where the kernel is not what has to change."""
+
+
+def _card(gpu: Gpu | None) -> Reason | None:
+    if gpu is None or gpu.flash_attention_2 is not False or gpu.compute_capability is None:
+        return None
+    capability = ".".join(str(part) for part in gpu.compute_capability)
+    return (
+        f"{gpu.name} has compute capability {capability}, FlashAttention 2 needs 8.0: the run stops with "
+        '"FlashAttention only supports Ampere GPUs or newer"',
+        "sdpa",
+    )
+
+
+def _model(spec: Spec | None) -> Reason | None:
+    """A model whose class has no FlashAttention 2 in the version that is stated, or in any."""
+    if spec is None or spec.facts.model_type not in FLASH or spec.facts.model_type in _OTHER_KERNEL:
+        return None
+    kind, stated = spec.facts.model_type, "transformers" in spec.versions
+    versions = (transformers_version(spec),) if stated else (_EARLIEST, NEWEST_TRANSFORMERS)
+    if any(has_flash(kind, version) for version in versions):
+        return None
+    name = spec.facts.name or kind
+    return (
+        f'{name} has no FlashAttention 2 in transformers: loading stops with "does not support Flash Attention 2"',
+        "sdpa" if all(has_sdpa(kind, version) for version in versions) else "eager",
+    )
+
+
+def _precision(run: Run) -> Reason | None:
+    """fp32 tensors, which nothing casts before they reach the kernel."""
+    spec = run.spec
+    if spec is None or spec.weights_dtype != "fp32" or spec.mixed_precision != "no" or spec.quantization is not None:
+        return None
+    if not {"weights_dtype", "mixed_precision"}.isdisjoint(run.doubtful) or "weights_dtype" not in run.settings:
+        return None
+    return (
+        "fp32 weights without mixed precision reach FlashAttention 2 as they are: the first step stops with "
+        '"FlashAttention only support fp16 and bf16 data type"',
+        "",
+    )
