@@ -51,7 +51,17 @@ def cases() -> list[dict[str, Any]]:
     found += [_halved(_case(stage, 2, "bf16", "none", "none", 1)) for stage in (1, 2, 3)]
     found += [_halved(_case(stage, 2, "bf16", "cpu", "none", 2)) for stage in (2, 3)]
     found += [{**_case(stage, 2, "bf16", "none", "none", 1), "lora_rank": 8} for stage in (0, 1, 2, 3)]
+    found += [_with_second_shard(_case(3, ranks, "bf16", "none", "none", 1), 2) for ranks in (2, 4)]
+    found.append(_with_second_shard({**_case(3, 4, "bf16", "none", "none", 1), "lora_rank": 8}, 2))
+    found.append(_with_second_shard(_case(3, 2, "fp32", "none", "none", 2), 8))
+    found.append(_with_second_shard(_case(3, 4, "bf16", "cpu", "cpu", 1), 2))
     return found
+
+
+def _with_second_shard(case: dict[str, Any], ranks: int) -> dict[str, Any]:
+    """The case with hpZ over groups of ``ranks``."""
+    zero = {**case["config"]["zero_optimization"], "zero_hpz_partition_size": ranks}
+    return {**case, "config": {**case["config"], "zero_optimization": zero}}
 
 
 def _halved(case: dict[str, Any]) -> dict[str, Any]:
@@ -137,9 +147,12 @@ def record(out: Path, only: str | None = None) -> None:
     """Run every case (or those whose name contains ``only``) and write what each rank held."""
     prepare()
     _preload()
+    known = json.loads(out.read_text())["cases"] if only and out.is_file() else []
+    before = {name(case): case for case in known}
     results = []
     for case in cases():
         if only and only not in name(case):
+            results += [before[name(case)]] if name(case) in before else []
             continue
         print(f"{name(case)} …", file=sys.stderr, flush=True)
         results.append({**case, "phases": run(worker, case, case["ranks"], name(case))})
@@ -157,7 +170,7 @@ def _preload() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--only")
+    parser.add_argument("--only", help="those whose name contains this; others stay as they are in the file")
     parser.add_argument("--compare", type=Path)
     options = parser.parse_args()
     if options.compare:

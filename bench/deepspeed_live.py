@@ -30,6 +30,7 @@ def live(engine: Any) -> dict[str, int]:
     outer, inner = engine.optimizer, getattr(engine.optimizer, "optimizer", engine.optimizer)
     for parameter in engine.module.parameters():
         mark(getattr(parameter, "ds_tensor", None), "parameters")
+        mark(getattr(parameter, "ds_secondary_tensor", None), "second_shard")
         mark(parameter.data, "parameters")
     for attribute in ("bit16_groups_flat", "fp16_groups_flat", "param_groups_fp16_flat_cpu_memory"):
         mark(getattr(outer, attribute, None), "parameters")

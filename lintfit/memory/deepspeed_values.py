@@ -95,10 +95,10 @@ def _enabled(config: Mapping[str, Any], name: str) -> bool:
 
 
 def _groups(zero: Mapping[str, Any], ranks: int) -> None:
-    """Groups of ranks that must divide all of them."""
+    """Groups of ranks that must divide all of them; hpZ's is cut to all of them (``groups.py``)."""
     for key in ("zero_hpz_partition_size", "mics_shard_size"):
         size = zero.get(key)
-        if isinstance(size, int) and size > 1 and ranks % size:
+        if isinstance(size, int) and size > 1 and ranks % (min(size, ranks) if "hpz" in key else size):
             raise SpecError(f"deepspeed_config.zero_optimization.{key}: {size} does not divide gpus ({ranks})")
 
 

@@ -18,7 +18,10 @@ from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 @frozen
 class _Sizes:
-    """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements, ``tensors`` trainable tensors."""
+    """Bytes of the parts; ``shard``, ``sub_group`` and ``largest`` count elements, ``tensors`` trainable tensors.
+
+    ``secondary`` is each tensor of hpZ's second shard.
+    """
 
     ranks: int
     itemsize: int
@@ -27,11 +30,12 @@ class _Sizes:
     shards: int
     frozen_shards: int
     persistent: int
-    secondary: int
+    secondary: tuple[int, ...]
     masters: int
     states: int
     gradient_flat: int
     ipg: int
+    buffers: int
     sub_group: int
     largest: int
     largest_trainable: int
@@ -43,7 +47,8 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
 
     Steady: shards of all parameters (and whole copies of those below the persistence threshold), fp32 masters and
     states of the shard, the flat gradient partition and the IPG bucket, both there from initialisation on. The
-    passes gather parameters module by module; the step works one sub-group at a time.
+    passes gather parameters module by module; the step works one sub-group at a time. hpZ's second shard is there from
+    the load on: the step drops that of trained parameters when it is done, and whoever gathers them next makes it anew.
     """
     entry, not_modelled = optimizer(optimizer_name(spec))
     size = _sizes(spec, config, held, entry)
@@ -55,7 +60,7 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         master_weights=int(left * size.masters),
         optimizer_states=int(left * size.states),
         gradients=size.gradient_flat if on_gpu else int(left * size.master * size.shard),
-        communication_buffers=size.ipg,
+        communication_buffers=size.buffers,
     )
     fetched = _Fetch.of(spec, config, held, size)
     forward = _with_buffers(steady, size, fetched.turn)
@@ -86,7 +91,7 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
 
 
 def _with_buffers(steady: Components, size: _Sizes, gathered: int) -> Components:
-    return {**steady, **components(communication_buffers=size.ipg + size.secondary + gathered)}
+    return {**steady, **components(communication_buffers=size.buffers + gathered)}
 
 
 def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) -> _Sizes:
@@ -104,6 +109,8 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     accumulates = DTYPE_BYTES[config.grad_accum_dtype] if config.grad_accum_dtype else 0
     # Gradients gather in the enabled precision whatever the parameters are (engine.py get_data_types).
     accumulator = accumulates or (trained if spec.mixed_precision == "no" else itemsize)
+    ipg = travels * config.reduce_bucket if config.contiguous_gradients else 0
+    second = _secondary(config, held, ranks, trained)
     return _Sizes(
         ranks=ranks,
         itemsize=itemsize,
@@ -112,18 +119,34 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         shards=rounded(trained * shard),
         frozen_shards=frozen,
         persistent=_persistent(config, held) if ranks > 1 or config.offload_param else 0,
-        secondary=itemsize * (held.trainable + held.frozen) // config.hpz if 1 < config.hpz < ranks else 0,
+        secondary=second,
         # fp32 parameters are copied, too: the test for sharing compares a torch.device with its name (stage3.py
         # _create_fp32_partitions), which is never equal.
         masters=config.master * shard,
         states=flat_state_bytes(entry, shard, config.moment),
         gradient_flat=accumulator * shard,
-        ipg=travels * config.reduce_bucket if config.contiguous_gradients else 0,
+        ipg=ipg,
+        buffers=ipg + (0 if config.offload_param else sum(map(rounded, second))),
         sub_group=_sub_group(config, held, ranks, shard),
         largest=held.largest,
         largest_trainable=held.largest_trainable,
         tensors=sum(weight.copies for weight in held.trainables),
     )
+
+
+def _secondary(config: ZeroConfig, held: Inventory, ranks: int, trained: int) -> tuple[int, ...]:
+    """Bytes of each tensor of hpZ's second shard (``partition_parameters.py:_partition_param_sec``).
+
+    It is made for any group of more than one rank, also where that is all ranks, whatever the persistence threshold.
+    """
+    if config.hpz <= 1:
+        return ()
+    group = min(config.hpz, ranks)
+    found: list[int] = []
+    for weight in held.weights:
+        size = weight.numel * trained if weight.trainable else weight.storage
+        found += [-(-size // ranks) * ranks // group] * weight.copies
+    return tuple(found)
 
 
 def _sub_group(config: ZeroConfig, held: Inventory, ranks: int, shard: int) -> int:
@@ -186,24 +209,26 @@ def _load(spec: Spec, held: Inventory, size: _Sizes, config: ZeroConfig) -> Comp
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
     shards = 0 if config.offload_param else size.shards + size.frozen_shards
-    return components(parameters=shards, temporaries=size.itemsize * size.largest)
+    second = size.buffers - size.ipg
+    return components(parameters=shards, communication_buffers=second, temporaries=size.itemsize * size.largest)
 
 
 def _initialize(config: ZeroConfig, size: _Sizes, on_gpu: bool) -> Components:
     """Masters being made (two fp32 copies of one sub-group at once), then the zero gradients of the largest one."""
     parameters = 0 if config.offload_param else size.shards + size.frozen_shards
     if not on_gpu:
-        return components(parameters=parameters, communication_buffers=size.ipg)
+        return components(parameters=parameters, communication_buffers=size.buffers)
     flat = components(
         parameters=parameters,
         master_weights=size.masters,
+        communication_buffers=size.buffers - size.ipg,
         temporaries=size.master * size.sub_group,
     )
     done = components(
         parameters=parameters,
         master_weights=size.masters,
         gradients=size.gradient_flat,
-        communication_buffers=size.ipg,
+        communication_buffers=size.buffers,
     )
     return larger(flat, {**done, **components(temporaries=size.master * size.sub_group)})
 
@@ -223,7 +248,7 @@ def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
     """What one rank keeps on the host and on NVMe under offload.
 
     ``offload_param``: the shards in one page-locked buffer a parameter group (locked whatever ``pin_memory`` says,
-    stage3.py ``_create_param_groups_fp16_flat_cpu_memory``). ``offload_optimizer``: masters and states (not
+    stage3.py ``_create_param_groups_fp16_flat_cpu_memory``), and hpZ's second shard. ``offload_optimizer``: masters and states (not
     locked), and fp32 gradients a sub-group and the flat gradient partition (locked where ``pin_memory``). With
     ``ratio`` below 1 that share of the sub-groups stays on the GPU.
     """
@@ -237,6 +262,10 @@ def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
             locked += [size.itemsize * config.param_buffer_size] * config.param_buffers
         locked.append(in_memory)
         plain += size.frozen_shards
+        if config.pin_param:
+            locked += size.secondary
+        else:
+            plain += sum(size.secondary)
     if config.offload_optimizer:
         share = config.offload_ratio
         groups = max(1, min(size.tensors, -(-size.shard // max(1, config.sub_group))))

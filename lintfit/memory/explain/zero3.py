@@ -50,15 +50,15 @@ def terms(spec: Spec, state: str) -> list[list[Term]]:
         return [_load(case)]
     if state == "initialize":
         return _initialize(case)
-    steady = [*_parameters(case), *_states(case), *_gradients(case), *_bucket(case)]
+    steady = [*_parameters(case), *_states(case), *_gradients(case), *_bucket(case), *_secondary(case)]
     if state == "save":
         return [[*steady, *_gather(case)]]
     if state == "step":
         return [[*steady, *way] for way in _step(case)]
     fetched = zero3._Fetch.of(spec, config, held, case.size)
     if state in ("forward", "backward_start", "evaluate"):
-        return [[*steady, *_secondary(case), *_turn(case, fetched.turn)]]
-    inside = [*steady, *_secondary(case), *_layer(case, fetched.layer)]
+        return [[*steady, *_turn(case, fetched.turn)]]
+    inside = [*steady, *_layer(case, fetched.layer)]
     return [[*inside, *(_end(case) if state == "backward_end" else [])]]
 
 
@@ -111,13 +111,14 @@ def _bucket(case: _Case) -> list[Term]:
 
 
 def _secondary(case: _Case) -> list[Term]:
-    if not case.size.secondary:
+    size = case.size.buffers - case.size.ipg
+    if not size:
         return []
-    numel = case.held.trainable + case.held.frozen
-    factors = ((case.size.itemsize, "bytes"), (numel, "parameters"))
-    over = (case.config.hpz, "ranks of a node (zero_hpz_partition_size)")
+    group = min(case.config.hpz, case.size.ranks)
+    factors = ((group * size, "bytes of all parameters"),)
+    over = (group, "ranks of a node (zero_hpz_partition_size)")
     what = "ZeRO++'s second shard in the node"
-    return [term("communication_buffers", what, case.size.secondary, *factors, over=over, source=INIT)]
+    return [term("communication_buffers", what, size, *factors, over=over, source=f"{INIT} _partition_param_sec")]
 
 
 def _turn(case: _Case, size: int) -> list[Term]:
@@ -216,13 +217,13 @@ def _load(case: _Case) -> list[Term]:
     whole = term(
         "temporaries", "one whole tensor before it is sharded", case.size.itemsize * case.size.largest, *factors
     )
-    return [*([] if case.config.offload_param else _shards(case)), whole]
+    return [*([] if case.config.offload_param else _shards(case)), *_secondary(case), whole]
 
 
 def _initialize(case: _Case) -> list[list[Term]]:
     size = case.size
     shards = [] if case.config.offload_param else _shards(case)
-    bucket = _bucket(case)
+    bucket = [*_bucket(case), *_secondary(case)]
     if case.config.offload_optimizer:
         return [[*shards, *bucket]]
     masters = flat.masters(case.shared, size.masters, case.ranks, SOURCE, size.master)
@@ -230,4 +231,4 @@ def _initialize(case: _Case) -> list[list[Term]]:
     again = size.master * size.sub_group
     copy = term("temporaries", "a second copy of a sub-group's masters", again, *group, source=SOURCE)
     zeros = term("temporaries", "zero gradients of a sub-group", again, *group, source=SOURCE)
-    return [[*shards, masters, copy], [*shards, masters, *_gradients(case), *bucket, zeros]]
+    return [[*shards, *_secondary(case), masters, copy], [*shards, masters, *_gradients(case), *bucket, zeros]]
