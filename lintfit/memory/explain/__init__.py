@@ -11,6 +11,7 @@ from dataclasses import replace
 from lintfit.frozen import frozen
 from lintfit.memory.engines import states
 from lintfit.memory.explain import beside, ppo, running, unsharded
+from lintfit.memory.explain.passing import micro_batch
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
 from lintfit.memory.spec import Spec
@@ -65,7 +66,7 @@ def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
     held = states(spec)
     found = [
         *_of_states(spec, held, moment),
-        *running.terms(running.micro_batch(spec, held), moment),
+        *running.terms(micro_batch(spec, held), moment),
         *beside.reference_terms(spec),
         *beside.framework_terms(spec, estimate, held),
     ]

@@ -6,7 +6,7 @@ from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.evaluation import Round
-from lintfit.memory.explain.running import CACHED, TAPE, Pass, head_terms, inputs, per_token
+from lintfit.memory.explain.passing import CACHED, TAPE, Pass, head_terms, inputs, per_token
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.moments import layer_without_graph

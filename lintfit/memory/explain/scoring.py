@@ -1,0 +1,90 @@
+"""Terms of what runs without a graph: the reference model, an evaluation on the training's batch, generation."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.explain.passing import CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
+from lintfit.memory.explain.term import Term, term
+from lintfit.memory.moments import beside_the_graph, layer_without_graph
+from lintfit.memory.parameters import model_dtype
+from lintfit.memory.result import Moment
+from lintfit.memory.rollout import cache_bytes, generated
+from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.step import Step
+
+
+def reference(run: Pass) -> list[Term]:
+    """The reference's forward beside the policy's graph."""
+    step, tail = run.step, run.step.head
+    copies = step.copies if run.spec.method == "full" else 0
+    source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
+    beside = beside_the_graph(run.spec, step)
+    what = "the reference's states and logits" if beside is tail.bare else "one layer's tensors of the reference"
+    return [
+        *kept(run, step.count),
+        *fixed(run, masks=step.checkpoints),
+        term("activations", what, beside.activations, source=TAPE),
+        *head_terms(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", True),
+        *(
+            [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
+            if tail.saved.casts
+            else []
+        ),
+        *_graph_casts(step),
+        term("temporaries", "half-precision copies of the reference's weights (autocast)", copies, source=source),
+    ]
+
+
+def _graph_casts(step: Step) -> list[Term]:
+    size = step.kept().casts
+    return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []
+
+
+def evaluation(run: Pass, moment: Moment) -> list[Term]:
+    """The loss without a graph, or one layer."""
+    step = run.step
+    found = [
+        *inputs(run),
+        term("temporaries", "half-precision copies of the weights (autocast)", step.copies, source=CACHED),
+    ]
+    if moment.name == "evaluation":
+        bare = step.head.bare
+        found += head_terms(run, Live(0, bare.logits), "the loss")
+        return [*found, term("activations", "what the head takes", bare.activations)]
+    layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
+    around = step.front + step.masks
+    what = "one layer's tensors, and the embeddings' output"
+    return [
+        *found,
+        term("activations", "tables and masks that all layers share", around),
+        term("activations", what, layer - around, *per_token(run, layer - around), source=TAPE),
+    ]
+
+
+def generation(run: Pass) -> list[Term]:
+    """What a trainer that generates its samples holds meanwhile; PPO's rounds have a module of their own."""
+    spec, facts = run.spec, run.spec.facts
+    generation = spec.generation
+    if generation is None:
+        return []
+    item = DTYPE_BYTES[model_dtype(spec)]
+    found = []
+    if generation.gather_weights:
+        factors = ((item, "bytes"), (facts.parameters, "parameters"))
+        what = "all weights gathered to generate"
+        found.append(term("communication_buffers", what, item * facts.parameters, *factors))
+    if generation.vllm_gpu_memory_utilization:
+        if generation.vllm_sleeps:
+            share = generation.vllm_gpu_memory_utilization
+            card = spec.capacity_bytes or 0
+            parts = ((share, "vllm_gpu_memory_utilization"), (card, "bytes of the card"))
+            found.append(term("temporaries", "a colocated vLLM, awake", int(share * card), *parts))
+        return found
+    numbers = (2, facts.layers + 1, facts.kv_heads, facts.head_dim, item, generated(spec), spec.seq_len)
+    units = ("keys and values", "layers, one of them twice", "key-value heads", "head size", "bytes")
+    named = zip(numbers, (*units, "sequences generated at once", "tokens"), strict=True)
+    found.append(
+        term("activations", "the key-value cache", cache_bytes(spec), *named, source="transformers cache_utils.py")
+    )
+    return found
