@@ -335,14 +335,15 @@ RUNS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("settings", RUNS)
-def test_a_layer_without_a_graph_takes_less_than_in_training(settings: dict[str, Any]) -> None:
-    """Which is why the evaluated layer is not counted where that is less than the loss: one model of every type."""
+def test_what_a_layers_forward_does_not_exceed(settings: dict[str, Any]) -> None:
+    """With a graph and without; where that is less than the loss, the pass is not followed. A model of every type."""
     for facts in {facts.model_type: facts for facts in map(models.find, models.ids()) if facts is not None}.values():
         spec = Spec(facts=facts, **{"micro_batch_size": 2, "seq_len": 640, **settings})
         step = record(spec, states(spec))
         recipe = evaluating(step.recipe)
         assert layer_without_graph(spec, step, recipe).total <= most_without_graph(step), facts.name
         assert layer_without_graph(spec, step, replace(recipe, lora=None)).total <= most_without_graph(step), facts.name
+        assert all(layer.forward <= layer.ceiling for layer in step.layers), facts.name
 
 
 def test_an_evaluated_layer_counts_where_it_takes_more_than_the_loss(small: ModelFacts) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import family, kinds
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.form import Backward, Changes, Live, Reader, Table, live, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
-from lintfit.memory.activations.replay import Forward, backward, bare
+from lintfit.memory.activations.replay import backward, bare, forward
 from lintfit.memory.activations.tape import Var, rounded
 
 RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
@@ -44,9 +46,11 @@ class Profile(NamedTuple):
 
     @property
     def ceiling(self) -> int:
-        """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed."""
-        again = self.form.again if self.form is not None else None
-        return again.ceiling(self.batch, self.seq) if again is not None else 0
+        """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed.
+
+        That is all that is saved, and beside it one operation's tensors, whose gradients the backward has.
+        """
+        return self.input + self.saved.total + self.peak.total if self.form is not None else 0
 
     @property
     def forward(self) -> int:
@@ -55,7 +59,10 @@ class Profile(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The same for any micro-batch. ``again``: the forward pass, where somebody may want it."""
+    """The same for any micro-batch. ``again``: the forward pass, where it is followed from the start.
+
+    ``watch`` writes and follows it where it is not: most layers' pass is never the peak.
+    """
 
     table: Table
     input: Var
@@ -63,17 +70,17 @@ class Form(NamedTuple):
     marked: Changes
     pinned: Changes
     passed: Backward
-    again: Forward | None
+    again: Passed | None
     weights: int
     keeps_input: bool
     returned: tuple[Var, ...] = ()
+    watch: Callable[[], Form] | None = None
 
     def passing(self, batch: int, seq: int) -> int:
-        """Bytes at the worst point of the watched forward pass, without an input that somebody else counts."""
+        """Bytes at the worst point of the forward pass, without an input that somebody else counts."""
         if self.again is None:
-            return 0
-        passed = self.again.followed()
-        return passed.peak(self.table.sizes(batch, seq))
+            return self.watch().passing(batch, seq) if self.watch is not None else 0
+        return self.again.peak(self.table.sizes(batch, seq))
 
 
 def profile(
@@ -106,7 +113,7 @@ def counted(
     form: Form, batch: int, seq: int, *, checkpointed: bool = False, reentrant: bool = False, kept: float = 1.0
 ) -> Profile:
     """A form's bytes for ``batch`` sequences of ``seq`` tokens."""
-    again = form.again.followed() if checkpointed and form.again is not None else None
+    again = form.again if checkpointed else None
     sizes = form.table.sizes(batch, seq)
     saved = live(form.passed.saved, sizes)
     repeated = again.peak(sizes, early=not reentrant) if again is not None else 0
@@ -221,8 +228,20 @@ def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
 
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
     """The form, and whether it depends on ``how.batched``."""
+
+    @cache
+    def watch() -> Form:
+        return _written(facts, recipe, index, how, watched=True)[0]
+
+    if how.checkpointed:
+        return _written(facts, recipe, index, how, watched=True)
+    form, asked = _written(facts, recipe, index, how, watched=False)
+    return form._replace(watch=watch), asked
+
+
+def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watched: bool) -> tuple[Form, bool]:
     modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
-    t = Layer(facts, recipe, watched=True, **modes)
+    t = Layer(facts, recipe, watched=watched, **modes)
     x = t.new(facts.hidden, how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
@@ -243,7 +262,7 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
         marked=table.numbers(t.marked),
         pinned=table.numbers(t.pinned),
         passed=backward(t, out, table, held=held, returned=returned),
-        again=Forward(t, x, table) if t.watched else None,
+        again=forward(t, x, table) if t.watched else None,
         weights=t.weights(),
         keeps_input=x.storage in t.saved(),
         returned=returned,

@@ -7,7 +7,7 @@ added in place, saved tensors are released node by node.
 from __future__ import annotations
 
 from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
-from lintfit.memory.activations.tape import BLOCK, Extent, Storage, Tape, Var
+from lintfit.memory.activations.tape import Storage, Tape, Var
 
 _Gradient = list[int]
 """A gradient on its way: its number in the table, and how many tensors it is the gradient of."""
@@ -98,41 +98,6 @@ def _added(pending: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: b
     elif gradient[REFERENCES] == 0 and not same:
         return False
     return True
-
-
-class Forward:
-    """A watched forward pass, followed when somebody asks for it: most layers' pass is never the peak."""
-
-    __slots__ = ("_followed", "_made", "_table", "_tape", "_x")
-
-    def __init__(self, tape: Tape, x: Var, table: Table) -> None:
-        self._tape, self._x, self._table = tape, x, table
-        self._followed: Passed | None = None
-        self._made: tuple[tuple[tuple[Extent, int], ...], int] | None = None
-
-    def followed(self) -> Passed:
-        """What the pass allocates and frees; before it is followed the table does not have all of its sizes."""
-        if self._followed is None:
-            self._followed = forward(self._tape, self._x, self._table)
-        return self._followed
-
-    def ceiling(self, batch: int, seq: int) -> int:
-        """Bytes of all that is made, read or held in the pass, which no point of it exceeds."""
-        if self._made is None:
-            self._made = _made(self._tape, self._x)
-        each, count = self._made
-        return sum([size * per(batch, seq) for per, size in each]) + BLOCK * count
-
-
-def _made(tape: Tape, x: Var) -> tuple[tuple[tuple[Extent, int], ...], int]:
-    """Bytes for each of every extent, and the number of allocations."""
-    storages = {var.storage for out, inputs, held, _, _ in tape.steps for var in (out, *inputs, *held)}
-    storages.update(tape.saved())
-    storages.add(x.storage)
-    found: dict[Extent, int] = {}
-    for storage in storages:
-        found[storage.per] = found.get(storage.per, 0) + storage.bytes
-    return tuple(found.items()), len(storages)
 
 
 def forward(tape: Tape, x: Var, table: Table) -> Passed:

@@ -126,7 +126,6 @@ def test_the_input_stays_where_nobody_else_counts_it() -> None:
     table = Table()
     passed = replay.forward(t, x, table)
     assert passed.peak(table.sizes(1, 1)) == 3 * 2 * K
-    assert replay.Forward(t, x, table).ceiling(1, 1) >= 3 * 2 * K
 
 
 def test_a_sum_is_no_point_of_the_backward() -> None:
