@@ -71,10 +71,14 @@ def of_flags(hardware: Options, flags: Mapping[str, str], shown: Shown) -> Done:
 
 
 def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
-    """The runs of some files."""
+    """The runs of some files. Raises CatalogError for a ``--model-config`` that nothing can be estimated with."""
     from lintfit import engine
     from lintfit.report.json import run_json
 
+    if options.model_config is not None:
+        from lintfit.catalog.models import from_directory
+
+        from_directory(options.model_config)
     loaded, runs = engine.load_runs(paths, options)
     status = 2 if loaded.errors else 0
     if shown.output_format == "json":

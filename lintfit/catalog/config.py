@@ -25,6 +25,10 @@ class CatalogError(LintfitError):
     """A model, GPU or config that the catalogue cannot make facts from. The message is one line."""
 
 
+class UnknownArchitectureError(CatalogError):
+    """A config that is in order, of an architecture that lintfit cannot count: a gap of the catalogue, no slip."""
+
+
 class Config(Mapping[str, Any]):
     """A ``config.json`` with transformers' defaults underneath.
 

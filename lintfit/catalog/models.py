@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import architectures
-from lintfit.catalog.config import CatalogError, Config
+from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.suggest import most_alike
 
@@ -52,7 +52,8 @@ def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
 
     ``name`` is how messages and the facts call it. An unknown ``model_type`` with llama's keys is taken as a llama
     (``exact`` is False and ``notes`` say so). Raises :class:`CatalogError` with one line for missing, negative or
-    absurd numbers, for a hidden size that the heads do not divide, and for an architecture of unknown shape.
+    absurd numbers and for a hidden size that the heads do not divide, :class:`UnknownArchitectureError` for an
+    architecture of unknown shape.
     """
     origin = name or "config.json"
     if not isinstance(config, Mapping):
@@ -143,14 +144,15 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
 def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     """Facts of an unknown architecture whose config has llama's keys."""
     model_type = config.get("model_type")
+    named = "model_type is missing" if model_type is None else f"model_type is {model_type!r}, which is not known"
+    error = CatalogError if model_type is None else UnknownArchitectureError
     experts = next((key for key, value in config.items() if EXPERTS.fullmatch(key) and _many(value)), None)
     if experts is not None:
         what = f"its {config[experts]} experts ({experts}) cannot be counted as a llama-like model's"
-        raise CatalogError(f"{origin}: model_type is {model_type!r}, which is not known, and {what}")
+        raise error(f"{origin}: {named}, and {what}")
     missing = [key for key in LLAMA_KEYS if config.get(key) is None]
     if missing:
-        what = "model_type is missing" if model_type is None else f"model_type is {model_type!r}, which is not known"
-        raise CatalogError(f"{origin}: {what}, and without {missing[0]} it cannot be taken as a llama-like model")
+        raise error(f"{origin}: {named}, and without {missing[0]} it cannot be taken as a llama-like model")
     module = architectures.find("llama")
     assert module is not None
     facts = _facts(module, config, origin, name)

@@ -13,7 +13,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
-from lintfit.run.facts import as_loaded, find_facts, with_checkpoint_dtype
+from lintfit.run.facts import find_model, with_checkpoint_dtype
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin, Run
@@ -79,9 +79,9 @@ class _Builder:
         settings = resolve(sources)
         hardware = find_hardware(sources, settings)
         folders = (self.locator.base, self.origin.path.parent)
-        facts = as_loaded(find_facts(sources, settings, folders), settings)
-        settings = with_checkpoint_dtype(settings, facts)
-        assembled = assemble(sources, settings, facts, hardware, self.versions, folders)
+        model = find_model(sources, settings, folders)
+        settings = with_checkpoint_dtype(settings, model.facts)
+        assembled = assemble(sources, settings, model, hardware, self.versions, folders)
         return Run(
             id=self._id(),
             documents=tuple(self.documents),
@@ -92,7 +92,7 @@ class _Builder:
             recipe=sources.recipe,
             deepspeed=sources.deepspeed,
             accelerate=sources.accelerate,
-            facts=facts,
+            facts=model.facts,
             spec=assembled.spec,
             unknown=assembled.unknown,
             doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lintfit.catalog.config import CatalogError
+from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.run.precedence import Sources
 from lintfit.settings import AUTO, Provenance, Setting
@@ -16,32 +16,50 @@ _OWN_DTYPE = frozenset({"qwen", "chatglm"})
 the config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
 
 
-def find_facts(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> ModelFacts | None:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run's model as the script loads it, or what the user has to state for it to be known."""
+
+    facts: ModelFacts | None
+    missing: tuple[str, ...] = ()
+
+
+def find_model(sources: Sources, settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> Found:
     """The model's facts: a named ``config.json``, a local folder, the catalogue, or the Hugging Face cache.
 
-    Raises CatalogError for a config that the user named and that cannot be used; one that only a file names makes the
-    model unknown.
+    Raises CatalogError for a config that the user named and that is not in order. One that only a file names, and one
+    of an architecture that lintfit cannot count, makes the model unknown.
     """
-    model, named = settings.get("model"), sources.options.model_config
-    if named is None and (model is None or not isinstance(model.value, str) or not model.value):
-        return None
+    try:
+        facts = _facts(sources.options.model_config, settings.get("model"), folders)
+    except UnknownArchitectureError as error:
+        return Found(None, (f"a config.json of a model_type that lintfit can count ({error})",))
+    if facts is None:
+        return Found(None, missing_model(settings))
+    return Found(_as_loaded(facts, settings))
+
+
+def _facts(named: Path | None, model: Setting | None, folders: tuple[Path, ...]) -> ModelFacts | None:
     from lintfit.catalog import models
 
     if named is not None:
         return models.from_directory(named)
-    assert model is not None
+    if model is None or not isinstance(model.value, str) or not model.value:
+        return None
     try:
         return facts_of(model.value, folders)
+    except UnknownArchitectureError:
+        raise
     except CatalogError:
         if model.provenance.kind == "option":
             raise
         return None
 
 
-def as_loaded(facts: ModelFacts | None, settings: Mapping[str, Setting]) -> ModelFacts | None:
+def _as_loaded(facts: ModelFacts, settings: Mapping[str, Setting]) -> ModelFacts:
     """The model as the script's class loads it: the language model alone where it is a class for that."""
     only = settings.get("text_only")
-    if facts is None or only is None or only.value is not True:
+    if only is None or only.value is not True:
         return facts
     from lintfit.catalog.models import text_only
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lintfit.catalog.config import CatalogError
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.spec import ROLLOUT_BATCH, Generation
 from lintfit.run.facts import facts_of
 from lintfit.settings import Setting, is_count
@@ -68,12 +70,20 @@ def models_beside(settings: Mapping[str, Setting], folders: tuple[Path, ...]) ->
         setting = settings.get(name)
         if setting is None:
             continue
-        facts = facts_of(setting.value, folders) if isinstance(setting.value, str) else None
+        facts = _beside(setting.value, folders) if isinstance(setting.value, str) else None
         if facts is None:
             shown = f"'{setting.value}', which is" if isinstance(setting.value, str) else "whose name is"
             missing.append(f"the {name.replace('_', ' ')}, {shown} not known")
         found[name] = facts
     return found, tuple(missing)
+
+
+def _beside(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
+    """A model by the name that a file gives it; None, too, where its config is not in order or cannot be counted."""
+    try:
+        return facts_of(name, folders)
+    except CatalogError:
+        return None
 
 
 def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.evaluation import evaluation
-from lintfit.run.facts import missing_model
+from lintfit.run.facts import Found
 from lintfit.run.generation import length_stated, models_beside, set_trainer
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Hardware
@@ -98,7 +98,7 @@ class Assembled:
 def assemble(
     sources: Sources,
     settings: Mapping[str, Setting],
-    facts: ModelFacts | None,
+    model: Found,
     hardware: Hardware,
     versions: Mapping[str, str],
     folders: tuple[Path, ...] = (),
@@ -111,8 +111,9 @@ def assemble(
     unread = unread_training(sources) or unfollowed_trainer(settings)
     if unread is not None:
         return Assembled(None, (unread,), ())
+    facts = model.facts
     if facts is None:
-        return Assembled(None, missing_model(settings), ())
+        return Assembled(None, model.missing, ())
     values: dict[str, Any] = {}
     doubtful: list[str] = []
     for name in _DIRECT:
