@@ -38,10 +38,9 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def spec_of(recording: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
     """The recorded case as lintfit's spec."""
     model = {**recording["model"], **case.get("model", {})}
-    stage = case.get("stage")
     versions = {**recording["versions"], **case["spec"].get("versions", {})}
     spec = spec_from_mapping({**case["spec"], "model_config": model, "versions": versions})
-    return replace(spec, pipeline_stage=stage) if stage else spec
+    return replace(spec, pipeline_stage=case.get("stage"), zero3_init=case.get("zero3_init", True))
 
 
 def rows(recording: Mapping[str, Any]) -> Iterator[Row]:

@@ -184,7 +184,7 @@ def saved_by(model: Any, vocabulary: Iterable[int]) -> Iterator[dict[str, int]]:
     Filled when the block is left. Logits are what has one of ``vocabulary`` as its last dimension.
     """
     found: dict[str, int] = {}
-    layers = model.model.layers
+    layers = getattr(model, "get_base_model", lambda: model)().model.layers
     marks: list[int] = []
     with packed(model.parameters()) as kept:
         hooks = [
@@ -208,7 +208,7 @@ def transformers_steps(case: Mapping[str, Any], vocabulary: Iterable[int], **how
     import torch.distributed as dist
     from transformers import AutoModelForCausalLM
 
-    from bench.small_llama import batch_of, made
+    from bench.small_llama import adapted, batch_of, made
 
     dist.init_process_group("gloo")
     with tempfile.TemporaryDirectory() as folder:
@@ -221,6 +221,8 @@ def transformers_steps(case: Mapping[str, Any], vocabulary: Iterable[int], **how
         load = AutoModelForCausalLM.from_pretrained
         model = load(folders[0], dtype="auto", attn_implementation=attention, **how).train()
         dist.barrier()
+    if case["spec"].get("method") == "lora":
+        model = adapted(model, case["spec"])
     ids = batch_of(case)
     return torch_steps(model, vocabulary, {"input_ids": ids, "labels": ids})
 
@@ -231,7 +233,8 @@ def torch_steps(
     """Two steps of torch's AdamW on ``batch``, each inside ``around``: live bytes by phase, and what autograd saves."""
     import torch
 
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-3, foreach=False)
     phases = {"initialize": {"parameters": held(model.parameters())}}
     for _ in range(2):
         with around():

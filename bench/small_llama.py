@@ -40,6 +40,14 @@ def made(case: Mapping[str, Any]) -> Any:
     return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=spec["attention"]).train()
 
 
+def adapted(model: Any, spec: Mapping[str, Any]) -> Any:
+    """The model with PEFT's adapters of a spec."""
+    from peft import LoraConfig, get_peft_model
+
+    lora = LoraConfig(r=spec["lora_rank"], target_modules=list(spec["lora_targets"]), task_type="CAUSAL_LM")
+    return get_peft_model(model, lora)
+
+
 def batch_of(case: Mapping[str, Any], shards: int = 1) -> Any:
     """Random token ids, of a ``shards``-th of each sequence."""
     import torch

@@ -29,9 +29,6 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     if values.get("pipeline_parallel", 1) > facts.layers:
         pipeline = values["pipeline_parallel"]
         raise SpecError(f"pipeline_parallel: {pipeline} is more than the model's {facts.layers} layers")
-    if facts.heads % values.get("tensor_parallel", 1):
-        split = values["tensor_parallel"]
-        raise SpecError(f"tensor_parallel: {split} does not divide the model's {facts.heads} attention heads")
     product = 1
     for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
         product *= values.get(key, 1)
@@ -48,7 +45,9 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
             raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")
     if ranks % values.get("expert_parallel", 1):
         raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
-    _experts(values.get("expert_parallel", 1), facts)
+    unshared = unshared_experts(facts, values.get("expert_parallel", 1))
+    if unshared:
+        raise SpecError(f"expert_parallel: {unshared}")
     if engine == "single" and ranks > 1:
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
     if values.get("trainer") == "ppo" and product > 1:
@@ -66,11 +65,10 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
         )
 
 
-def _experts(split: int, facts: ModelFacts) -> None:
-    """Expert parallelism gives every rank the same number of whole experts."""
-    if split == 1:
-        return
+def unshared_experts(facts: ModelFacts, ranks: int) -> str:
+    """Why ranks cannot share a model's experts, or nothing: each gets the same number of whole ones."""
+    if ranks == 1:
+        return ""
     if facts.moe is None:
-        raise SpecError(f"expert_parallel: {split} needs a model with experts; {facts.name} has none")
-    if facts.moe.experts % split:
-        raise SpecError(f"expert_parallel: {split} does not divide the model's {facts.moe.experts} experts")
+        return f"{ranks} needs a model with experts; {facts.name or facts.model_type} has none"
+    return f"{ranks} does not divide the model's {facts.moe.experts} experts" if facts.moe.experts % ranks else ""

@@ -10,6 +10,7 @@ from lintfit.catalog.facts import Tensor
 from lintfit.memory.fused_experts import fused, names
 from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensor_parallel import GATHERED_ATTENTION, GATHERED_MLP, WHOLE_ATTENTION
 from lintfit.memory.weights import (
     VALUE,
     Weight,
@@ -71,6 +72,26 @@ def adapters(spec: Spec) -> Iterator[Weight]:
     for tensor, per_layer in _adaptable(spec):
         for name, shape in _shapes(spec, tensor, targets):
             yield _trained(spec, f"{module_name(tensor)}.{name}", shape, tensor, per_layer)
+
+
+SPLIT_BY_COLUMNS = frozenset({"gate_proj", "k_proj", "q_proj", "up_proj", "v_proj"})
+"""Modules whose adapters PEFT 0.21 runs where transformers splits the model (``add_lora_tp_hooks_dtensor``): those of
+the other kinds of plans, split by rows or gathered, fail in the forward, as all do with FSDP 2 besides."""
+
+
+def unadapted(spec: Spec) -> str:
+    """Why adapters cannot be put on a model that ranks split, or nothing; tried by ``bench/tensor_parallel_cpu.py``."""
+    if spec.tensor_parallel == 1 or spec.method != "lora":
+        return ""
+    if spec.engine == "deepspeed":
+        return "tensor parallelism: AutoTP puts its own layers in the place of those with adapters, and training fails"
+    if spec.engine == "fsdp":
+        return "tensor parallelism: PEFT's adapters fail in the forward with tensor parallelism and FSDP 2"
+    if spec.use_dora or spec.facts.model_type in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION:
+        return "tensor parallelism: adapters on a model whose plan gathers or leaves out projections, or DoRA's"
+    adapted = {adapter.name.rpartition(".")[0].rpartition(".")[2] for adapter in adapters(spec)}
+    others = sorted(adapted - SPLIT_BY_COLUMNS)
+    return f"tensor parallelism: PEFT's adapters on {', '.join(others)} fail in the forward" if others else ""
 
 
 def _adaptable(spec: Spec) -> Iterator[tuple[Tensor, float]]:

@@ -9,11 +9,15 @@ split but its logits are gathered, so that every rank computes the whole loss. M
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import since
 from lintfit.memory.zero_config import section
+
+if TYPE_CHECKING:
+    from lintfit.memory.weights import Weight
 
 SPLIT_EMBEDDING = (5, 21, 0)
 """The first transformers version that splits the embedding over the vocabulary (``distributed/mixin.py``); before, only
@@ -72,14 +76,14 @@ def logit_parts(spec: Spec) -> int:
     return spec.tensor_parallel if splits_logits(spec) else 1
 
 
-def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
+def share(spec: Spec, tensor: Tensor | Weight) -> tuple[int, int]:
     """What part of a parameter the rank with most of it holds, as numerator and denominator; biases count as whole.
 
     Experts that expert parallelism shares out over the same ranks are not split besides (transformers
     ``distributed/mixin.py``; AutoEP's ``expert_tensor_parallel_size`` is 1).
 
     Attention goes by key heads: where these do not divide, AutoTP gives some ranks one group of heads more, and others
-    none at all.
+    none at all. Plans that gather queries, keys and values split by rows and columns alone.
     """
     parts, facts = spec.tensor_parallel, spec.facts
     if tensor.where == "vision":
@@ -90,8 +94,10 @@ def share(spec: Spec, tensor: Tensor) -> tuple[int, int]:
         case "lm_head":
             return (1, parts) if splits_head(spec) else (1, 1)
         case "linear" if "attn" in tensor.name or "attention" in tensor.name:
-            whole = facts.model_type in WHOLE_ATTENTION
-            return (1, 1) if whole else (-(-facts.kv_heads // parts), facts.kv_heads)
+            if facts.model_type in WHOLE_ATTENTION:
+                return (1, 1)
+            gathered = facts.model_type in GATHERED_ATTENTION
+            return (1, parts) if gathered else (-(-facts.kv_heads // parts), facts.kv_heads)
         case "expert" if spec.expert_parallel > 1:
             return (1, 1)
         case "linear" | "expert":
@@ -113,18 +119,41 @@ def whole_embedding_gradient(spec: Spec) -> int:
 
 
 def undivided(spec: Spec) -> str:
-    """Why a model cannot be split like this, or nothing. AutoTP splits what does not divide unevenly."""
+    """Why a model cannot be split like this, or nothing. AutoTP splits heads that do not divide unevenly."""
     parts, facts = spec.tensor_parallel, spec.facts
-    if parts == 1 or spec.engine == "deepspeed":
+    kind = facts.model_type
+    if parts == 1:
         return ""
-    if facts.model_type in UNPLANNED:
-        return f"tensor parallelism: transformers has no plan to split {facts.model_type}"
-    if facts.model_type in GATHERED_ATTENTION | WHOLE_ATTENTION:
+    if spec.engine == "deepspeed":
+        return _undivided_by_autotp(facts)
+    if kind in UNPLANNED:
+        return f"tensor parallelism: transformers has no plan to split {kind}"
+    if kind in GATHERED_ATTENTION | WHOLE_ATTENTION:
         return ""
     for count, what in ((facts.heads, "heads"), (facts.kv_heads, "key and value heads")):
         if count % parts:
             return f"tensor parallelism: transformers cannot split {count} {what} over {parts} ranks"
     return ""
+
+
+def _undivided_by_autotp(facts: ModelFacts) -> str:
+    """DeepSpeed 0.19.8 refuses plans with slices of what was gathered, experts, or MLA.
+
+    ``module_inject/tp_plan_converter.py:SUPPORTED_STYLES``; what a ``partition_config`` of the user's does instead is
+    not known either. Without a plan it goes by the names of modules: GPT-2 fails, of OPT a tied head stays whole.
+    """
+    kind = facts.model_type
+    if kind in UNPLANNED:
+        return f"tensor parallelism: AutoTP has no plan to split {kind} and guesses from names"
+    sliced = kind in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION
+    refused = sliced or facts.moe is not None or "kv_lora_rank" in facts.config
+    return f"tensor parallelism: AutoTP refuses transformers' plan for {kind}" if refused else ""
+
+
+def takes_slices(facts: ModelFacts, module: str) -> bool:
+    """Whether a projection multiplies a rank's slice of an input that all ranks have whole (``rowwise_split_input``)."""
+    gathered = {"o_proj": GATHERED_ATTENTION, "down_proj": GATHERED_MLP}.get(module, frozenset())
+    return facts.model_type in gathered
 
 
 def local(facts: ModelFacts, parts: int) -> ModelFacts:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.contradictions import unshared_experts
+from lintfit.memory.lora import unadapted
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensor_parallel import undivided
+from lintfit.memory.zero_config import zero_config
+
+MICS_REMOVED = (0, 19, 7)
+"""The first DeepSpeed without MiCS (``runtime/config.py:_REMOVED_ZERO_CONFIG_KEYS``)."""
 
 
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
-    lines = (undivided(spec), _sequences(spec), _stages(spec), _experts(spec), _rollouts(spec))
+    lines = (
+        undivided(spec),
+        unadapted(spec),
+        _sequences(spec),
+        _stages(spec),
+        _experts(spec),
+        _groups(spec),
+        _rollouts(spec),
+    )
     return (*(line for line in lines if line), *_evaluated(spec))
 
 
@@ -35,12 +49,27 @@ def _stages(spec: Spec) -> str:
 
 
 def _experts(spec: Spec) -> str:
-    parts, moe = spec.expert_parallel, spec.facts.moe
-    if parts == 1:
+    """AutoEP at stage 3 knows data parallelism alone (``engine.py:_validate_zero3_moe_compatibility``)."""
+    unshared = unshared_experts(spec.facts, spec.expert_parallel)
+    if unshared:
+        return f"expert parallelism: {unshared}"
+    if spec.expert_parallel == 1 or spec.engine != "deepspeed" or spec.zero_stage != 3:
         return ""
-    if moe is None:
-        return f"expert parallelism: {spec.facts.name or spec.facts.model_type} has no experts"
-    return f"expert parallelism: {moe.experts} experts cannot be shared by {parts} ranks" if moe.experts % parts else ""
+    if spec.sequence_parallel > 1:
+        return "expert parallelism: AutoEP at ZeRO stage 3 refuses sequence parallelism"
+    return "expert parallelism: AutoEP at ZeRO stage 3 refuses hpZ" if zero_config(spec).hpz > 1 else ""
+
+
+def _groups(spec: Spec) -> str:
+    """Groups of ranks inside ZeRO-3's that DeepSpeed refuses."""
+    if spec.engine != "deepspeed" or spec.zero_stage != 3:
+        return ""
+    config = zero_config(spec)
+    if config.hpz > 1 and config.nvme_param:
+        return "hpZ with parameters on NVMe: DeepSpeed makes its second shard on a device 'nvme', which torch has not"
+    if config.mics and config.version >= MICS_REMOVED:
+        return "MiCS, which DeepSpeed refuses since 0.19.7 (mics_shard_size)"
+    return ""
 
 
 def _sequences(spec: Spec) -> str:

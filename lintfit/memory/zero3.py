@@ -13,6 +13,7 @@ from lintfit.memory.parameters import Inventory, Weight, model_dtype, rounded, t
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.states import States
+from lintfit.memory.tensor_parallel import share
 from lintfit.memory.zero_config import ZeroConfig, optimizer_name
 
 
@@ -100,9 +101,9 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
     itemsize, trained = DTYPE_BYTES[model_dtype(spec)], DTYPE_BYTES[trained_dtype(spec)]
     # Gradients travel in the enabled precision, in fp32 where there is none (engine.py communication_data_type).
     travels = 4 if spec.mixed_precision == "no" else itemsize
-    shard = sum(-(-weight.numel // sharers(spec, ranks, weight)) * weight.copies for weight in held.trainables)
+    shard = sum(-(-weight.numel // _sharers(spec, ranks, weight)) * weight.copies for weight in held.trainables)
     frozen = sum(
-        rounded(-(-weight.storage // sharers(spec, ranks, weight))) * weight.copies
+        rounded(-(-weight.storage // _sharers(spec, ranks, weight))) * weight.copies
         for weight in held.weights
         if not weight.trainable
     )
@@ -132,6 +133,24 @@ def _sizes(spec: Spec, config: ZeroConfig, held: Inventory, entry: Optimizer) ->
         largest_trainable=held.largest_trainable,
         tensors=sum(weight.copies for weight in held.trainables),
     )
+
+
+def _sharers(spec: Spec, ranks: int, weight: Weight) -> int:
+    """Ranks that share a tensor.
+
+    What AutoTP leaves whole stays shared by all ranks where ``zero.Init`` has partitioned it before
+    (``engine.py:_resolve_zero3_param_placement``); the rest is the data-parallel ranks'.
+    """
+    found = sharers(spec, ranks, weight)
+    whole = spec.tensor_parallel > 1 and spec.zero3_init and share(spec, weight) == (1, 1)
+    return found * spec.tensor_parallel if whole else found
+
+
+def shared_elements(spec: Spec, held: Inventory, ranks: int) -> int:
+    """Trained elements as the ranks share them: of one rank's share as many times as there are ranks."""
+    if spec.expert_parallel == spec.tensor_parallel == 1:
+        return held.trainable
+    return sum(weight.total * ranks // _sharers(spec, ranks, weight) for weight in held.trainables)
 
 
 def _secondary(config: ZeroConfig, held: Inventory, ranks: int, trained: int) -> tuple[int, ...]:
@@ -248,9 +267,9 @@ def _host(config: ZeroConfig, size: _Sizes) -> RankHost:
     """What one rank keeps on the host and on NVMe under offload.
 
     ``offload_param``: the shards in one page-locked buffer a parameter group (locked whatever ``pin_memory`` says,
-    stage3.py ``_create_param_groups_fp16_flat_cpu_memory``), and hpZ's second shard. ``offload_optimizer``: masters and states (not
-    locked), and fp32 gradients a sub-group and the flat gradient partition (locked where ``pin_memory``). With
-    ``ratio`` below 1 that share of the sub-groups stays on the GPU.
+    stage3.py ``_create_param_groups_fp16_flat_cpu_memory``), and hpZ's second shard (locked where ``pin_memory``).
+    ``offload_optimizer``: masters and states (not locked), and fp32 gradients a sub-group and the flat gradient
+    partition (locked where ``pin_memory``). With ``ratio`` below 1 that share of the sub-groups stays on the GPU.
     """
     locked: list[int] = []
     plain = nvme = 0

@@ -30,7 +30,8 @@ def test_the_recording_covers_stages_ranks_precisions_and_offload() -> None:
         if "offload_optimizer" not in case["config"]["zero_optimization"]
     }
     assert covered == {(s, n, p) for s in (0, 1, 2, 3) for n in (1, 2, 4) for p in ("bf16", "fp32")}
-    assert sum("offload_param" in case["config"]["zero_optimization"] for case in cases) == 3
+    assert sum("zero_hpz_partition_size" in case["config"]["zero_optimization"] for case in cases) == 5
+    assert sum("offload_param" in case["config"]["zero_optimization"] for case in cases) == 4
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}: {row[1]} {row[2]}" for row in ROWS])

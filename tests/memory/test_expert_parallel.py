@@ -45,7 +45,7 @@ def test_experts_are_not_split_twice() -> None:
 
 
 def test_experts_that_nobody_can_share_are_not_said_to_fit() -> None:
-    for changes, line in (({"gpus": 3, "expert_parallel": 3}, "8 experts"), ({"facts": llama()}, "has no experts")):
+    for changes, line in (({"gpus": 3, "expert_parallel": 3}, "8 experts"), ({"facts": llama()}, "has none")):
         found = estimate(replace(SPLIT, capacity_bytes=2000 * GIB, **changes))  # type: ignore[arg-type]
         assert found.verdict is Verdict.UNKNOWN
         assert any(line in each for each in found.not_modelled)

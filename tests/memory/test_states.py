@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory import estimate
 from lintfit.memory.components import components, total
 from lintfit.memory.engines import states
-from lintfit.memory.result import Components
+from lintfit.memory.result import Components, Verdict
 from lintfit.memory.spec import GIB, Fsdp, Spec
 from lintfit.memory.states import States
 from tests.memory.conftest import llama
@@ -178,6 +179,43 @@ def test_zero_3_gathers_and_lets_go(baichuan_7b: ModelFacts) -> None:
     assert gathered == 2 * 500_000_000
     alone = states(zero(baichuan_7b, 3, 1))
     assert alone.forward["communication_buffers"] == ipg
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 64])
+def test_a_second_shard_is_there_from_the_load_to_the_save(baichuan_7b: ModelFacts, ranks: int) -> None:
+    alone = Spec(facts=baichuan_7b, engine="deepspeed", zero_stage=3, gpus=8, mixed_precision="bf16")
+    zero = {"zero_optimization": {"zero_hpz_partition_size": ranks}}
+    plain, second = states(alone), states(replace(alone, deepspeed_config=zero))
+    share = 2 * baichuan_7b.parameters / min(ranks, 8)
+    for name in MOMENTS:
+        assert total(moment(second, name)) - total(moment(plain, name)) == pytest.approx(share, rel=0.001)
+    offloaded = replace(alone, offload_param="cpu", offload_optimizer="cpu")
+    beside = states(replace(offloaded, deepspeed_config=zero))
+    assert beside.step == states(offloaded).step
+    assert beside.rank_host.bytes - states(offloaded).rank_host.bytes == pytest.approx(share, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("zero", "more", "line"),
+    [
+        ({"zero_hpz_partition_size": 8}, {"offload_param": "nvme"}, "hpZ with parameters on NVMe"),
+        ({"mics_shard_size": 4}, {}, "MiCS, which DeepSpeed refuses since 0.19.7"),
+    ],
+)
+def test_groups_that_deepspeed_refuses_are_not_said_to_fit(
+    small: ModelFacts, zero: dict[str, int], more: dict[str, str], line: str
+) -> None:
+    spec = Spec(facts=small, engine="deepspeed", zero_stage=3, gpus=8, capacity_bytes=80 * GIB)
+    config = {"zero_optimization": zero}
+    found = estimate(replace(spec, deepspeed_config=config, **more))  # type: ignore[arg-type]
+    assert found.verdict is Verdict.UNKNOWN and any(line in each for each in found.not_modelled)
+    assert estimate(spec).verdict is Verdict.FITS
+
+
+def test_mics_shares_everything_over_its_group(small: ModelFacts) -> None:
+    spec = Spec(facts=small, engine="deepspeed", zero_stage=3, gpus=8, versions={"deepspeed": "0.19.6"})
+    mics = replace(spec, deepspeed_config={"zero_optimization": {"mics_shard_size": 4}})
+    assert states(mics).step == states(replace(spec, gpus=4)).step
 
 
 def test_a_step_of_zero_3_works_in_sub_groups(baichuan_7b: ModelFacts) -> None:

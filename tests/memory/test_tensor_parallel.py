@@ -63,7 +63,14 @@ def test_plans_that_gather_divide_neither_heads_nor_mlp() -> None:
     ("changes", "line"),
     [
         ({"facts": llama(kv_heads=1)}, "transformers cannot split 1 key and value heads over 2 ranks"),
+        ({"gpus": 3, "tensor_parallel": 3}, "transformers cannot split 8 heads over 3 ranks"),
         ({"facts": replace(llama(), model_type="gpt2")}, "transformers has no plan to split gpt2"),
+        ({"method": "lora", "lora_targets": "all-linear"}, "adapters on down_proj, o_proj fail in the forward"),
+        ({"method": "lora", "engine": "fsdp"}, "adapters fail in the forward with tensor parallelism and FSDP 2"),
+        ({"method": "lora", "engine": "deepspeed"}, "AutoTP puts its own layers in the place of those with adapters"),
+        ({"method": "lora", "facts": replace(llama(), model_type="phi3")}, "whose plan gathers"),
+        ({"engine": "deepspeed", "facts": replace(llama(), model_type="olmo2")}, "AutoTP refuses transformers' plan"),
+        ({"engine": "deepspeed", "facts": replace(llama(), model_type="opt")}, "AutoTP has no plan to split opt"),
     ],
 )
 def test_what_transformers_cannot_split_is_not_said_to_fit(changes: dict[str, object], line: str) -> None:
@@ -72,6 +79,37 @@ def test_what_transformers_cannot_split_is_not_said_to_fit(changes: dict[str, ob
     assert found.verdict is Verdict.UNKNOWN
     assert any(line in each for each in found.not_modelled)
     assert estimate(replace(spec, capacity_bytes=2**20)).verdict is Verdict.DOES_NOT_FIT
+
+
+@pytest.mark.parametrize("targets", [("q_proj", "v_proj"), ("gate_proj", "up_proj", "k_proj")])
+def test_adapters_on_matrices_that_are_split_by_columns_run(targets: tuple[str, ...]) -> None:
+    spec = two_ranks(method="lora", lora_targets=targets, capacity_bytes=80 * GIB)
+    assert estimate(spec).verdict is Verdict.FITS
+
+
+@pytest.mark.parametrize("engine", ["ddp", "deepspeed"])
+def test_heads_that_do_not_divide_are_refused_only_where_they_fail(engine: str) -> None:
+    spec = two_ranks(capacity_bytes=80 * GIB)
+    spec = replace(spec, engine=engine, gpus=3, tensor_parallel=3)  # type: ignore[arg-type]
+    assert estimate(replace(spec, facts=replace(llama(), model_type="olmo2"))).verdict is (
+        Verdict.FITS if engine == "ddp" else Verdict.UNKNOWN
+    )
+    assert estimate(spec).verdict is (Verdict.UNKNOWN if engine == "ddp" else Verdict.FITS)
+
+
+def test_a_plan_that_gathers_multiplies_slices() -> None:
+    phi = replace(two_ranks(attention="eager"), facts=replace(llama(), model_type="phi3"))
+    alone = replace(phi, gpus=1, tensor_parallel=1, engine="single")
+    saved = [record(spec, states(spec)).layers[1].saved.total for spec in (alone, phi)]
+    widths = llama().heads * llama().head_dim + llama().intermediate
+    assert saved[0] - saved[1] == 2 * 64 * widths // 2
+
+
+def test_what_autotp_leaves_whole_stays_shared_by_all_ranks() -> None:
+    spec = Spec(facts=llama(), engine="deepspeed", zero_stage=3, gpus=4, tensor_parallel=2, mixed_precision="bf16")
+    whole = states(replace(spec, zero3_init=False)).step["master_weights"]
+    embedding = llama().vocab * llama().hidden
+    assert whole - states(spec).step["master_weights"] == pytest.approx(4 * embedding / 4, rel=0.01)
 
 
 def test_ppo_is_not_split() -> None:

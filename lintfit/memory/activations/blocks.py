@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
+from lintfit.memory.tensor_parallel import takes_slices
 
 
 class Layer(Tape):
@@ -81,6 +82,9 @@ class Layer(Tape):
         recipe = self.recipe
         lora = recipe.lora
         trains = recipe.trains(module)
+        if recipe.tensor_parallel > 1 and takes_slices(self.facts, module):
+            x = self.op(self.like(x, -(-x.width // recipe.tensor_parallel), x.item, x.grad), (x,))
+            rows = x.width
         if recipe.quantized and "lora" in recipe.kernels and lora is not None and lora.on(module):
             return self._fused_lora(x, rows, columns)
         if recipe.quantized and module != "lm_head":

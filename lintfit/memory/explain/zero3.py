@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lintfit.frozen import frozen
 from lintfit.memory import zero3
-from lintfit.memory.expert_parallel import shared_elements
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
@@ -29,7 +28,7 @@ class _Case:
 
     @property
     def shared(self) -> int:
-        return shared_elements(self.spec, self.held)
+        return zero3.shared_elements(self.spec, self.held, self.size.ranks)
 
     @property
     def ranks(self) -> Factor:
