@@ -151,7 +151,7 @@ def _undivided_by_autotp(facts: ModelFacts) -> str:
 
 
 def takes_slices(facts: ModelFacts, module: str) -> bool:
-    """Whether a projection multiplies a rank's slice of an input that all ranks have whole (``rowwise_split_input``)."""
+    """Whether a projection multiplies its slice of an input that all ranks have whole (``rowwise_split_input``)."""
     gathered = {"o_proj": GATHERED_ATTENTION, "down_proj": GATHERED_MLP}.get(module, frozenset())
     return facts.model_type in gathered
 
