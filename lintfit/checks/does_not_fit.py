@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor, cards, strategy
 from lintfit.checks.wording import gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
-from lintfit.memory.spec import GIB
+from lintfit.memory.spec import GIB, Spec
 from lintfit.run.model import Run
 from lintfit.settings import in_words
 
@@ -27,11 +27,18 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{spec.facts.name}, {method}, {strategy(spec)} on {cards(context.run)}: "
-        f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU ({_parts(estimate)})"
+        f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
+        f"({_parts(estimate)})"
         f"{_at_best(context.run)}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
+
+
+def _when(spec: Spec, estimate: Estimate) -> str:
+    """That it is no step of the training that needs so much, where it is none."""
+    batch = spec.eval_batch_size
+    return f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
 
 
 def _help(context: RunContext) -> str:

@@ -18,7 +18,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         anchor(context.run),
         f"the peak is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU{_range(estimate)}: "
         "a long sample or a fragmented heap is enough to run out of memory",
-        help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller micro-batch makes room",
+        help="PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lessens fragmentation; a smaller "
+        f"{'batch of the evaluation' if estimate.peaks_in_evaluation else 'micro-batch'} makes room",
     )
 
 

@@ -22,6 +22,7 @@ from lintfit.memory.moments import _plus, layer_without_graph, most_without_grap
 from lintfit.memory.preference import loss_path, sequences
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
+from lintfit.memory.rollout import rollout
 from lintfit.memory.spec import GIB, Evaluation, Spec
 from lintfit.memory.states import States
 from lintfit.memory.step import Step
@@ -61,8 +62,8 @@ class Round:
 
     @property
     def keeps(self) -> bool:
-        """Whether logits are kept beyond their batch."""
-        return self.evaluation.predictions == "kept" and not self.evaluation.generates and self.made > 0
+        """Whether the logits of all ranks are gathered, to be kept for a batch at least."""
+        return self.evaluation.predictions in ("gathered", "kept") and not self.evaluation.generates and self.made > 0
 
     @property
     def waiting(self) -> int:
@@ -94,7 +95,7 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     around = Live(step.inputs, run.waiting, step.copies)
     loss = bare(run)
     found = [("evaluation", around.plus(loss))]
-    generates = run.evaluation.generates and run.evaluation.predictions == "kept"
+    generates = run.evaluation.generates and run.evaluation.predictions != "none"
     layer = Live()
     if generates or most_without_graph(step) > loss.total:
         layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
@@ -103,13 +104,23 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         again = Live(step.inputs + loss.activations, run.waiting + made_apart(run), step.copies)
         found.append(("evaluation, logits", again))
     if run.keeps:
-        found.append(("evaluation, logits kept", Live(step.inputs, run.gathered)))
+        found.append(("evaluation, logits gathered", Live(step.inputs, run.gathered)))
     result = [Moment(name, "evaluate", _plus(states.evaluate, alive)) for name, alive in found]
     if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
         alive = Live(step.inputs + answers(run) + layer.activations, casts=step.copies)
-        result.append(Moment("evaluation, generation", "evaluate", _plus(held, alive)))
-    return result
+        result.append(Moment(GENERATION, "evaluate", _plus(held, alive)))
+    rolled = rollout(rolling_out(run.spec), states) if spec.generation is not None else ()
+    return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
+
+
+GENERATION = "evaluation, generation"
+
+
+def rolling_out(spec: Spec) -> Spec:
+    """GRPO's evaluation generates for each of its batches by itself (``GRPOTrainer._prepare_inputs``)."""
+    generation = replace(spec.generation, steps_per_generation=1) if spec.generation is not None else None
+    return replace(spec, generation=generation, gradient_accumulation_steps=1)
 
 
 def batch(spec: Spec, states: States, step: Step) -> Round | None:
@@ -117,6 +128,8 @@ def batch(spec: Spec, states: States, step: Step) -> Round | None:
     evaluation = spec.evaluation
     if evaluation is None or evaluation.batch_size == 0 or spec.trainer == "ppo":
         return None
+    if spec.generation is not None:  # ``GRPOTrainer.prediction_step`` gives back the loss alone
+        evaluation = replace(evaluation, predictions="none", generates=False)
     seen = replace(spec, micro_batch_size=evaluation.batch_size)
     counted = step if seen.micro_batch_size == spec.micro_batch_size else record(seen, states)
     made = logits_bytes(seen, counted.recipe)
@@ -191,6 +204,8 @@ def summoned(spec: Spec) -> int:
 
 
 def _window(spec: Spec, evaluation: Evaluation) -> int:
+    if evaluation.predictions == "gathered":
+        return 1
     batches = None
     if evaluation.samples is not None:
         batches = -(-evaluation.samples // (evaluation.batch_size * spec.data_parallel))
@@ -208,6 +223,7 @@ def open_ended(spec: Spec) -> bool:
         and evaluation.batch_size > 0
         and evaluation.samples is None
         and evaluation.accumulation_steps is None
+        and spec.generation is None
         and loss_path(spec) != "score"
     )
 

@@ -181,7 +181,7 @@ def _evaluation(key: str, value: Any) -> Evaluation | None:
         return None
     readers: Mapping[str, Read] = {
         "batch_size": _count(0),
-        "predictions": choice("none", "dropped", "kept"),
+        "predictions": choice("none", "dropped", "gathered", "kept"),
         "accumulation_steps": _count(),
         "concat_batches": _flag,
         "samples": _count(most=LARGEST_SEQUENCE),

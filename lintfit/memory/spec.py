@@ -91,9 +91,10 @@ class Evaluation:
     """
 
     batch_size: int
-    predictions: Literal["none", "dropped", "kept"] = "none"
+    predictions: Literal["none", "dropped", "gathered", "kept"] = "none"
     """What becomes of the logits: none are given back (``prediction_loss_only``, or no ``compute_metrics``); they are
-    reduced batch by batch (``preprocess_logits_for_metrics``); they are kept for ``compute_metrics``."""
+    reduced on each rank (``preprocess_logits_for_metrics``); a batch's are gathered and go after it
+    (``batch_eval_metrics``); they are gathered and kept for ``compute_metrics``."""
     accumulation_steps: int | None = None
     """Batches after which what is kept goes to the host (``eval_accumulation_steps``); None for the whole set's."""
     concat_batches: bool = True

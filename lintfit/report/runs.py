@@ -145,7 +145,16 @@ def _batch(run: Run) -> list[str]:
     batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
     if run.count_open:
         batch = f"batch of a rank: {a_rank}"
-    return [batch, f"{spec.seq_len} tokens", f"gradient checkpointing {stated}"]
+    return [batch, f"{spec.seq_len} tokens", f"gradient checkpointing {stated}", *_evaluates(spec)]
+
+
+def _evaluates(spec: Spec) -> list[str]:
+    """The evaluation's batch, where it is not the training's, and what becomes of its logits."""
+    chosen = spec.evaluation
+    if chosen is None or (chosen.batch_size == spec.micro_batch_size and chosen.predictions != "kept"):
+        return []
+    kept = ", logits kept for metrics" if chosen.predictions == "kept" and not chosen.generates else ""
+    return [f"evaluation batch {chosen.batch_size}{kept}" if chosen.batch_size else "no evaluation"]
 
 
 def _by_count(scaling: Scaling, view: View) -> list[Line]:

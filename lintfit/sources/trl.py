@@ -40,6 +40,7 @@ script_args, training_args, model_args = parser.parse_args_and_config()
 trainer = {kind}Trainer(
     model=model_args.model_name_or_path,
     args=training_args,
+    eval_dataset=dataset[script_args.dataset_test_split] if training_args.eval_strategy != "no" else None,
     model_init_kwargs=dict(attn_implementation=model_args.attn_implementation, dtype=model_args.{dtype}),
     quantization_config=get_quantization_config(model_args),
     peft_config=get_peft_config(model_args),
@@ -55,7 +56,7 @@ _FLAGS: Mapping[str, str] = {"seq_len": "max_length", "lora_rank": "lora_r"}
 """Settings that are a flag of another name."""
 
 _ADJUSTABLE = frozenset({
-    "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
+    "eval_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "lora_rank", "lora_targets", "method",
     "micro_batch_size", "optimizer", "quantization", "seq_len", "weights_dtype",
 })  # fmt: skip
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.fit.options import Effect, Option, Subject
+from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
+from lintfit.settings import is_count
+
+GENERATIONS = 8
+"""``GRPOConfig.num_generations``."""
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """The batches below the run's own that are powers of two times smaller; what becomes of the logits.
-
-    Only where the evaluation is known, and takes another batch than the training or keeps something of it.
-    """
-    spec = subject.spec
-    evaluation = spec.evaluation
-    if evaluation is None or evaluation.batch_size == 0:
+    """Smaller batches, and what may become of the logits; only where the evaluation is known."""
+    evaluation = subject.spec.evaluation
+    if evaluation is None:
         return
-    for size in smaller(evaluation.batch_size):
+    for size in smaller(subject.run, subject.spec):
         yield Option(f"evaluation batch {size}", {"eval_batch_size": size})
     if evaluation.predictions != "kept" or evaluation.generates:
         return
@@ -26,8 +28,21 @@ def options(subject: Subject) -> Iterator[Option]:
     yield Option("no evaluation logits", {"eval_predictions": "none"}, Effect.NUMERICS, note)
 
 
-def smaller(batch: int) -> Iterator[int]:
-    """Half, a quarter, … of a batch, down to one sequence."""
-    while batch > 1:
-        batch //= 2
-        yield batch
+def smaller(run: Run, spec: Spec) -> Iterator[int]:
+    """Half, a quarter, … of the evaluation's batch, down to one sequence; whole groups of answers for GRPO and RLOO."""
+    size, group = spec.eval_batch_size or 0, _group(run, spec)
+    while size > 1:
+        size //= 2
+        if not size * spec.data_parallel % group:
+            yield size
+
+
+def _group(run: Run, spec: Spec) -> int:
+    """Answers to one prompt, of which the batches of all ranks together must hold whole groups."""
+    if spec.trainer not in ("grpo", "rloo"):
+        return 1
+    own = run.script.argument("num_generations_eval") if run.script is not None else None
+    for stated in (own.value if own is not None else None, run.value("num_generations")):
+        if is_count(stated):
+            return stated
+    return GENERATIONS

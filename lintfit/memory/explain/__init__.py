@@ -30,7 +30,7 @@ _STATES = {
     "evaluation": "evaluate",
     "evaluation, a layer": "evaluate",
     "evaluation, logits": "evaluate",
-    "evaluation, logits kept": "evaluate",
+    "evaluation, logits gathered": "evaluate",
     "evaluation, generation": "evaluate",
     "generation": "evaluate",
     "checkpoint saved": "save",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.evaluation import Round
+from lintfit.memory.explain import scoring
 from lintfit.memory.explain.passing import CACHED, TAPE, Pass, head_terms, inputs, per_token
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.host import ranks_per_node
@@ -23,8 +26,10 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
     if one is None:
         return []
     seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
+    if moment.name == evaluation.GENERATION and run.spec.generation is not None:
+        return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
     found = inputs(seen)
-    if moment.name == "evaluation, logits kept":
+    if moment.name == "evaluation, logits gathered":
         return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
     found.append(term("temporaries", "half-precision copies of the weights (autocast)", one.step.copies, source=CACHED))
     found.append(_logits(one, one.waiting, "logits of earlier batches, kept for compute_metrics"))
@@ -37,7 +42,7 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
         case "evaluation, logits":
             found.append(term("activations", "what the head takes", evaluation.bare(one).activations))
             found.append(_logits(one, evaluation.made_apart(one), "logits of a second forward, for compute_metrics"))
-        case "evaluation, generation":
+        case evaluation.GENERATION:
             found += [*_answers(one), *_layer(seen)]
         case _:
             found += _layer(seen)

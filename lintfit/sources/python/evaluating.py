@@ -65,7 +65,7 @@ def _asked(reading: Reading, trainer: Record) -> Record | None:
 
 
 def _predictions(reading: Reading, trainer: Record, made: Object, asked: Record | None) -> None:
-    """What becomes of the logits: kept for ``compute_metrics``, or reduced before."""
+    """What becomes of the logits: kept for ``compute_metrics``, handed to it batch by batch, or reduced before."""
     metrics = trainer.keyword("compute_metrics")
     wanted = metrics is not None and all(_is_something(option) for option in alternatives(metrics))
     if not wanted or not _known_loop(reading, trainer) or _flag(reading, made, "prediction_loss_only") is not False:
@@ -74,8 +74,9 @@ def _predictions(reading: Reading, trainer: Record, made: Object, asked: Record 
     reduced = trainer.keyword("preprocess_logits_for_metrics")
     if not sure_none(reduced):
         reading.state("eval_predictions", "dropped", node)
-    elif _flag(reading, made, "batch_eval_metrics") is False:
-        reading.state("eval_predictions", "kept", node)
+    else:
+        alone = _flag(reading, made, "batch_eval_metrics") is not False
+        reading.state("eval_predictions", "gathered" if alone else "kept", node)
 
 
 def _is_something(value: Value) -> bool:

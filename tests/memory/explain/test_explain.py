@@ -82,11 +82,26 @@ RL: tuple[dict[str, Any], ...] = (
     {"gpus": 8, "sequence_parallel": 8, "seq_len": 65536, "zero_stage": 3, "gradient_checkpointing": True},
 )
 
+EVALUATIONS: tuple[dict[str, Any], ...] = (
+    {"evaluation": {"batch_size": 8}, "mixed_precision": "bf16"},
+    {"evaluation": {"batch_size": 8}, "loss": "liger", "versions": {"transformers": "4.57.3"}},
+    {"evaluation": {"batch_size": 4, "predictions": "dropped"}, "loss": "chunked", "mixed_precision": "bf16"},
+    {"evaluation": {"batch_size": 4, "predictions": "kept", "samples": 64}, "gpus": 4, "zero_stage": 3},
+    {"evaluation": {"batch_size": 4, "predictions": "kept", "accumulation_steps": 3, "concat_batches": False}},
+    {
+        "evaluation": {"batch_size": 2, "predictions": "kept", "generates": True, "beams": 4},
+        "engine": "fsdp",
+        "gpus": 2,
+    },
+    {"evaluation": {"batch_size": 8}, "trainer": "grpo"},
+    {"evaluation": {"batch_size": 4}, "trainer": "dpo", "method": "lora", "quantization": "nf4"},
+)
+
 
 def _specs() -> Iterator[dict[str, Any]]:
     for number, (engine, method, recipe) in enumerate(product(ENGINES, METHODS, RECIPES)):
         yield {"model": MODELS[number % len(MODELS)], **_SMALL, **engine, **method, **recipe}
-    for more in RL:
+    for more in (*RL, *EVALUATIONS):
         yield {"model": "Qwen/Qwen2.5-7B", **_SMALL, **more}
 
 
