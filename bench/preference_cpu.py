@@ -1,11 +1,12 @@
-"""TRL's own DPO and PPO trainers on two CPU ranks: how policy, reference, value and reward model lie on each.
+"""TRL's own SFT, DPO and PPO trainers on two CPU ranks: how policy, reference, value and reward model lie on each.
 
     python -m bench.preference_cpu --out tests/memory/preference_parallel_cpu.json     # needs the bench extra and TRL
     python -m bench.preference_cpu --compare tests/memory/preference_parallel_cpu.json # against lintfit, no torch
 
-DPO (TRL 1.16) trains two steps under DeepSpeed; Accelerate has no FSDP on a CPU, so that there TRL's own function wraps
-the reference alone. PPO (TRL 0.26 to 1.12, ``--only PPO``) is set up, and gathers its models as it does to
-generate. Counted are the bytes of the trained parameters, of the models beside them, and of what is gathered.
+SFT and DPO (TRL 1.16) train two steps, under DeepSpeed or FSDP 1 and 2. Accelerate has no FSDP for CPU ranks, so that
+it is told that these are GPUs' (:func:`_fsdp_on_cpus`). PPO (TRL 0.26 to 1.12, ``--only PPO``) is set up, and gathers
+its models as it does to generate. Counted are the bytes of the trained parameters, of the models beside them, and of
+what is gathered; under FSDP gradients and optimizer states as well.
 """
 
 from __future__ import annotations
@@ -14,26 +15,33 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from bench.ranks import held, program
-from bench.small_llama import MODEL, batch_of, config_of, made
+from bench.ranks import held, optimizer_states, program
+from bench.small_llama import MODEL, config_of, made
 
 RANKS = 2
+TRAINERS = {"SFT": "causal-lm", "DPO": "dpo", "PPO": "ppo"}
+"""TRL's trainers in the words of lintfit's specs."""
+LORA = {"method": "lora", "lora_rank": 8, "lora_targets": ["q_proj", "v_proj"]}
 ZERO = {"stage3_param_persistence_threshold": 1000, "reduce_bucket_size": 100_000}
 
 
 def cases() -> list[dict[str, Any]]:
-    """Both trainers under ZeRO-2 and 3, DPO's reference under FSDP 1 and 2 as well."""
+    """DPO and PPO under ZeRO-2 and 3, DPO and SFT under FSDP 1 and 2."""
     found = [_case("DPO", "1.16.0", f"ZeRO-{stage}", zero_stage=stage) for stage in (2, 3)]
     found += [_case("DPO", "1.16.0", f"FSDP {version}", fsdp={"version": version}) for version in (1, 2)]
+    for version in (1, 2):
+        sharding = {"fsdp": {"version": version}, "reference_model": False}
+        found.append(_case("SFT", "1.16.0", f"FSDP {version}", **sharding, gradient_accumulation_steps=2))
+        found.append(_case("SFT", "1.16.0", f"FSDP {version}, LoRA", **sharding, **LORA))
+    found.append(_case("DPO", "1.16.0", "FSDP 2, LoRA", fsdp={"version": 2}, **LORA))
     return found + [_case("PPO", "1.12.0", f"ZeRO-{stage}", zero_stage=stage) for stage in (2, 3)]
 
 
 def _case(trainer: str, version: str, name: str, **how: Any) -> dict[str, Any]:
     spec: dict[str, Any] = {
-        "gpus": RANKS, "trainer": trainer.lower(), "weights_dtype": "bf16", "mixed_precision": "bf16",
+        "gpus": RANKS, "trainer": TRAINERS[trainer], "weights_dtype": "bf16", "mixed_precision": "bf16",
         "attention": "eager", "micro_batch_size": 1, "seq_len": 64, "reference_model": True, "optimizer": "adamw_torch",
         "engine": "deepspeed" if "zero_stage" in how else "fsdp", "versions": {"trl": version}, **how,
     }  # fmt: skip
@@ -58,9 +66,7 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
 
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
-        if case["spec"]["engine"] == "fsdp":
-            return _reference(case)
-        return (_dpo if case["spec"]["trainer"] == "dpo" else _ppo)(case, folder)
+        return (_ppo if case["spec"]["trainer"] == "ppo" else _train)(case, folder)
 
 
 def _tokenizer() -> Any:
@@ -78,42 +84,96 @@ def _arguments(case: dict[str, Any], folder: str) -> dict[str, Any]:
     given: dict[str, Any] = {
         "output_dir": folder, "use_cpu": True, "bf16": True, "per_device_train_batch_size": 1, "report_to": [],
         "ddp_backend": "gloo", "save_strategy": "no", "gradient_checkpointing": False, "optim": "adamw_torch",
+        "gradient_accumulation_steps": spec.get("gradient_accumulation_steps", 1),
     }  # fmt: skip
-    return {**given, "deepspeed": spec["deepspeed_config"]}
+    if spec["engine"] == "deepspeed":
+        return {**given, "deepspeed": spec["deepspeed_config"]}
+    version = spec["fsdp"]["version"]
+    wrapped = {
+        "version": version,
+        "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"],
+        "cpu_ram_efficient_loading": False,
+    }
+    if version == 1:
+        given["fsdp"] = ["full_shard", "auto_wrap"]
+        return {**given, "fsdp_config": {**wrapped, "sync_module_states": False}}
+    return {**given, "fsdp": True, "fsdp_config": wrapped}
 
 
-def _dpo(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
+def _train(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
+    """Two steps of SFT or DPO."""
     from datasets import Dataset
-    from trl import DPOConfig, DPOTrainer
+    from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
-    rows = [{"prompt": "w3 w4 w5", "chosen": " w6 w7 w8", "rejected": " w9 w10 w11"}] * 8
-    arguments = DPOConfig(**_arguments(case, folder), max_steps=2, precompute_ref_log_probs=False)
-    trainer = DPOTrainer(
-        model=made(case), ref_model=made(case), args=arguments, train_dataset=Dataset.from_list(rows),
-        processing_class=_tokenizer(),
-    )  # fmt: skip
+    spec = case["spec"]
+    fsdp = spec["engine"] == "fsdp"
+    if fsdp:
+        _fsdp_on_cpus()
+    given = {**_arguments(case, folder), "max_steps": 2}
+    shared = {"model": made(case), "processing_class": _tokenizer(), "peft_config": _adapters(spec)}
+    if spec["trainer"] == "dpo":
+        reference = made(case) if _adapters(spec) is None else None
+        arguments: Any = DPOConfig(**given, precompute_ref_log_probs=False)
+        trainer: Any = DPOTrainer(**shared, args=arguments, ref_model=reference, train_dataset=Dataset.from_list(PAIRS))
+    else:
+        trainer = SFTTrainer(**shared, args=SFTConfig(**given), train_dataset=Dataset.from_list(TEXTS))
+    found: dict[str, dict[str, int]] = {}
+    if fsdp:
+        trainer.add_callback(_watch(trainer, found))
     trainer.train()
-    return {"models": {"trained": own(trainer.model_wrapped), "beside": own(trainer.ref_model)}}
+    if fsdp and trainer.accelerator.distributed_type != "FSDP":
+        raise RuntimeError("the trainer has not sharded its model")
+    if spec["trainer"] == "dpo":
+        beside = own(trainer.ref_model) if trainer.ref_model is not None else 0
+        found["models"] = {"trained": own(trainer.model_wrapped), "beside": beside}
+    return found
 
 
-def _reference(case: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """A reference as TRL wraps it, after a forward pass."""
+TEXTS = [{"text": "w3 w4 w5 w6"}] * 16
+PAIRS = [{"prompt": "w3 w4 w5", "chosen": " w6 w7 w8", "rejected": " w9 w10 w11"}] * 8
+
+
+def _adapters(spec: dict[str, Any]) -> Any:
+    if spec.get("method") != "lora":
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=spec["lora_rank"], target_modules=spec["lora_targets"], task_type="CAUSAL_LM")
+
+
+def _fsdp_on_cpus() -> None:
+    """Have Accelerate take CPU ranks for those of GPUs, the only ones that it shards, and FSDP 1 a device without number."""
     import torch
-    import torch.distributed as dist
-    from accelerate import FullyShardedDataParallelPlugin
-    from trl.models.utils import prepare_fsdp
+    from accelerate.state import PartialState
+    from accelerate.utils import DistributedType
+    from torch.distributed.fsdp import _init_utils
 
-    dist.init_process_group("gloo")
-    plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=case["spec"]["fsdp"]["version"], auto_wrap_policy="transformer_based_wrap",
-        transformer_cls_names_to_wrap=["LlamaDecoderLayer"], mixed_precision_policy="bf16",
-        sync_module_states=False, cpu_ram_efficient_loading=False,
-    )  # fmt: skip
-    state = SimpleNamespace(fsdp_plugin=plugin)
-    model: Any = prepare_fsdp(made(case), SimpleNamespace(state=state, device=torch.device("cpu")))  # type: ignore[arg-type]
-    with torch.no_grad():
-        model(input_ids=batch_of(case), use_cache=False)
-    return {"models": {"beside": own(model)}}
+    before = PartialState.__init__
+
+    def as_if_gpus(self: Any, *args: Any, **kwargs: Any) -> None:
+        before(self, *args, **kwargs)
+        if self.distributed_type == DistributedType.MULTI_CPU:
+            self.distributed_type = DistributedType.MULTI_GPU
+
+    PartialState.__init__ = as_if_gpus  # type: ignore[method-assign]
+    _init_utils._get_device_from_device_id = lambda *_, **__: torch.device("cpu")
+
+
+def _watch(trainer: Any, found: dict[str, dict[str, int]]) -> Any:
+    """A callback that counts what is there before each optimizer step and after it."""
+    from transformers import TrainerCallback
+
+    class Watch(TrainerCallback):
+        def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+            parameters = list(trainer.model_wrapped.parameters())
+            gradients = held(parameter.grad for parameter in parameters)
+            found["backward"] = {"parameters": held(parameters), "gradients": gradients}
+
+        def on_step_end(self, *_: Any, optimizer: Any, **__: Any) -> None:
+            states = optimizer_states(getattr(optimizer, "optimizer", optimizer))
+            found["step"] = {"parameters": held(trainer.model_wrapped.parameters()), "optimizer_states": states}
+
+    return Watch()
 
 
 def _ppo(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
