@@ -108,6 +108,11 @@ class Table:
         found = self._numbers.get((kind, var.width * var.item, var.per, True))
         return found if found is not None else self.number(kind, var.width * var.item, var.per)
 
+    def close(self) -> None:
+        """Let go of what only numbering takes, most of a table: nothing more is numbered."""
+        self._numbers.clear()
+        self._storages.clear()
+
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""
         counts = [per(batch, seq) for per in self._extents]

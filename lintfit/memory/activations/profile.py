@@ -184,7 +184,9 @@ def _without_graph(
     x.storage.external = True
     (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     table = Table()
-    return Bare(table, x, bare(t, x, table)), t.asked_batched
+    points = bare(t, x, table)
+    table.close()
+    return Bare(table, x, points), t.asked_batched
 
 
 def passing(form: Form, batch: int, seq: int) -> int:
@@ -255,7 +257,7 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
     ``held``, ``returned``: see :func:`.replay.backward`.
     """
     table = Table()
-    return Form(
+    form = Form(
         table=table,
         input=x,
         output=out,
@@ -267,3 +269,5 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
         keeps_input=x.storage in t.saved(),
         returned=returned,
     )
+    table.close()
+    return form
