@@ -9,7 +9,7 @@ from lintfit.memory.engines import states
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.optimizers import bounded
-from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
+from lintfit.memory.result import Estimate, HostMemory, Range, Verdict
 from lintfit.memory.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.undecided import undecided
@@ -48,7 +48,7 @@ def _of_rank(spec: Spec) -> Estimate:
     decided = not open_ways and bounded(optimizer_name(spec))
     return Estimate(
         peak=span,
-        moments=tuple(_with_framework(moment, beside.likely) for moment in points),
+        moments=tuple([moment.beside(beside.likely) for moment in points]),
         verdict=_verdict(spec, span, decided),
         capacity_bytes=spec.capacity_bytes,
         host=_host(spec, held.host),
@@ -79,7 +79,3 @@ def _verdict(spec: Spec, span: Range, decided: bool) -> Verdict:
     """The range held against the card; nothing is said to fit whose optimizer's states or ranks are a guess."""
     verdict = judge(span, spec.capacity_bytes)
     return verdict if decided or verdict is Verdict.DOES_NOT_FIT else Verdict.UNKNOWN
-
-
-def _with_framework(moment: Moment, size: int) -> Moment:
-    return Moment(moment.name, moment.phase, {**moment.components, "framework": size})

@@ -60,6 +60,10 @@ class Extra:
     upcast: int | None
     """What the weights need on top where the norms, and with them the activations, may be fp32."""
 
+    def upcast_at(self, parts: Components) -> int:
+        """What that comes to at a moment."""
+        return 0 if self.upcast is None else self.upcast + parts.get("activations", 0)
+
 
 def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> int:
     """Bytes of torch's allocator to plan for: the most that any moment may come to.
@@ -70,15 +74,16 @@ def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> 
     high = _overflow_check(spec, held)
     for moment in sorted(points, key=_allocated, reverse=True):
         # Most moments are far below the largest: what they could come to at most says so.
-        if extra.upcast is not None or moment.phase == "initialize" or _ceiling(moment, extra) > high:
+        if moment.phase == "initialize" or _ceiling(moment, extra) > high:
             high = max(high, _planned(spec, moment, held, extra))
     return high
 
 
 def _ceiling(moment: Moment, extra: Extra) -> float:
-    """What :func:`_planned` does not exceed where nothing is cast up, but for what a flattening tries."""
-    more = extra.gathers + extra.kept
-    return (moment.allocated + more + moment.components.get("logits", 0) * (OLDER_LOSS - 1)) * (1 + FRAGMENTATION)
+    """What :func:`_planned` does not exceed, but for what a flattening tries."""
+    parts = moment.components
+    passing = moment.allocated + extra.gathers + extra.kept + parts.get("logits", 0) * (OLDER_LOSS - 1)
+    return passing * (1 + FRAGMENTATION) + extra.upcast_at(parts)
 
 
 def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
@@ -100,8 +105,7 @@ def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
         passing += parts.get("logits", 0) * (OLDER_LOSS - 1)
     if moment.phase in ("forward", "backward"):
         passing += extra.kept
-    more = parts.get("activations", 0) + extra.upcast if extra.upcast is not None else 0
-    return lasting + int(passing * (1 + FRAGMENTATION)) + more
+    return lasting + int(passing * (1 + FRAGMENTATION)) + extra.upcast_at(parts)
 
 
 def held_chunks(spec: Spec) -> int:

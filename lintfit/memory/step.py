@@ -89,13 +89,17 @@ class Step:
 
     def kept(self, before: int | None = None) -> Live:
         """What layers keep together: the first ones, up to a number, or all."""
-        counts: dict[int, tuple[int, Stretch]] = {}
+        left = self.count if before is None else before
+        counts: dict[int, int] = {}
+        kinds: dict[int, Stretch] = {}
         for stretch in self.stretches:
-            count = stretch.length if before is None else max(0, min(stretch.length, before))
-            known = counts.get(id(stretch.layer))
-            counts[id(stretch.layer)] = (count, stretch) if known is None else (known[0] + count, stretch)
-            before = None if before is None else before - count
-        parts = [[count * size for size in self.keeps(stretch)] for count, stretch in counts.values()]
+            if left <= 0:
+                break
+            kind, count = id(stretch.layer), min(stretch.length, left)
+            kinds[kind] = stretch
+            counts[kind] = counts.get(kind, 0) + count
+            left -= count
+        parts = [[counts[kind] * size for size in self.keeps(stretch)] for kind, stretch in kinds.items()]
         return Live(*map(sum, zip(*parts, strict=True)))
 
     def waits(self) -> int:
