@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.memo import Memo
 from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
@@ -16,8 +17,8 @@ _MODELS = ("facts", "gpu", "reward_model", "value_model")
 _IMAGES = ("images", "image_patches", "image_tiles")
 _WITHOUT = frozenset({"micro_batch_size", "seq_len", "stated", *_IMAGES, *_MAPPINGS, *_MODELS})
 _settings = attrgetter(*(field.name for field in fields(Spec) if field.name not in _WITHOUT))
-_FOUND: dict[tuple[object, ...], tuple[tuple[ModelFacts | None, ...], States]] = {}
-_LARGEST = 1024
+_FOUND: Memo[tuple[tuple[ModelFacts | None, ...], States]] = Memo()
+"""With the models that PPO has besides, whose identities are in the key."""
 
 
 def states(spec: Spec) -> States:
@@ -25,19 +26,14 @@ def states(spec: Spec) -> States:
 
     Counted once for runs that differ in their batch and its lengths only.
     """
-    models = spec.facts, spec.reward_model, spec.value_model
+    beside = spec.reward_model, spec.value_model
     key = (
-        *map(id, models),
+        *map(id, beside),
         *_settings(spec),
         repr(spec.deepspeed_config) if spec.deepspeed_config else "",
         tuple(spec.versions.items()),
     )
-    hit = _FOUND.get(key)
-    if hit is None or any(one is not other for one, other in zip(hit[0], models, strict=True)):
-        if len(_FOUND) >= _LARGEST:
-            _FOUND.clear()
-        hit = _FOUND[key] = models, _counted(spec)
-    return hit[1]
+    return _FOUND.get(spec.facts, key, lambda: (beside, _counted(spec)))[1]
 
 
 def _counted(spec: Spec) -> States:

@@ -13,6 +13,7 @@ from lintfit.memory.components import components
 from lintfit.memory.gradients import tied_gradient
 from lintfit.memory.host import RankHost, host_memory, ranks_per_node
 from lintfit.memory.loading import load_temporary, loaded_bytes
+from lintfit.memory.memo import Memo
 from lintfit.memory.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.result import Components
@@ -124,9 +125,8 @@ def _ranks(spec: Spec, strategy: str) -> int:
     return ranks
 
 
-_STORED: dict[int, tuple[Inventory, Inventory]] = {}
-_SHARDED: dict[tuple[int, int], tuple[Inventory, Inventory]] = {}
-_LARGEST = 1024
+_STORED: Memo[Inventory] = Memo()
+_SHARDED: Memo[Inventory] = Memo()
 
 
 def stored(spec: Spec) -> Inventory:
@@ -134,13 +134,12 @@ def stored(spec: Spec) -> Inventory:
     held = inventory(spec)
     if spec.mixed_precision == "no":
         return held
-    hit = _STORED.get(id(held))
-    if hit is None or hit[0] is not held:
-        if len(_STORED) >= _LARGEST:
-            _STORED.clear()
-        full = Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
-        hit = _STORED[id(held)] = held, full
-    return hit[1]
+    return _STORED.get(held, "", lambda: _upcast(held))
+
+
+def _upcast(held: Inventory) -> Inventory:
+    """The same with everything trained in fp32."""
+    return Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
 
 
 def sharded(held: Inventory, ranks: int) -> Inventory:
@@ -149,13 +148,7 @@ def sharded(held: Inventory, ranks: int) -> Inventory:
     Of a 4-bit weight the packed values are divided; its block constants belong to the quantisation state,
     which every rank keeps whole (bitsandbytes ``QuantState`` is no parameter).
     """
-    hit = _SHARDED.get((id(held), ranks))
-    if hit is None or hit[0] is not held:
-        if len(_SHARDED) >= _LARGEST:
-            _SHARDED.clear()
-        shard = Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights))
-        hit = _SHARDED[(id(held), ranks)] = held, shard
-    return hit[1]
+    return _SHARDED.get(held, ranks, lambda: Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights)))
 
 
 def _shard(weight: Weight, ranks: int) -> Weight:

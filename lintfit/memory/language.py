@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.memo import Memo
 
-_LANGUAGE: dict[int, tuple[ModelFacts, ModelFacts]] = {}
-_LARGEST = 1024
+_LANGUAGE: Memo[ModelFacts] = Memo()
 
 
 def language(facts: ModelFacts) -> ModelFacts:
@@ -17,10 +17,8 @@ def language(facts: ModelFacts) -> ModelFacts:
     """
     if not facts.text_type:
         return facts
-    hit = _LANGUAGE.get(id(facts))
-    if hit is None or hit[0] is not facts:
-        if len(_LANGUAGE) >= _LARGEST:
-            _LANGUAGE.clear()
-        text = replace(facts, model_type=facts.text_type, config=facts.text_config, vision=None, text_type="")
-        hit = _LANGUAGE[id(facts)] = facts, text
-    return hit[1]
+    return _LANGUAGE.get(facts, "", lambda: _text(facts))
+
+
+def _text(facts: ModelFacts) -> ModelFacts:
+    return replace(facts, model_type=facts.text_type, config=facts.text_config, vision=None, text_type="")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.memory.memo import Memo
 
 DROPOUT = 0.05
 """``lora_dropout`` of ``litgpt finetune_lora`` where nobody states it."""
@@ -83,21 +84,19 @@ def meant(values: Mapping[str, Any]) -> bool:
     )
 
 
-_BUILT: dict[int, tuple[ModelFacts, ModelFacts]] = {}
-_LARGEST = 1024
+_BUILT: Memo[ModelFacts] = Memo()
 
 
 def as_built(facts: ModelFacts) -> ModelFacts:
     """The model as LitGPT makes it: ``lm_head`` is a weight of its own, also where the checkpoint ties it."""
     if not facts.tied:
         return facts
-    hit = _BUILT.get(id(facts))
-    if hit is None or hit[0] is not facts:
-        if len(_BUILT) >= _LARGEST:
-            _BUILT.clear()
-        head = Tensor("lm_head.weight", (facts.vocab, facts.hidden), role="lm_head", where="head")
-        hit = _BUILT[id(facts)] = facts, replace(facts, tied=False, tensors=(*facts.tensors, head))
-    return hit[1]
+    return _BUILT.get(facts, "", lambda: _untied(facts))
+
+
+def _untied(facts: ModelFacts) -> ModelFacts:
+    head = Tensor("lm_head.weight", (facts.vocab, facts.hidden), role="lm_head", where="head")
+    return replace(facts, tied=False, tensors=(*facts.tensors, head))
 
 
 def adapter_shapes(facts: ModelFacts, on: Switches, rank: int) -> Iterator[tuple[str, tuple[int, ...], str]]:

@@ -28,6 +28,7 @@ from lintfit.memory.losses import (
     selective_loss,
     soft_cap,
 )
+from lintfit.memory.memo import Memo
 
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
 """TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
@@ -88,10 +89,6 @@ class _Form(NamedTuple):
         )
 
 
-_FORMS: dict[tuple[object, ...], tuple[ModelFacts, _Form | _Chunked]] = {}
-_LARGEST = 4096
-
-
 def head(
     facts: ModelFacts,
     recipe: Recipe,
@@ -108,13 +105,9 @@ def head(
     ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`. ``scored``: tokens of a sequence
     that get logits, where not all do: their states are copied out behind the final norm.
     """
-    key = id(facts), recipe, loss_path, stream, scored
-    hit = _FORMS.get(key)
-    if hit is None or hit[0] is not facts:
-        if len(_FORMS) >= _LARGEST:
-            _FORMS.clear()
-        hit = _FORMS[key] = facts, _recorded(Layer(facts, recipe), loss_path, stream, scored)
-    return hit[1].at(batch, seq, kept)
+    key = recipe, loss_path, stream, scored
+    form = _FORMS.get(facts, key, lambda: _recorded(Layer(facts, recipe), loss_path, stream, scored))
+    return form.at(batch, seq, kept)
 
 
 def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _Form | _Chunked:
@@ -211,6 +204,9 @@ class _Chunked(NamedTuple):
             pinned=total(self.held, sizes),
             lingering=made,
         )
+
+
+_FORMS: Memo[_Form | _Chunked] = Memo(4096)
 
 
 def _litgpt(t: Layer, stream: int) -> _Chunked:

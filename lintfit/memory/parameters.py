@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.lora import adapters, saved_modules
+from lintfit.memory.memo import Memo
 from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensor_parallel import splits_embedding
@@ -26,8 +27,8 @@ from lintfit.memory.weights import (
 __all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded", "trained_dtype"]
 
 
-_FOUND: dict[tuple[object, ...], tuple[ModelFacts, Inventory]] = {}
-_LARGEST = 1024
+_FOUND: Memo[tuple[ModelFacts | None, Inventory]] = Memo()
+"""With PPO's value model, whose identity is in the key."""
 
 
 def inventory(spec: Spec) -> Inventory:
@@ -36,7 +37,6 @@ def inventory(spec: Spec) -> Inventory:
     Counted once for the same model and settings: the parts of an estimate ask for it again and again.
     """
     key: tuple[object, ...] = (
-        id(spec.facts),
         model_dtype(spec),
         spec.quantization,
         has_separate_experts(spec),
@@ -52,8 +52,9 @@ def inventory(spec: Spec) -> Inventory:
     )
     if spec.frozen_modules:
         key = (*key, spec.frozen_modules)
-    if spec.trainer == "ppo":
-        key = (*key, id(value_facts(spec)))
+    value = value_facts(spec) if spec.trainer == "ppo" else None
+    if value is not None:
+        key = (*key, id(value))
     if spec.method == "lora":
         key = (
             *key,
@@ -63,14 +64,7 @@ def inventory(spec: Spec) -> Inventory:
             adapter_dtype(spec),
             spec.use_dora,
         )
-    hit = _FOUND.get(key)
-    if hit is not None and hit[0] is spec.facts:
-        return hit[1]
-    held = _count(spec)
-    if len(_FOUND) >= _LARGEST:
-        _FOUND.clear()
-    _FOUND[key] = (spec.facts, held)
-    return held
+    return _FOUND.get(spec.facts, key, lambda: (value, _count(spec)))[1]
 
 
 def within(name: str, modules: tuple[str, ...]) -> bool:

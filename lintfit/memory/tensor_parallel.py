@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.memory.memo import Memo
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import since
 from lintfit.memory.zero_config import section
@@ -156,15 +157,17 @@ def takes_slices(facts: ModelFacts, module: str) -> bool:
     return facts.model_type in gathered
 
 
+_LOCAL: Memo[ModelFacts] = Memo()
+
+
 def local(facts: ModelFacts, parts: int) -> ModelFacts:
     """The layer that one tensor-parallel rank computes: its share of the heads and of the MLP, the whole stream."""
     if parts == 1:
         return facts
-    hit = _LOCAL.get((id(facts), parts))
-    if hit is not None and hit[0] is facts:
-        return hit[1]
-    if len(_LOCAL) >= _LARGEST:
-        _LOCAL.clear()
+    return _LOCAL.get(facts, parts, lambda: _share(facts, parts))
+
+
+def _share(facts: ModelFacts, parts: int) -> ModelFacts:
     held = facts
     if facts.model_type not in GATHERED_ATTENTION | WHOLE_ATTENTION:
         groups = -(-facts.kv_heads // parts)
@@ -174,9 +177,4 @@ def local(facts: ModelFacts, parts: int) -> ModelFacts:
     if facts.moe is not None:
         width, shared = -(-facts.moe.intermediate // parts), -(-facts.moe.shared_intermediate // parts)
         held = replace(held, moe=replace(facts.moe, intermediate=width, shared_intermediate=shared))
-    _LOCAL[(id(facts), parts)] = (facts, held)
     return held
-
-
-_LOCAL: dict[tuple[int, int], tuple[ModelFacts, ModelFacts]] = {}
-_LARGEST = 1024

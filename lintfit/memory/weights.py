@@ -13,6 +13,7 @@ from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import frozen
+from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensor_parallel import share
 from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
@@ -124,17 +125,12 @@ class Inventory:
         return Inventory.of(tuple(weight.cast(dtype) for weight in self.weights))
 
 
-_COUNTS: dict[int, tuple[ModelFacts, int]] = {}
+_COUNTS: Memo[int] = Memo()
 
 
 def parameter_count(facts: ModelFacts) -> int:
     """``facts.parameters``, added up once."""
-    hit = _COUNTS.get(id(facts))
-    if hit is None or hit[0] is not facts:
-        if len(_COUNTS) >= 1024:
-            _COUNTS.clear()
-        hit = _COUNTS[id(facts)] = facts, facts.parameters
-    return hit[1]
+    return _COUNTS.get(facts, "", lambda: facts.parameters)
 
 
 def loaded_parameters(spec: Spec) -> int:

@@ -10,6 +10,7 @@ from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.language import language
+from lintfit.memory.memo import Memo
 
 Family = Callable[[Layer, Var, int], Var]
 
@@ -111,24 +112,22 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
 Kind = tuple[int | None, bool]
 """What tells a layer from the others of its model: its window, and whether it routes to experts."""
 
-_KINDS: dict[int, tuple[ModelFacts, tuple[Kind, ...], tuple[tuple[Kind, int, int], ...]]] = {}
-_LARGEST = 1024
+_Alike = tuple[tuple[Kind, int, int], ...]
+
+_KINDS: Memo[tuple[tuple[Kind, ...], _Alike]] = Memo()
 
 
 def kinds(facts: ModelFacts) -> tuple[Kind, ...]:
     """The kind of every layer."""
-    return _kinds(facts)[1]
+    return _KINDS.get(facts, "", lambda: _kinds(facts))[0]
 
 
-def stretches(facts: ModelFacts) -> tuple[tuple[Kind, int, int], ...]:
+def stretches(facts: ModelFacts) -> _Alike:
     """Layers of a kind that follow one another: the kind, the first one's number, and how many they are."""
-    return _kinds(facts)[2]
+    return _KINDS.get(facts, "", lambda: _kinds(facts))[1]
 
 
-def _kinds(facts: ModelFacts) -> tuple[ModelFacts, tuple[Kind, ...], tuple[tuple[Kind, int, int], ...]]:
-    hit = _KINDS.get(id(facts))
-    if hit is not None and hit[0] is facts:
-        return hit
+def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
     from lintfit.memory.activations.moe import has_experts
 
     layers = range(facts.layers)
@@ -142,10 +141,7 @@ def _kinds(facts: ModelFacts) -> tuple[ModelFacts, tuple[Kind, ...], tuple[tuple
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
-    if len(_KINDS) >= _LARGEST:
-        _KINDS.clear()
-    _KINDS[id(facts)] = facts, each, alike
-    return _KINDS[id(facts)]
+    return each, alike
 
 
 def known(facts: ModelFacts) -> bool:

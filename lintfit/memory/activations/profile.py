@@ -14,6 +14,7 @@ from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import backward, bare, forward
 from lintfit.memory.activations.tape import Var, rounded
+from lintfit.memory.memo import Memo
 
 RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
 """Model types whose layers give eager attention's weights back, though nobody asks for them."""
@@ -152,7 +153,7 @@ class Bare(NamedTuple):
         return _size(self.input, batch, seq) + max([sum(read(sizes)) for read in self.points], default=0)
 
 
-_BARE: dict[tuple[object, ...], tuple[ModelFacts, Bare]] = {}
+_BARE: Memo[Bare] = Memo(4096)
 
 
 def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> int:
@@ -163,16 +164,13 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
     recipe = untrained(recipe)
     kind = kinds(facts)[index]
     slides = kind[0] is not None and seq >= kind[0]
-    key = id(facts), recipe, kind, stream, batch > 1, slides
-    hit = _BARE.get(key)
-    if hit is None or hit[0] is not facts:
-        if len(_BARE) >= _LARGEST:
-            _BARE.clear()
-        made, asked = _without_graph(facts, recipe, index, stream, batched=batch > 1, slides=slides)
-        hit = _BARE[key] = facts, made
-        if not asked:
-            _BARE[(*key[:4], not batch > 1, slides)] = hit
-    return hit[1].peak(batch, seq)
+    batched = batch > 1
+    found = _BARE.find(facts, (recipe, kind, stream, slides, batched))
+    if found is None:
+        found, asked = _without_graph(facts, recipe, index, stream, batched=batched, slides=slides)
+        for either in (batched,) if asked else (True, False):
+            _BARE.keep(facts, (recipe, kind, stream, slides, either), found)
+    return found.peak(batch, seq)
 
 
 def _without_graph(
@@ -198,8 +196,7 @@ def _size(var: Var, batch: int, seq: int) -> int:
     return rounded(var.width * var.item * var.per(batch, seq))
 
 
-_FORMS: dict[tuple[object, ...], tuple[ModelFacts, Form]] = {}
-_LARGEST = 4096
+_FORMS: Memo[Form] = Memo(4096)
 
 
 class _How(NamedTuple):
@@ -216,16 +213,13 @@ class _How(NamedTuple):
 
 def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
     """The form of a layer; layers of a kind share one."""
-    key = (id(facts), recipe, kinds(facts)[index], how)
-    hit = _FORMS.get(key)
-    if hit is None or hit[0] is not facts:
-        if len(_FORMS) >= _LARGEST:
-            _FORMS.clear()
-        form, asked = _recorded(facts, recipe, index, how)
-        hit = _FORMS[key] = facts, form
-        if not asked:
-            _FORMS[(*key[:-1], how._replace(batched=not how.batched))] = hit
-    return hit[1]
+    kind = kinds(facts)[index]
+    found = _FORMS.find(facts, (recipe, kind, how))
+    if found is None:
+        found, asked = _recorded(facts, recipe, index, how)
+        for batched in (how.batched,) if asked else (True, False):
+            _FORMS.keep(facts, (recipe, kind, how._replace(batched=batched)), found)
+    return found
 
 
 def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:

@@ -17,13 +17,13 @@ from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
 from lintfit.memory.activations.towers.order import order
 from lintfit.memory.activations.towers.style import Style, known, style, tower_of
+from lintfit.memory.memo import Memo
 
 __all__ = ["CHANNELS", "ITSELF", "Style", "counted", "form", "known", "order", "style", "tower_of"]
 
 WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {"block": block, "merge": merge, "inner_merge": inner_merge}
 
-_FORMS: dict[tuple[object, ...], tuple[ModelFacts, Form]] = {}
-_LARGEST = 512
+_FORMS: Memo[Form] = Memo(512)
 
 
 def form(
@@ -33,13 +33,8 @@ def form(
 
     ``flows``: whether its input needs a gradient. ``watched``: whether the forward pass is followed, too.
     """
-    key = id(facts), recipe, part, stream, flows, watched, batched
-    hit = _FORMS.get(key)
-    if hit is None or hit[0] is not facts:
-        if len(_FORMS) >= _LARGEST:
-            _FORMS.clear()
-        hit = _FORMS[key] = facts, _written(facts, recipe, part, stream, flows, watched, batched)
-    return hit[1]
+    key = recipe, part, stream, flows, watched, batched
+    return _FORMS.get(facts, key, lambda: _written(facts, recipe, part, stream, flows, watched, batched))
 
 
 def _written(
