@@ -42,9 +42,12 @@ RATES = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 OWN_CONFIG = "--model-config FILE takes its own"
 UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
-QUANTISED_COPY = re.compile(
-    r"-(unsloth-)?(bnb-(4|8)bit|awq(-int4)?|gptq(-int(4|8))?(-\w+)?|(4|8)bits?|gguf|fp8|int(4|8))$", re.IGNORECASE
+COPY = re.compile(
+    r"(-(unsloth-)?(bnb-[48]bit|awq(-int4)?|gptq(model)?(-int[48]|-[48]-?bit)?(-\w+)*|autoround|[48]-?bits?|(i1-)?gguf"
+    r"|fp8(-dynamic)?|int[48]|quantized\.w\d+a\d+|w\d+a\d+(-g\d+)?|nvfp4|mxfp4|bf16|fp16|(mlx|hqq|exl2)(-\w+)?))+$",
+    re.IGNORECASE,
 )
+"""What copies of a model in another dtype or quantisation have behind its name."""
 
 
 def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
@@ -330,7 +333,8 @@ def lookup(model: str) -> ModelFacts | None:
     if known is not None:
         return _known(known)
     last = wanted.lower().rpartition("/")[2]
-    by_name = _taken_by_name(last) or _taken_by_name(QUANTISED_COPY.sub("", last))
+    bare = COPY.sub("", last)
+    by_name = next(filter(None, map(_taken_by_name, (last, bare, f"{bare}-hf"))), None)
     if by_name is None:
         return None
     facts = _known(by_name)

@@ -241,8 +241,23 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "llava_onevision",
         {"text_config": {**GROUPED, "model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": BARE},
     ),
-    ("mistral3", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
-    ("mistral3", {"text_config": GROUPED, "spatial_merge_size": 1, "multimodal_projector_bias": True}),
+    (
+        "mistral3",
+        {
+            "text_config": {**GROUPED, "model_type": "mistral"},
+            "vision_config": PIXTRAL,
+            "tie_word_embeddings": True,
+        },
+    ),
+    (
+        "mistral3",
+        {
+            "text_config": GROUPED,
+            "spatial_merge_size": 1,
+            "multimodal_projector_bias": True,
+            "tie_word_embeddings": False,
+        },
+    ),
     (
         "internvl",
         {

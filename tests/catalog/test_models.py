@@ -188,6 +188,10 @@ def test_spelling_of_an_id_does_not_matter(spelling: str) -> None:
         ("C:\\models\\Llama-2-7b-hf", "meta-llama/Llama-2-7b-hf"),
         ("TheBloke/Mistral-7B-Instruct-v0.2-GPTQ", "mistralai/Mistral-7B-Instruct-v0.2"),
         ("unsloth/Qwen2.5-3B-bnb-4bit", "Qwen/Qwen2.5-3B"),
+        ("somebody/Qwen3-30B-A3B-AWQ-4bit", "Qwen/Qwen3-30B-A3B"),
+        ("RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8", "Qwen/Qwen2.5-7B-Instruct"),
+        ("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF", "meta-llama/Meta-Llama-3.1-8B-Instruct"),
+        ("TheBloke/CodeLlama-7B-GPTQ", "codellama/CodeLlama-7b-hf"),
     ],
 )
 def test_a_path_or_a_copy_is_taken_by_its_last_part_and_says_so(path: str, known: str) -> None:

@@ -15,8 +15,7 @@ from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("text_config", "vision_config")
 DEFAULTS: Mapping[str, Any] = {"downsample_ratio": 0.5, "tie_word_embeddings": False}
-"""``InternVLConfig`` ties the embeddings where the file says nothing, as InternVL 3's do; but loading ties nothing that
-a checkpoint holds twice with different values (``PreTrainedModel.tie_weights``), as InternVL 3's do."""
+normalised = llava.tied_as_the_text
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them (``GotOcr2ImageProcessor``)."""
 

@@ -15,6 +15,7 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("text_config",)
+TIED = "tie_word_embeddings"
 VISION: Mapping[str, Any] = {
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -39,6 +40,18 @@ def text_of(config: Config, default: str = "llama") -> tuple[ModuleType, Config]
         raise config.error("text_config", f"model_type {model_type!r} must be a language model that lintfit knows")
     tied = config.flag("tie_word_embeddings")
     return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
+
+
+def tied_as_the_text(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A config that says nothing of tied embeddings, with what its language model's part says.
+
+    ``LlavaOnevisionConfig`` does so itself. ``InternVLConfig`` and ``Mistral3Config`` tie there whatever the part says,
+    but loading ties nothing that a checkpoint holds twice with different values (``PreTrainedModel.tie_weights``), as
+    those of InternVL 3 and of Mistral Small 3.1 do.
+    """
+    text = given.get("text_config")
+    tied = isinstance(text, Mapping) and text.get(TIED) is True and not given.get(TIED)
+    return {**given, TIED: True} if tied else given
 
 
 def named(module: ModuleType) -> str:

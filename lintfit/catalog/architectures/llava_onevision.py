@@ -14,7 +14,7 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llava.REQUIRED
-TIED = "tie_word_embeddings"
+normalised = llava.tied_as_the_text
 SIDES = range(384, 2305, 384)
 DEFAULTS: Mapping[str, Any] = {
     "vision_config": {
@@ -30,15 +30,9 @@ DEFAULTS: Mapping[str, Any] = {
     "vision_feature_layer": -1,
     "vision_feature_select_strategy": "full",
     "multimodal_projector_bias": True,
-    TIED: False,
+    "tie_word_embeddings": False,
     "image_grid_pinpoints": [[height, width] for height in SIDES for width in SIDES],
 }
-
-
-def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Tied embeddings where only the language model's part says so (``LlavaOnevisionConfig.__post_init__``)."""
-    text = given.get("text_config")
-    return {**given, TIED: True} if isinstance(text, Mapping) and text.get(TIED) is True else given
 
 
 def language(config: Config) -> tuple[str, Config]:

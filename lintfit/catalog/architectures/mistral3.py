@@ -26,8 +26,9 @@ DEFAULTS: Mapping[str, Any] = {
     },
     "multimodal_projector_bias": False,
     "spatial_merge_size": 2,
-    "tie_word_embeddings": True,
+    "tie_word_embeddings": False,
 }
+normalised = llava.tied_as_the_text
 
 
 def language(config: Config) -> tuple[str, Config]:
