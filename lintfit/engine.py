@@ -86,16 +86,19 @@ class _Pass:
         documents = _documents(loaded)
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
-        errors = (*loaded.errors, *self._unreadable(documents, loaded.runs))
+        named = [document for document in documents if document.path in self.found.named]
+        found = [
+            document for document in documents if document.path not in self.found.named and _in(document, loaded.runs)
+        ]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
         confirmed = self._confirmed(sifted.left, runs)
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
-            errors=errors,
+            errors=(*loaded.errors, *_syntax_errors(named)),
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
-            notes=sifted.notes,
+            notes=(*sifted.notes, *_syntax_errors(found)),
             files_checked=len(documents),
             refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )
@@ -136,15 +139,16 @@ class _Pass:
         named = document.path in self.found.named
         yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
 
-    def _unreadable(self, documents: Iterable[Document], runs: Sequence[Run]) -> Iterator[str]:
-        """Syntax errors of files that no rule speaks of: one line each."""
-        for document in documents:
-            if document.kind is Kind.JSON or not (document.path in self.found.named or _in(document, runs)):
-                continue
-            for problem in document.problems:
-                if problem.code == "syntax-error":
-                    place = document.position(problem.span.start)
-                    yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
+
+def _syntax_errors(documents: Iterable[Document]) -> Iterator[str]:
+    """Syntax errors of files that no rule speaks of: one line each."""
+    for document in documents:
+        if document.kind is Kind.JSON:
+            continue
+        for problem in document.problems:
+            if problem.code == "syntax-error":
+                place = document.position(problem.span.start)
+                yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
 
 
 def _in(document: Document, runs: Sequence[Run]) -> bool:

@@ -142,6 +142,8 @@ def _unknown(result: RunResult) -> str:
 def _no_verdict(result: RunResult, spec: Spec) -> str:
     """What decides about a run whose memory can be counted, and is not said."""
     run = result.run
+    if run.unseen_flags and run.launch is not None:
+        return "accelerate config on the machine decides the engine: name its file in the launch line (--config_file)"
     if run.unseen_flags:
         names = in_words(run.unseen_flags)
         return f"a command line that is not known decides {names}: name the launch script as well"

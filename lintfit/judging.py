@@ -35,6 +35,8 @@ def judge(run: Run) -> RunResult:
             verdict = Verdict.UNKNOWN
     if verdict in (Verdict.DOES_NOT_FIT, Verdict.TIGHT) and _decided_by_length(spec, verdict, scaled):
         verdict = Verdict.UNKNOWN
+    if verdict is Verdict.TIGHT and decided_by_images(spec, scaled):
+        verdict = Verdict.UNKNOWN
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
@@ -61,6 +63,14 @@ def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> 
         return False
     short = replace(spec, seq_len=SHORT)
     return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
+
+
+def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:
+    """Whether nobody states the images of a model that sees, and text alone would fit: then only they decide."""
+    if spec.facts.vision is None or spec.images is not None:
+        return False
+    text = replace(spec, images=0)
+    return (estimate(text) if scaled is None else scaling(text)).verdict is Verdict.FITS
 
 
 def _at_best(run: Run, result: Estimate) -> Estimate:

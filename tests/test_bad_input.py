@@ -115,6 +115,16 @@ def test_a_syntax_error_in_the_script(tmp_path: Path) -> None:
     assert "syntax error" in line
 
 
+def test_syntax_errors_of_files_that_were_only_found(tmp_path: Path) -> None:
+    """A folder's check goes on without what cannot be read: nobody named these files."""
+    (tmp_path / "run.sh").write_text("deepspeed train.py --x ${size*2}\n")
+    (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
+    found = lintfit("check", "--output-format", "concise", "--isolated", ".", cwd=tmp_path)
+    assert found.status == 0
+    assert all("syntax error" in line for name in ("run.sh", "train.py") for line in _lines_about(found, name))
+    assert _check(tmp_path, "run.sh").status == 2
+
+
 def test_files_of_other_tools_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "x", "dependencies": {}}')
     (tmp_path / "tsconfig.json").write_text('{\n  // comments\n  "compilerOptions": {"strict": true,},\n}')

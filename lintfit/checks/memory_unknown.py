@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
 from lintfit.checks.wording import gib, of_gib
+from lintfit.judging import decided_by_images
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
@@ -44,7 +45,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
     elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
-        yield _length(run, run.spec, context)
+        images = decided_by_images(run.spec, context.scaling)
+        yield (_images if images else _length)(run, run.spec, context)
 
 
 def _evaluates_without_end(spec: Spec) -> bool:
@@ -72,6 +74,13 @@ def _by_count(context: RunContext) -> str:
 
 def _assumed(run: Run, named: str) -> Report:
     """What decides is only assumed: a field of the command line has its default, or a name says what a number is."""
+    if run.launch is not None:
+        return Report(
+            anchor(run),
+            "the memory of this run is not known: accelerate launch takes its engine from the file that "
+            "accelerate config wrote on the machine",
+            help="name that file (--config_file), or say the engine here (--multi_gpu, --use_deepspeed, --use_fsdp)",
+        )
     if run.script is not None and not run.script.walk.parses:
         return Report(
             anchor(run),
@@ -95,6 +104,19 @@ def _length(run: Run, spec: Spec, context: RunContext) -> Report:
         f"{gib(context.estimate.peak.likely)} at {spec.seq_len} tokens, {gib(short.peak.likely)} at "
         f"{FAVOURABLE['seq_len']}, of {gib(spec.capacity_bytes or 0)}",
         help="give it (--seq-len, or seq-len in lintfit.toml), or cut samples where they are tokenized (max_length)",
+    )
+
+
+def _images(run: Run, spec: Spec, context: RunContext) -> Report:
+    """Everything is known but what the images are, and that decides."""
+    assert context.estimate is not None
+    peak = context.estimate.peak
+    return Report(
+        anchor(run),
+        "whether this run fits depends on its images, of which nothing states how many and how large they are: "
+        f"{gib(peak.likely)} for text alone, up to {gib(peak.high)} with one as large as can be in every "
+        f"sequence, of {gib(spec.capacity_bytes or 0)}",
+        help="bound them in the processor (max_pixels); lintfit estimate --images and --image-patches counts them",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import UNKNOWN, Setting
 
@@ -44,7 +45,21 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         found = derived("engine", "single", "one process")
     if handed is not None and handed.provenance.kind == "assumed":
         return Setting("engine", found.value, handed.provenance)
-    return found
+    return replace(found, provenance=OF_THE_MACHINE) if _configured_by_machine(sources) else found
+
+
+def _configured_by_machine(sources: Sources) -> bool:
+    """Whether ``accelerate launch`` is given nothing that configures it.
+
+    The file that ``accelerate config`` wrote on the machine then decides, if there is one (accelerate 1.15,
+    ``commands/launch.py:_validate_launch_command``).
+    """
+    if sources.launch is None or sources.launch.launcher != "accelerate" or sources.accelerate is not None:
+        return False
+    said = (
+        sources.said("launch", name) for name in ("accelerate_config", "engine", "gpus", "nodes", "mixed_precision")
+    )
+    return all(setting is None or not setting.known for setting in said)
 
 
 def zero(sources: Sources, settings: Mapping[str, Setting]) -> Iterator[Setting]:

@@ -11,7 +11,7 @@ from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.model import Document
 from lintfit.memory.spec import Spec
 from lintfit.options import Options
-from lintfit.settings import Setting
+from lintfit.settings import Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -34,6 +34,9 @@ _WITHOUT_BYTES = frozenset(
     }
 )
 """Settings that change no byte of memory."""
+
+OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that of `accelerate config` may say more")
+"""Where an engine comes from that a file outside of the project may replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,11 @@ class Run:
 
     @property
     def unseen_flags(self) -> tuple[str, ...]:
-        """Settings that an unseen command line decides: a script on its own that parses its arguments."""
+        """Settings that an unseen command line decides, of a script on its own that parses its arguments, or the config
+        of the machine that runs ``accelerate launch``."""
         if self.launch is not None or self.origin.partners:
-            return ()
+            engine = self.settings.get("engine")
+            return ("engine",) if engine is not None and engine.provenance is OF_THE_MACHINE else ()
         return tuple(
             setting.name
             for setting in self.settings.values()
