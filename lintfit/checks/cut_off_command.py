@@ -1,0 +1,47 @@
+"""The rule cut-off-command: see its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.documents.model import Document, Edit, Span
+from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.settings import Place
+
+_CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
+"""A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
+_GOES_ON = re.compile(r"\\[ \t]*$")
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    launch = context.run.launch
+    if launch is None:
+        return
+    document = launch.document
+    cut = _CUT.match(document.text, launch.place.span.end)
+    if cut is None:
+        return
+    yield Report(
+        Place(document, Span(*cut.span(1))),
+        f"a blank behind this backslash ends the command here: {_lost(document, cut.end())} do not reach it, "
+        "and the shell runs them as a command of their own",
+        fix=Fix("take the blank away", Applicability.UNSAFE, (_edit(document, Span(*cut.span(2))),)),
+        help="nothing may stand between a backslash and the end of its line",
+    )
+
+
+def _edit(document: Document, span: Span) -> FileEdit:
+    return FileEdit(document.path, Edit(span, ""), document)
+
+
+def _lost(document: Document, end: int) -> str:
+    """The flags below, as far as the lines go on."""
+    flags = []
+    for line in document.text[end:].lstrip("\r\n").splitlines():
+        flags += re.findall(r"(?<!\S)(--?[A-Za-z][\w.-]*)", line)
+        if _GOES_ON.search(line) is None:
+            break
+    more = len(flags) - 1
+    return flags[0] if not more else f"{flags[0]} and {more} more {'flag' if more == 1 else 'flags'}"
