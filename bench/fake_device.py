@@ -122,6 +122,10 @@ def _grouped_mm(x: Any, weight: Any, *, offs: Any = None, bias: Any = None, out_
     return _Grouped.apply(x, weight)
 
 
+ALIGNED = 8
+"""Elements that the rows of an additive mask come in (``transformers/attention.cpp:preprocess_mask``)."""
+
+
 def _attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
@@ -130,6 +134,8 @@ def _attention(
     aten = torch.ops.aten
     if attn_mask is not None and attn_mask.dtype is torch.bool:  # ``convert_boolean_attn_mask``
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask, 0.0)
+    if attn_mask is not None and any(step % ALIGNED for step in attn_mask.stride()[:-1]):  # ``pad_bias``
+        attn_mask = F.pad(attn_mask, (0, ALIGNED - attn_mask.shape[-1] % ALIGNED))[..., : attn_mask.shape[-1]]
     same = query.shape[-1] == value.shape[-1]
     if attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256 and same:
         return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]

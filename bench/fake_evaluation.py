@@ -25,6 +25,7 @@ if str(ROOT) not in sys.path:
 
 from bench.fake_cases import EVERY, GC, PRECISIONS  # noqa: E402
 from bench.fake_cases import MODELS as LARGE  # noqa: E402
+from bench.fake_vlm_cases import MODELS as SEEING  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "fake_evaluation.json"
 GIB = 2**30
@@ -71,13 +72,19 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
         "llama 1.2 B, tied", "bf16", 1, 1024,
         {**GC, **_evaluation(batch_size=4, predictions="kept", accumulation_steps=6, concat_batches=False)},
     ),
+    (
+        "llava 1.5 7 B", "bf16", 2, 1024,
+        {"images": 1, "frozen_modules": ["vision_tower"], "optimizer": "sgd", **_evaluation(batch_size=2)},
+    ),
+    ("llama 3.2 vision 11 B", "bf16", 1, 2048, {"images": 1, "optimizer": "sgd", **_evaluation(batch_size=1)}),
+    ("llama 3.2 vision 11 B", "bf16 + autocast", 2, 256, {"images": 2, **EVERY, **_evaluation(batch_size=2)}),
 )  # fmt: skip
 
 
 def cases() -> Iterator[dict[str, Any]]:
     """Every case: its name and lintfit's spec of it."""
     for model, precision, batch, seq, more in CASES:
-        config = {**LARGE[model]}
+        config = {**(LARGE | SEEING)[model]}
         if model in FEW:
             config["n_layer" if "n_layer" in config else "num_hidden_layers"] = FEW[model]
         spec = {
@@ -94,6 +101,7 @@ def cases() -> Iterator[dict[str, Any]]:
         }
         words = ["LoRA"] if more.get("method") == "lora" else []
         words += ["checkpointing"] if more.get("gradient_checkpointing") else []
+        words += [f"{more['images']} images" if more["images"] > 1 else "an image"] if "images" in more else []
         words += [more["attention"]] if "attention" in more else []
         words += [" ".join(f"{key} {value}" for key, value in more.get("evaluation", {}).items())]
         yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]), "spec": spec}
@@ -105,11 +113,15 @@ def run(case: dict[str, Any]) -> int:
     from bench.fake_tensors import Log, _step
 
     spec = case["spec"]
-    with fake_device.machine() as mode, fake_device.Counter(log := Log()):
+    with fake_device.machine() as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
         model = fake_models.build(spec, mode)
         for tensor in (*model.parameters(), *model.buffers()):
             log.see(tensor)
         optimizer = fake_models.make_optimizer(model, spec)
+        if spec.get("images"):
+            from bench import fake_vlm
+
+            stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
         _step(model, optimizer, spec, log, None, last=False)
         model.eval()
         evaluate(model, spec, log)
@@ -121,6 +133,8 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     import torch
     from transformers.trainer_pt_utils import EvalLoopContainer
 
+    from bench.fake_tensors import _images
+
     chosen = spec.get("evaluation", {})
     size = chosen.get("batch_size", spec["micro_batch_size"])
     keeps = chosen.get("predictions") == "kept"
@@ -130,23 +144,24 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     for step in range(max(2, window)):
         log.phase = "evaluation" if step else "first evaluation"
         inputs = torch.empty(size, spec["seq_len"], dtype=torch.long, device="cuda:0")
+        images = _images(model, inputs, spec)
         with torch.no_grad():
-            loss, logits = _predict(model, inputs, spec, keeps)
+            loss, logits = _predict(model, inputs, images, spec, keeps)
         losses.add(loss.repeat(size))
         if logits is not None:
             kept.add(logits)
         if chosen.get("accumulation_steps") and (step + 1) % window == 0:
             losses.tensors = kept.tensors = None  # what ``to_cpu_and_numpy`` leaves
-            del loss, logits, inputs
+            del loss, logits, inputs, images
 
 
-def _predict(model: Any, ids: Any, spec: dict[str, Any], keeps: bool) -> tuple[Any, Any]:
+def _predict(model: Any, ids: Any, images: Any, spec: dict[str, Any], keeps: bool) -> tuple[Any, Any]:
     """``Trainer.prediction_step``: the loss, and the logits where metrics want them."""
     import torch
 
     half = spec["mixed_precision"] != "no"
     with torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext():
-        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel())
+        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
     loss, logits = outputs.loss, outputs.logits
     if half:
         logits = logits.float()  # accelerate's convert_outputs_to_fp32
@@ -154,12 +169,16 @@ def _predict(model: Any, ids: Any, spec: dict[str, Any], keeps: bool) -> tuple[A
     return loss, logits if keeps else None
 
 
-def record() -> int:
+def record(only: str) -> int:
+    """Count the cases whose name contains ``only``; the others of the file stay."""
     from importlib.metadata import version
 
     content: dict[str, Any] = {"versions": {name: version(name) for name in ("torch", "transformers", "peft")}}
-    content["cases"] = []
+    found = json.loads(RESULTS.read_text())["cases"] if only and RESULTS.is_file() else []
+    content["cases"] = [case for case in found if only not in case["name"]]
     for case in cases():
+        if only not in case["name"]:
+            continue
         content["cases"].append({**case, "allocated_bytes": run(case)})
         print(case["name"], file=sys.stderr, flush=True)
         RESULTS.write_text(json.dumps(content, indent=1) + "\n")
@@ -190,8 +209,10 @@ def table() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="count with torch and write the result down")
-    if parser.parse_args().record:
-        return record()
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    options = parser.parse_args()
+    if options.record:
+        return record(options.only)
     print(table())
     return 0
 

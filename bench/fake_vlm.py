@@ -114,6 +114,8 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
         return _packed(vision, ids, batch * count)
     size = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
     shape = (batch * count * tiles, 3, size, size)
+    if config.model_type == "mllama":
+        return _crossed(ids, (batch, count, vision.max_num_tiles), size)
     if config.model_type in SEQUENCES:
         shape = (batch, count * tiles, 3, size, size)
     elif config.model_type in TILED:
@@ -128,6 +130,17 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
         rows = [int(tiles**0.5) * size or size] * 2 if config.model_type in TILED else [SIDE * vision.patch_size] * 2
         given["image_sizes"] = [rows] * (batch * count)
     return given
+
+
+def _crossed(ids: Any, seen: tuple[int, int, int], size: int) -> dict[str, Any]:
+    """Llama 3.2 Vision's way: tiles of images of sequences, and which of them each token of the text attends to."""
+    batch, images, _ = seen
+    return {
+        "pixel_values": torch.empty(*seen, 3, size, size, device="cuda:0"),
+        "aspect_ratio_ids": torch.empty(batch, images, dtype=torch.long, device="cuda:0"),
+        "aspect_ratio_mask": torch.empty(*seen, dtype=torch.long, device="cuda:0"),
+        "cross_attention_mask": torch.empty(*ids.shape, *seen[1:], dtype=torch.long, device="cuda:0"),
+    }
 
 
 def pictures(spec: dict[str, Any]) -> int:

@@ -153,6 +153,19 @@ MODELS: dict[str, dict[str, Any]] = {
         },
         "vision_config": {**PIXTRAL, "image_size": 1024, "patch_size": 16, "hidden_act": "gelu"},
     },
+    "llama 3.2 vision 11 B": {
+        "model_type": "mllama", "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336,
+            "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+            "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38], "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "model_type": "mllama_vision_model", "hidden_size": 1280, "intermediate_size": 5120,
+            "num_hidden_layers": 32, "num_global_layers": 8, "attention_heads": 16, "image_size": 560,
+            "patch_size": 14, "vision_output_dim": 7680, "max_num_tiles": 4,
+        },
+    },
     "mistral small 3.1 24 B": {
         "model_type": "mistral3", "spatial_merge_size": 2, "tie_word_embeddings": False,
         "text_config": {
@@ -192,4 +205,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llava next 7 B", "bf16", 1, 4096, {**LORA, **GC, **ONE, "image_tiles": 5}),
     ("pixtral 12 B", "bf16", 1, 4608, {**LORA, **GC, **ONE, "image_patches": 4096}),
     ("mistral small 3.1 24 B", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_patches": 4096}),
+    ("llama 3.2 vision 11 B", "bf16", 1, 2048, ONE),
+    ("llama 3.2 vision 11 B", "bf16", 2, 1024, {**GC, "images": 2}),
+    ("llama 3.2 vision 11 B", "bf16", 2, 1024, {**LORA, **ONE}),
+    ("llama 3.2 vision 11 B", "bf16 + autocast", 1, 2048, {**EVERY, **GC, **ONE}),
+    ("llama 3.2 vision 11 B", "fp32 + autocast", 1, 1024, {**ONE, "frozen_modules": ["vision_model"]}),
 )

@@ -78,7 +78,7 @@ def triangles(facts: ModelFacts) -> int:
 
 
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
-    windows = {window for (window, _), _, _ in stretches(facts)}
+    windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
     return mask_bytes(recipe, len(windows), bites, batch, seq, item)
 

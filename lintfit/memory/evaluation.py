@@ -93,13 +93,15 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         return []
     step = run.step
     around = Live(step.inputs, run.waiting, step.copies)
-    loss = bare(run)
+    loss = bare(run).plus(Live(step.evaluated))
     found = [("evaluation", around.plus(loss))]
     generates = run.evaluation.generates and run.evaluation.predictions != "none"
     layer = Live()
-    if generates or most_without_graph(step) > loss.total:
+    if generates or most_without_graph(step) + earlier_states(step) > loss.total:
         layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
-        found.append(("evaluation, a layer", around.plus(layer)))
+        found.append(("evaluation, a layer", around.plus(layer).plus(Live(earlier_states(step)))))
+    if run.spec.images and run.spec.facts.vision is not None:
+        found.append((ENCODED, Live(0, run.waiting, step.copies).plus(encoded(run.spec))))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
         again = Live(step.inputs + loss.activations, run.waiting + made_apart(run), step.copies)
         found.append(("evaluation, logits", again))
@@ -115,6 +117,19 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
 
 
 GENERATION = "evaluation, generation"
+ENCODED = "evaluation, images encoded"
+
+
+def earlier_states(step: Step) -> int:
+    """Bytes of the keys and values that the layers before the last one returned; its own are among its tensors."""
+    return step.evaluated - step.evaluated // max(1, step.count - step.before)
+
+
+def encoded(spec: Spec) -> Live:
+    """What is there while the images are encoded."""
+    from lintfit.memory.vision import features
+
+    return features(spec)
 
 
 def rolling_out(spec: Spec) -> Spec:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import VisionTower
-from lintfit.memory.activations.towers import style, tower_of
+from lintfit.memory.activations.towers import mllama, style, tower_of
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 
@@ -44,9 +44,11 @@ def pictures(spec: Spec) -> Pictures:
 
 def tiles(spec: Spec) -> int:
     """Pictures that one image becomes: as many as the model's processor makes at most and the sequence has room for."""
+    tower = tower_of(spec.facts)
+    if style(spec.facts).joins:
+        return tower.tiles  # those that an image does not fill are padding
     if spec.image_tiles is not None:
         return spec.image_tiles
-    tower = tower_of(spec.facts)
     if tower.tiles == 1 or tower.tokens is None:
         return tower.tiles
     room = spec.seq_len // (tower.tokens * max(1, spec.images or 1))
@@ -57,9 +59,11 @@ def tiles(spec: Spec) -> int:
 
 def patches(spec: Spec) -> int:
     """Patches of one picture: where images keep their size, as many as the sequence has room for."""
+    tower = tower_of(spec.facts)
+    if style(spec.facts).joins:
+        return mllama.patches(tower)
     if spec.image_patches is not None:
         return spec.image_patches
-    tower = tower_of(spec.facts)
     if tower.tokens is not None and tower.image_size is not None:
         return largest(tower)
     return min(tower.merge * spec.seq_len // max(1, spec.images or 1), largest(tower))

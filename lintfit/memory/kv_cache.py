@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import kinds
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -24,6 +25,17 @@ def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
     facts = spec.facts
     fused = facts.heads * facts.head_dim + 2 * facts.kv_heads * facts.head_dim
     return facts.layers * rounded(tokens * fused * item)
+
+
+def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
+    """Keys and values of the text that a vision-language model's layers leave one after the other in an evaluation.
+
+    The config that decides is ``text_config`` (:func:`forward_states`).
+    """
+    if spec.facts.vision is None:
+        return 0
+    layers = sum(not kind.crosses for kind in kinds(facts))
+    return layers * 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
 
 
 def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:

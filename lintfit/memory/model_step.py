@@ -8,12 +8,13 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import Kind, known, stretches
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile, without_graph
-from lintfit.memory.activations.recipe import Recipe, of
+from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.aside import aside, gradient_beside
 from lintfit.memory.autocast import cached_copies
 from lintfit.memory.embedding import INDEX, dropout_mask, input_leaf, masks, scratch, tables, triangles
 from lintfit.memory.gradients import sums_out_of_place
-from lintfit.memory.kv_cache import checkpointed_states, forward_states
+from lintfit.memory.kv_cache import checkpointed_states, evaluated_states, forward_states
 from lintfit.memory.language import language
 from lintfit.memory.logits import Head, head
 from lintfit.memory.parameters import Inventory
@@ -24,19 +25,22 @@ from lintfit.memory.step import NOTHING, Step, Stretch, pinned
 from lintfit.memory.tensor_parallel import local
 
 
-def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, seen: bool = False) -> Step:
+def record_model(
+    spec: Spec, states: States, held: Inventory, path: Path, *, seen: bool = False, beside: Beside | None = None
+) -> Step:
     """Count the layers, the head and the embedding of one model of a micro-batch, with its way through the loss.
 
     ``held``: all that is trained together. ``seen``: whether features of images that need a gradient are put in
-    between the embeddings.
+    between the embeddings. ``beside``: what layers attend to beside the text.
     """
-    recipe = of(spec)
+    recipe = of(spec) if beside is None else with_beside(of(spec), beside)
     facts = local(language(spec.facts), spec.tensor_parallel)
     shape = _Shape(sequences(spec), -(-spec.seq_len // spec.sequence_parallel), stream_bytes(facts, recipe))
     tokens = shape.batch * shape.seq
     kept = _kept(spec, states, held)
     checkpoints = spec.gradient_checkpointing is not False
     layers = _stretches(spec, facts, recipe, shape, kept, seen=seen)
+    by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
     trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
     # The first and the last stage of a pipeline each hold an embedding of their own.
@@ -65,7 +69,12 @@ def record_model(spec: Spec, states: States, held: Inventory, path: Path, *, see
         out_of_place=shares and sums_out_of_place(spec),
         exchanged=exchanged,
         notes=_notes(spec, facts),
-        earlier=NOTHING if checkpoints else Live(forward_states(spec, facts, recipe, tokens, shape.stream)),
+        named=by_it.named,
+        named_saved=by_it.lasting,
+        evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
+        earlier=NOTHING
+        if checkpoints
+        else Live(forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache),
     )
 
 
@@ -104,12 +113,17 @@ def _stretches(
     for kind, start, length in stretches(facts):
         if start >= count:
             break
+        if kind.crosses and recipe.beside is None:
+            continue
         if kind not in counted:
             counted[kind] = one(start, shape.stream, flows=True)
+        if kind.crosses == "last cross":
+            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            layers = [stretch._replace(waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not seen and not checkpoints and (recipe.litgpt or not recipe.quantized)
     if no_gradient or embedding_bytes(recipe) != shape.stream:
-        first = Stretch(1, one(0, embedding_bytes(recipe), flows=not no_gradient), checkpoints)
+        first = Stretch(1, one(0, embedding_bytes(recipe), flows=not no_gradient), checkpoints, layers[0].waiting)
         rest = layers[0]._replace(length=layers[0].length - 1)
         layers[:1] = [first, rest] if rest.length else [first]
     return layers
@@ -158,7 +172,8 @@ def without_gradients(spec: Spec, recipe: Recipe) -> int:
     facts = local(language(spec.facts), spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
-    first = {kind: start for kind, start, _ in reversed(stretches(facts))}
+    runs = [part for part in stretches(facts) if recipe.beside is not None or not part[0].crosses]
+    first = {kind: start for kind, start, _ in reversed(runs)}
     return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first.values())
 
 

@@ -100,8 +100,10 @@ def _last_layer(step: Step, saved: Live, worst: int) -> Live:
 
     ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
     """
+    named = step.named - step.named_saved
+    around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
     alive = Live(
-        saved.activations + embedded(step) + step.inputs + step.front + step.cached + step.masks + step.last_graph,
+        saved.activations + embedded(step) + around,
         saved.logits,
         # The head's copy is not made yet.
         max(step.copies - step.head.saved.casts, saved.casts),
@@ -179,7 +181,7 @@ def most_without_graph(step: Step) -> int:
 def _around_a_layer(step: Step) -> int:
     text = step.count - step.before
     embeds = step.stretches[step.before].layer.input if text > 1 else 0
-    return step.front + step.masks + embeds
+    return step.front + step.masks + step.named + embeds
 
 
 def _masks_of_the_graph(step: Step) -> int:
@@ -242,7 +244,9 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     above = step.count
     sizes: dict[int, tuple[int, int]] = {}
     for stretch in reversed(step.stretches):
-        count, layer, _ = stretch
+        count, layer, _, expected = stretch
+        if above == step.before:
+            done += step.embedded
         if id(layer) not in sizes:
             keeps = step.keeps(stretch).total
             sizes[id(layer)] = keeps, step.own(stretch) + layer.peak.total - keeps
@@ -255,7 +259,7 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
             pinned = stuck + passed * layer.pinned
             # The gradient that comes in is the one that the layer above's input holds.
             shared = layer.output if inputs else 0
-            total = left - passed * keeps + alone + share + 2 * inputs - shared + pinned
+            total = left - passed * keeps + alone + share + 2 * inputs - shared + pinned + expected
             if worst is None or total > worst[0]:
                 worst = total, above - 1 - passed, stretch, share, inputs, pinned
         left -= count * keeps
@@ -266,7 +270,7 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     if worst is None:
         return None
     _, index, stretch, share, inputs, pinned = worst
-    waiting = inputs - stretch.layer.output if inputs else 0
+    waiting = (inputs - stretch.layer.output if inputs else 0) + stretch.waiting
     beside = Live(step.own(stretch) + inputs + pinned, temporaries=waiting, gradients=share)
     return index, step.kept(index).plus(beside).plus(stretch.layer.peak)
 

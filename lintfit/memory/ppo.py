@@ -110,7 +110,7 @@ class _Results:
     def of(cls, spec: Spec, step: Step) -> _Results:
         facts, recipe = spec.facts, step.recipe
         tokens, item = spec.tokens, stream_bytes(facts, recipe)
-        _, layer, checkpointed = step.stretches[0]
+        layer, checkpointed = step.stretches[0].layer, step.stretches[0].checkpointed
         one = rounded(tokens * facts.hidden * item)
         saves = layer.keeps_input or checkpointed
         final = recipe.trains("lm_head") and not (recipe.autocast and (item == 4 or facts.norm == "layernorm"))

@@ -18,7 +18,7 @@ def record(spec: Spec, states: States) -> Step:
         return both(spec, states)
     if not spec.images or spec.facts.vision is None:
         return record_model(spec, states, inventory(spec), loss_path(spec))
-    from lintfit.memory.vision import trains_tower, with_tower
+    from lintfit.memory.vision import beside_text, in_sequence, with_tower
 
-    seen = trains_tower(spec)
-    return with_tower(spec, record_model(spec, states, inventory(spec), loss_path(spec), seen=seen))
+    seen, beside = in_sequence(spec), beside_text(spec)
+    return with_tower(spec, record_model(spec, states, inventory(spec), loss_path(spec), seen=seen, beside=beside))

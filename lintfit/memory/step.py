@@ -15,11 +15,15 @@ NOTHING = Live()
 
 
 class Stretch(NamedTuple):
-    """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed."""
+    """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed.
+
+    ``waiting``: bytes of gradients that wait through their backward for what lies before them.
+    """
 
     length: int
     layer: Profile
     checkpointed: bool
+    waiting: int = 0
 
 
 @frozen
@@ -49,9 +53,17 @@ class Step:
     """Of ``front`` the buffers that a pipeline's stage receives activations or gradients in."""
     before: int = 0
     """Of ``layers``, those of the image encoder, which run first."""
+    named: int = 0
+    """Bytes that the model's forward has names for while the text's layers run."""
+    named_saved: int = 0
+    """Of these what layers save."""
+    embedded: int = 0
+    """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
     outputs: Live = NOTHING
     """What variables of the training loop hold of a micro-batch's results until the next one has its own, apart from
     what the layers' ``pinned`` and the head's ``lingering`` say."""
+    evaluated: int = 0
+    """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
     earlier: Live = NOTHING
     """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 
@@ -101,6 +113,14 @@ class Step:
             left -= count
         parts = [[counts[kind] * size for size in self.keeps(stretch)] for kind, stretch in kinds.items()]
         return Live(*map(sum, zip(*parts, strict=True)))
+
+    def waits_at(self, index: int) -> int:
+        """Bytes of the gradients that wait while this layer runs backward."""
+        for stretch in self.stretches:
+            if index < stretch.length:
+                return stretch.waiting
+            index -= stretch.length
+        return 0
 
     def waits(self) -> int:
         """Bytes of :attr:`waiting` that are no gradient of this rank's own while the layers run backward."""

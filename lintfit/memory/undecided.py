@@ -1,4 +1,4 @@
-"""Ways of splitting or evaluating a run of which too little is known for any verdict but *does not fit*."""
+"""Runs of which too little is known, or that the libraries refuse: no verdict but *does not fit* can be given."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from lintfit.memory.contradictions import unshared_experts
 from lintfit.memory.lora import unadapted
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensor_parallel import undivided
+from lintfit.memory.versions import transformers_version
 from lintfit.memory.zero_config import zero_config
 
 MICS_REMOVED = (0, 19, 7)
@@ -23,6 +24,7 @@ def undecided(spec: Spec) -> tuple[str, ...]:
         _experts(spec),
         _groups(spec),
         _rollouts(spec),
+        _encoder(spec),
     )
     return (*(line for line in lines if line), *_evaluated(spec))
 
@@ -40,6 +42,24 @@ def _rollouts(spec: Spec) -> str:
     """PPO's loop knows data parallelism alone; the value model is not split with the policy."""
     split = spec.tensor_parallel * spec.sequence_parallel * spec.pipeline_parallel > 1
     return "PPO with a model or a sequence split over ranks" if spec.trainer == "ppo" and split else ""
+
+
+KEYWORDS = (4, 55)
+"""The first transformers version whose Mllama layers get the images' states as a keyword, which reentrant checkpointing
+does not detach (``modeling_layers.py:GradientCheckpointingLayer``)."""
+
+
+def _encoder(spec: Spec) -> str:
+    """Every layer that attends to the images then runs the encoder's backward, which the first has freed."""
+    if not spec.images or not spec.use_reentrant or spec.gradient_checkpointing is False:
+        return ""
+    if spec.facts.model_type != "mllama" or spec.facts.vision is None or transformers_version(spec) < KEYWORDS:
+        return ""
+    from lintfit.memory.vision import beside_text
+
+    beside = beside_text(spec)
+    refused = "reentrant checkpointing of Llama 3.2 Vision: its image encoder's graph would be run back several times"
+    return refused if beside is not None and beside.flows else ""
 
 
 def _stages(spec: Spec) -> str:

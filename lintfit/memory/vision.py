@@ -9,16 +9,19 @@ from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
-from lintfit.memory.activations.recipe import Recipe, of
+from lintfit.memory.activations.recipe import Beside, Recipe, of
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.activations.towers import CHANNELS, Style, form, order, style, tower_of
+from lintfit.memory.activations.towers import CHANNELS, Style, form, handed_on, mllama, order, style, tower_of
+from lintfit.memory.aside import aside, gradient_beside, keeps_input
 from lintfit.memory.embedding import opens_inputs
 from lintfit.memory.images import pictures
+from lintfit.memory.language import language
 from lintfit.memory.model_step import stream_bytes
 from lintfit.memory.parameters import inventory
 from lintfit.memory.preference import sequences
 from lintfit.memory.spec import Spec
 from lintfit.memory.step import Step, Stretch
+from lintfit.memory.tensor_parallel import local
 from lintfit.memory.versions import transformers_version
 
 PIXEL = 4
@@ -31,28 +34,89 @@ frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the languag
 
 def with_tower(spec: Spec, step: Step) -> Step:
     """A step with the encoder's layers and projector in front of the language model's."""
-    parts, checkpointed = _parts(spec, step.kept_share)
+    encoder = _parts(spec, step.kept_share)
+    parts = (*encoder, *_handed_over(spec, step.recipe))
+    wide, wide_saved = _named(spec)
     return replace(
         step,
-        stretches=(*(Stretch(1, *part) for part in zip(parts, checkpointed, strict=True)), *step.stretches),
+        stretches=(*parts, *step.stretches),
         before=len(parts),
+        embedded=_embedded(spec),
+        named=step.named + wide,
+        named_saved=step.named_saved + (wide if wide_saved else 0),
         inputs=step.inputs + _pixels(spec),
-        front=step.front + _tables(spec, _recipe(spec)) + image_leaf(spec, step.recipe),
+        front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
     )
 
 
 def trains_tower(spec: Spec) -> bool:
     """Whether any part of the encoder or its projector is trained."""
-    return any(weight.where == "vision" for weight in inventory(spec).trainables)
+    return bool(_trained(spec))
+
+
+def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
+    """What stands beside the text as a part of its own, between the encoder and the text; empty where nothing does."""
+    if recipe.beside is None:
+        return ()
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    size = aside(facts, recipe, batch, seq, spec.gradient_checkpointing is not False).lasting
+    gradient = gradient_beside(recipe, batch, facts.hidden)
+    return (Stretch(1, Profile(0, Live(size), Live(temporaries=gradient), 0, gradient), False),)
+
+
+def _named(spec: Spec) -> tuple[int, bool]:
+    """Bytes of what goes into the projector, where a name holds it while the text's layers run; whether it is saved."""
+    if not style(spec.facts).joins:
+        return 0, False
+    recipe, facts = _recipe(spec), spec.facts
+    stream = _stream(recipe, style(facts))
+    images = (1 if spec.images is None else spec.images) * sequences(spec)
+    wide = rounded(images * mllama.seen(tower_of(facts)) * mllama.projected(facts) * stream)
+    frozen = recipe.frozen or not any("multi_modal_projector" in name for name in _trained(spec))
+    return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
+
+
+def _trained(spec: Spec) -> list[str]:
+    """The names of the trained weights between pixels and words."""
+    return [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
+
+
+def _embedded(spec: Spec) -> int:
+    """Bytes of the embedding's gradient, where the model encodes its images before it looks up the words."""
+    if not style(spec.facts).joins:
+        return 0
+    found = [weight for weight in inventory(spec).trainables if weight.role == "embedding" and weight.where != "vision"]
+    return sum(weight.bytes for weight in found)
+
+
+def in_sequence(spec: Spec) -> bool:
+    """Whether features that need a gradient are put in between the text's embeddings."""
+    return trains_tower(spec) and not style(spec.facts).joins
+
+
+def beside_text(spec: Spec) -> Beside | None:
+    """What layers of the language model attend to in the images, where they stand beside the text."""
+    if not style(spec.facts).joins:
+        return None
+    recipe, images = _recipe(spec), 1 if spec.images is None else spec.images
+    count = images * mllama.seen(tower_of(spec.facts))
+    return Beside(count, 2 if recipe.autocast else recipe.weights, trains_tower(spec) or _hooked(spec), recipe.weights)
 
 
 def transient(spec: Spec) -> int:
-    """Bytes of one layer of the encoder where it leaves no graph."""
+    """Bytes of one layer of the encoder where it leaves no graph, with what the others gave where a list has it."""
     recipe = replace(_recipe(spec), frozen=True, lora=None, trained_modules=())
     batch, seq = _sequences(spec, recipe, style(spec.facts))
     stream = _stream(recipe, style(spec.facts))
     block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
-    return passing(block, batch, seq)
+    one = passing(block, batch, seq)
+    if not style(spec.facts).joins:
+        return one
+    tower, given = tower_of(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
+    _, several = handed_on(spec.facts)
+    # A list holds what all layers gave until some of it is stacked, and put beside the last one's.
+    return max(one + (tower.layers - 1) * given, (tower.layers + several) * given + _named(spec)[0])
 
 
 def _hooked(spec: Spec) -> bool:
@@ -64,7 +128,7 @@ def _hooked(spec: Spec) -> bool:
 
 def image_leaf(spec: Spec, recipe: Recipe) -> int:
     """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
-    if not opens_inputs(spec):
+    if not opens_inputs(spec) or style(spec.facts).joins:
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
 
@@ -93,9 +157,16 @@ def _pixels(spec: Spec) -> int:
     return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
 
 
-def _tables(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart."""
+def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
+    """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart.
+
+    ``graph``: whether the encoder leaves one, without which nobody has the mask of its joined tiles any longer.
+    """
     how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
+    if how.joins:
+        number, positions = _sequences(spec, recipe, how)
+        kept = graph and (recipe.attention != "eager" or spec.gradient_checkpointing is not False)
+        return rounded(number * positions**2 * (2 if recipe.autocast else recipe.weights)) if kept else 0
     positions = seen.number * seen.positions
     mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
     if not how.rotary:
@@ -106,20 +177,25 @@ def _tables(spec: Spec, recipe: Recipe) -> int:
 def _sequences(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
     """Sequences of the encoder and positions in each: all pictures are one where a mask keeps them apart."""
     seen = pictures(spec)
+    if how.joins:
+        tower = tower_of(spec.facts)
+        return seen.number // tower.tiles, mllama.positions(tower)
     if how.masked and recipe.attention != "flash_attention_2":
         return 1, seen.number * seen.positions
     return seen.number, seen.positions
 
 
-def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ...]]:
-    """The encoder's parts that leave a graph, in their order, and whether each is checkpointed.
+def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
+    """The encoder's parts that leave a graph, in their order.
 
     A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
     facts, recipe, how = spec.facts, _recipe(spec), style(spec.facts)
     batch, seq = _sequences(spec, recipe, how)
-    checkpoints = spec.gradient_checkpointing is not False
-    trained = [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
+    checkpoints = spec.gradient_checkpointing is not False and (
+        how.checkpointed_before is None or transformers_version(spec) < how.checkpointed_before
+    )
+    trained = _trained(spec)
     adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
@@ -128,31 +204,36 @@ def _parts(spec: Spec, kept: float) -> tuple[tuple[Profile, ...], tuple[bool, ..
     connector = recipe if projects else replace(recipe, frozen=True)
     flows = _hooked(spec) or not encoder.frozen
     stream = _stream(recipe, how)
-    parts: list[Profile] = []
-    flags: list[bool] = []
-
+    parts: list[Stretch] = []
     made: dict[tuple[object, ...], Profile] = {}
 
-    def add(name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False) -> None:
+    def add(
+        name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False, waiting: int = 0
+    ) -> None:
         key = name, flowing, images, positions, checkpointed
         if key not in made:
             part = connector if name == "merge" else encoder
             shape = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
             reentrant = spec.use_reentrant
             made[key] = counted(shape, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
-        parts.append(made[key])
-        flags.append(checkpointed)
+        parts.append(Stretch(1, made[key], checkpointed, waiting))
 
     if flows or adapted:
         add("stem", flows, batch, seq)
+        first, several = handed_on(facts)
+        inner = several * rounded(batch * seq * tower_of(facts).hidden * stream)
         for index, (name, size) in enumerate(order(facts)):
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
-            add(name, flows or index > 0, images, positions, name == "block" and checkpoints and how.checkpoints)
+            again = checkpoints and name in CHECKPOINTED
+            add(name, flows or index > 0, images, positions, again, inner if index > first else 0)
         add("merge", True, batch, seq)
     elif trained:
         add("merge", False, batch, seq)
-    return tuple(parts), tuple(flags)
+    return tuple(parts)
 
+
+CHECKPOINTED = frozenset({"block", "gated_block"})
+"""The parts that are layers of the encoder."""
 
 PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
 """What the names of the parts behind the encoder have in them."""
@@ -160,4 +241,4 @@ PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1
 
 def features(spec: Spec) -> Live:
     """What is alive while the images are encoded, where that leaves no graph."""
-    return Live(_pixels(spec) + _tables(spec, _recipe(spec)) + transient(spec))
+    return Live(_pixels(spec) + _tables(spec, _recipe(spec), graph=True) + transient(spec))

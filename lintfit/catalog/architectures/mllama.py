@@ -34,6 +34,7 @@ VISION: Mapping[str, Any] = {
     "image_size": 448,
     "patch_size": 14,
     "max_num_tiles": 4,
+    "intermediate_layers_indices": [3, 7, 15, 23, 30],
     "supported_aspect_ratios": [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]],
 }
 IMAGE_TOKENS = 8
@@ -42,6 +43,10 @@ IMAGE_TOKENS = 8
 
 def text_of(config: Config) -> Config:
     return part(config, "text_config", TEXT)
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "mllama", text_of(config)
 
 
 def tower_of(vision: Config) -> VisionTower:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
@@ -42,6 +43,7 @@ _MODULES = {
     "internlm2": "fused",
     "minimax_m2": "moe",
     "mixtral": "moe",
+    "mllama": "mllama",
     "mpt": "alibi",
     "nemotron": "layernorm",
     "olmo": "layernorm",
@@ -109,8 +111,16 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
     return heads(facts, index)
 
 
-Kind = tuple[int | None, bool]
-"""What tells a layer from the others of its model: its window, and whether it routes to experts."""
+class Kind(NamedTuple):
+    """What tells a layer from the others of its model: its window, and whether it routes to experts.
+
+    ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
+    """
+
+    window: int | None
+    routed: bool
+    crosses: str = ""
+
 
 _Alike = tuple[tuple[Kind, int, int], ...]
 
@@ -137,11 +147,19 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
         else [None] * len(layers)
     )
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
-    each = tuple(zip(windows, routes, strict=True))
+    each = tuple(map(Kind, windows, routes, _crossing(facts)))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
     return each, alike
+
+
+def _crossing(facts: ModelFacts) -> list[str]:
+    if facts.model_type != "mllama":
+        return [""] * facts.layers
+    from lintfit.memory.activations.mllama import crosses
+
+    return [crosses(facts, index) for index in range(facts.layers)]
 
 
 def known(facts: ModelFacts) -> bool:

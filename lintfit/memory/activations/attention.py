@@ -7,8 +7,8 @@ from dataclasses import replace
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Scratch, Var, pairs
+from lintfit.memory.activations.recipe import Beside, Recipe
+from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
@@ -67,8 +67,9 @@ def attend(
     if not t.graph:
         t.held = (*held, q, k, v)
     if t.recipe.attention == "eager":
-        modes = {"softcap": softcap, "drops": drops, "half_softmax": half_softmax, "keeps_product": keeps_product}
-        out = eager(t, q, k, v, heads, **modes)
+        out = eager(
+            t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product
+        )
     else:
         out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked)
     t.held = held
@@ -91,19 +92,42 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
     if given:
-        return _efficient(t, q, k, v, heads, mask=False)
+        return _efficient(t, q, k, v, heads)
     if repeated:
         if heads.keys > 1:
             k, v = repeat(t, k, heads), repeat(t, v, heads)
         grouped = False
     if masked:
-        return _efficient(t, q, k, v, heads, mask=True)
+        return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
     # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
     if q.item == 2 and heads.dim <= 256 and heads.value_dim in (None, heads.dim):
         return _flash(t, q, k, v, heads, head_major=head_major or recipe.ring > 1)
     if grouped:
         return _math(t, q, k, v, heads, drops)
-    return _efficient(t, q, k, v, heads, mask=False)
+    return _efficient(t, q, k, v, heads)
+
+
+def attend_beside(t: Layer, q: Var, k: Var, v: Var, heads: Heads, beside: Beside) -> Var:
+    """Attention of the text's queries over what stands beside it, through an additive mask that somebody else counts.
+
+    The mask is [batch, 1, seq, positions]. SDPA takes the memory-efficient kernel, whose mask has rows of a multiple of
+    8 elements: where they are not, every layer makes and keeps a copy (``attention.cpp:preprocess_mask``).
+    """
+    held = t.held
+    if not t.graph:
+        t.held = (*held, q, k, v)
+    if t.recipe.attention == "eager":
+        out = eager(t, q, k, v, heads, per=beside.pairs)
+    else:
+        if heads.keys < heads.queries:
+            k, v = repeat(t, k, heads), repeat(t, v, heads)
+        if t.recipe.autocast:
+            q, k, v = (t.cast(x, 2) for x in (q, k, v))
+        mask = t.new(1, q.item, False, per=beside.mask_rows)
+        mask.storage.external = beside.shares(q.item)
+        out = _efficient(t, q, k, v, heads, mask=mask)
+    t.held = held
+    return out
 
 
 def _over_heads(t: Layer, q: Var, k: Var, v: Var, heads: Heads, head_major: bool) -> Var:
@@ -203,10 +227,10 @@ def _going_round(ranks: int, q: Var, k: Var) -> list[Scratch]:
     return [k.scratch(2 * (2 + ranks) * k.item), k.scratch(3 * 2 * 4), q.scratch(4)]
 
 
-def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) -> Var:
+def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | None = None) -> Var:
     """The memory-efficient kernel: q, k, v, result, logsumexp padded to 32, and the additive mask that it was given.
 
-    Its result always lies [batch, seq, heads, dim]. SDPA turns the boolean mask into an additive one
+    Its result always lies [batch, seq, heads, dim]. SDPA turns a boolean mask into an additive one
     [batch, 1, seq, seq] of the queries' dtype in every layer.
     """
     grad = q.grad or k.grad or v.grad
@@ -214,8 +238,8 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: bool) ->
     stats = t.new(heads.queries, 4, False, per=_padded)
     t.mark(out, stats)
     saved = [q, k, v, out, stats]
-    if mask:
-        saved.append(t.new(1, q.item, False, per=pairs))
+    if mask is not None:
+        saved.append(mask)
     t.op(out, (q, k, v), saved, temp=(*([q.scratch(4)] if q.item == 2 else []), stats.scratch(4)))
     return out
 
@@ -241,9 +265,11 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
 
 def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
-    half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False,
+    half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False, per: Extent = pairs,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
+
+    ``per``: how many scores a head has.
 
     ``one_product``: BLOOM's ``baddbmm`` makes scaled and biased scores at once; these, the masked ones, and all that
     goes into them have names of their own, which live through the softmax.
@@ -260,7 +286,7 @@ def eager(
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
     kept = [var for var, other in ((q, k), (k, q)) if other.grad]
-    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), kept)
+    scores = t.op(t.new(heads.queries, q.item, grad, per=per), (q, k), kept)
     if one_product:
         product, scores = scores, t.add(scores)
         t.held = (*t.held, *named, q, k, v, product, scores)

@@ -103,7 +103,7 @@ def profile(
     ``stream``: bytes of an element of the residual stream. ``flows``: whether its input needs a gradient (not in the
     first layer behind frozen embeddings). ``kept``: see :meth:`.form.Backward.peak`.
     """
-    window, _ = kinds(facts)[index]
+    window = kinds(facts)[index].window
     slides = window is not None and seq >= window
     early = checkpointed and not reentrant
     form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides, early))
@@ -163,7 +163,7 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
     """
     recipe = untrained(recipe)
     kind = kinds(facts)[index]
-    slides = kind[0] is not None and seq >= kind[0]
+    slides = kind.window is not None and seq >= kind.window
     batched = batch > 1
     found = _BARE.find(facts, (recipe, kind, stream, slides, batched))
     if found is None:

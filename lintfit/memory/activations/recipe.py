@@ -43,6 +43,37 @@ class Lora:
 
 
 @frozen
+class Beside:
+    """What some layers attend to beside the text: positions for each sequence, bytes of an element, and whether a
+    gradient flows back into it. ``mask_item``: bytes of an element of the additive mask over it."""
+
+    count: int
+    item: int
+    flows: bool
+    mask_item: int
+
+    def positions(self, batch: int, seq: int) -> int:
+        """All positions of a micro-batch."""
+        return batch * self.count
+
+    def pairs(self, batch: int, seq: int) -> int:
+        """Pairs of a token and a position that it attends to."""
+        return batch * seq * self.count
+
+    def shares(self, item: int) -> bool:
+        """Whether SDPA takes the mask as it is, for queries of ``item`` bytes an element, not a copy in each layer."""
+        return self.count % ALIGNED == 0 and self.mask_item == item
+
+    def mask_rows(self, batch: int, seq: int) -> int:
+        """Elements of the mask, in rows of a multiple of :data:`ALIGNED`."""
+        return batch * seq * (-(-self.count // ALIGNED) * ALIGNED)
+
+
+ALIGNED = 8
+"""Elements that the rows of a mask come in (torch ``attention.cpp:preprocess_mask``, ``mem_eff_alignment``)."""
+
+
+@frozen
 class Recipe:
     """What decides the saved tensors of a layer, apart from the architecture and the batch.
 
@@ -83,6 +114,8 @@ class Recipe:
     """Ranks that exchange heads for parts of the sequence around each layer's attention (DeepSpeed's Ulysses)."""
     ring: int = 1
     """Ranks whose keys and values go round while each attends with its own queries (torch's context parallelism)."""
+    beside: Beside | None = None
+    """What the layers that cross over attend to; None where there is nothing, and they are left out."""
 
     hashed: int = field(init=False, compare=False)
     """The hash, worked out once: forms are looked up by their recipe again and again."""
@@ -118,6 +151,12 @@ def evaluating(recipe: Recipe) -> Recipe:
 def untrained(recipe: Recipe) -> Recipe:
     """The same with nothing of the model's own to train, and no graph that could hold anything."""
     return _one(replace(recipe, frozen=True, trained_modules=(), holds_inputs=False))
+
+
+@lru_cache(maxsize=1024)
+def with_beside(recipe: Recipe, beside: Beside) -> Recipe:
+    """The same with something beside the text that layers attend to."""
+    return _one(replace(recipe, beside=beside))
 
 
 _LAST: list[tuple[Spec, Recipe]] = []

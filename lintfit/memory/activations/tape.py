@@ -256,6 +256,10 @@ class Tape:
             self.nodes.append(((out,), (x,), False, (), (), True, (), ()))
         return out
 
+    def added(self, x: Var) -> Var:
+        """x, whose gradient is added to one that is there already."""
+        return self.link(Var(x.width, x.item, x.per, x.storage, x.grad), ())
+
     def link(self, out: Var, inputs: Sequence[Var], *, same: bool = False, weights: tuple[int, ...] = ()) -> Var:
         """``out`` as a tensor that is there already and has a gradient of its own: a view, a sum in place."""
         if out.grad:

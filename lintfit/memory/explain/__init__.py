@@ -29,6 +29,7 @@ _STATES = {
     "optimizer step": "step",
     "evaluation": "evaluate",
     "evaluation, a layer": "evaluate",
+    "evaluation, images encoded": "evaluate",
     "evaluation, logits": "evaluate",
     "evaluation, logits gathered": "evaluate",
     "evaluation, generation": "evaluate",

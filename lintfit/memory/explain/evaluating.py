@@ -9,7 +9,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.evaluation import Round
 from lintfit.memory.explain import scoring
-from lintfit.memory.explain.passing import CACHED, TAPE, Pass, head_terms, inputs, per_token
+from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, encoded, head_terms, inputs, per_token
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.moments import layer_without_graph
@@ -17,6 +17,7 @@ from lintfit.memory.preference import Path, sequences
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 
+KEPT = "logits of earlier batches, kept for compute_metrics"
 LOOP = "transformers Trainer.evaluation_loop"
 
 
@@ -28,33 +29,42 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
     seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
     if moment.name == evaluation.GENERATION and run.spec.generation is not None:
         return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
+    if moment.name == evaluation.ENCODED:
+        return [*encoded(seen), _logits(one, one.waiting, KEPT)]
     found = inputs(seen)
     if moment.name == "evaluation, logits gathered":
         return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
     found.append(term("temporaries", "half-precision copies of the weights (autocast)", one.step.copies, source=CACHED))
-    found.append(_logits(one, one.waiting, "logits of earlier batches, kept for compute_metrics"))
+    found.append(_logits(one, one.waiting, KEPT))
     match moment.name:
         case "evaluation":
             bare = evaluation.bare(one)
             whole: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
             found += head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=whole)
             found.append(term("activations", "what the head takes", bare.activations))
+            found.append(_returned(one.step.evaluated))
         case "evaluation, logits":
             found.append(term("activations", "what the head takes", evaluation.bare(one).activations))
             found.append(_logits(one, evaluation.made_apart(one), "logits of a second forward, for compute_metrics"))
         case evaluation.GENERATION:
             found += [*_answers(one), *_layer(seen)]
         case _:
-            found += _layer(seen)
+            found += [*_layer(seen), _returned(evaluation.earlier_states(one.step))]
     return found
+
+
+def _returned(size: int) -> Term:
+    what = "keys and values that a vision-language model returns, because text_config.use_cache is on"
+    return term("activations", what, size, source="transformers cache_utils.py")
 
 
 def _layer(seen: Pass) -> list[Term]:
     layer = layer_without_graph(seen.spec, seen.step, evaluating(seen.step.recipe)).activations
-    around = seen.step.front + seen.step.masks
+    around = seen.step.front + seen.step.masks + seen.step.named
     what = "one layer's tensors, and the embeddings' output"
     return [
-        term("activations", "tables and masks that all layers share", around),
+        term("activations", "tables and masks that all layers share", around - seen.step.named),
+        term("activations", BESIDE, seen.step.named),
         term("activations", what, layer - around, *per_token(seen, layer - around), source=TAPE),
     ]
 

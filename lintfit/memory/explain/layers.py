@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.memory.explain.passing import TAPE, Pass, below, casts, forward, ingredients, kept, per_token
+from lintfit.memory.explain.passing import BESIDE, TAPE, Pass, below, casts, forward, ingredients, kept, per_token
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.moments import embedded, worst_layer
 
@@ -15,6 +15,7 @@ def last_layer(run: Pass) -> list[Term]:
     return [
         *forward(run),
         term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step)),
+        term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
         *casts(run, head=False),
     ]
@@ -45,11 +46,15 @@ def layer(run: Pass) -> list[Term]:
     found.append(term("temporaries", f"half-precision copies of the weights of {number} (autocast)", peak.casts))
     what = f"gradients on their way through {number} and its kernels' scratch"
     found.append(term("temporaries", what, peak.temporaries, *per_token(run, peak.temporaries), source=TAPE))
-    share = int(step.kept_share * (step.head.weights + sum(part.weights for part in done)))
+    embedding = step.embedded if index < step.before else 0
+    share = int(step.kept_share * (step.head.weights + sum(part.weights for part in done) + embedding))
     what = f"gradients of the head and of {len(done)} layers whose backward is done"
     if step.kept_share != 1:
         what += f" ({step.kept_share:.2f} of each stays on the rank)"
+    what += ", and of the embedding, which was looked up behind the images" if embedding else ""
     found.append(term("gradients", what, share))
+    waiting = step.waits_at(index)
+    found.append(term("temporaries", f"gradients that wait for what lies before {number}", waiting))
     found.append(term("gradients", f"gradients of {number}", peak.gradients))
     pinned = "inputs of 4-bit products above, which the graph holds (bitsandbytes up to 0.43.1)"
     if run.spec.trainer == "ppo":

@@ -11,6 +11,7 @@ from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.embedding import INDEX, dropout_mask, input_leaf
 from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.language import language
 from lintfit.memory.model_step import embedding_bytes
 from lintfit.memory.ppo import layer_of
 from lintfit.memory.preference import Path, loss_path, scored, sequences
@@ -21,6 +22,8 @@ from lintfit.memory.step import Step
 from lintfit.memory.tensor_parallel import local
 
 TAPE = "docs/memory.md, Activations"
+
+BESIDE = "the images' states beside the text, what they were projected from, and their mask"
 
 CACHED = "torch autocast_mode.cpp cached_cast"
 
@@ -47,9 +50,18 @@ class Pass:
 
 def micro_batch(spec: Spec, states: States) -> Pass:
     """The micro-batch of a run."""
-    facts = local(spec.facts, spec.tensor_parallel)
+    facts = local(language(spec.facts), spec.tensor_parallel)
     seq = -(-spec.seq_len // spec.sequence_parallel)
     return Pass(spec, states, record(spec, states), facts, sequences(spec), seq)
+
+
+def encoded(run: Pass) -> list[Term]:
+    """The images while they become features without a graph."""
+    from lintfit.memory.vision import features
+
+    what = "pixels, and one layer of the image encoder"
+    copies = term("temporaries", "half-precision copies of the weights (autocast)", run.step.copies, source=CACHED)
+    return [term("activations", what, features(run.spec).activations, source=TAPE), copies]
 
 
 def per_token(run: Pass, size: int) -> tuple[Factor, Factor]:
@@ -132,13 +144,15 @@ def ingredients(run: Pass, index: int) -> str:
     """What one layer saves, as multiples of the model's widths in bytes a token: ``8 × 8,192 (hidden, 2 bytes)``."""
     facts, recipe = run.facts, run.step.recipe
     if index < run.step.before:
-        return "a part of the image encoder"
+        return "a part of the image encoder, or what it hands over"
     index -= run.step.before
     if run.spec.trainer == "ppo":
         facts, recipe, index = layer_of(run.spec, index)
         if index < 0:
             return "a norm or an embedding"
-    window, _ = kinds(facts)[index]
+    if recipe.beside is None and any(kind.crosses for kind in kinds(facts)):
+        index = [number for number, kind in enumerate(kinds(facts)) if not kind.crosses][index]
+    window = kinds(facts)[index].window
     slides = window is not None and run.seq >= window
     t = Layer(facts, recipe, batched=run.batch > 1, slides=slides)
     x = t.new(facts.hidden, recipe.weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.explain.passing import CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
+from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.moments import beside_the_graph, layer_without_graph
 from lintfit.memory.parameters import model_dtype
@@ -53,11 +53,12 @@ def evaluation(run: Pass, moment: Moment) -> list[Term]:
         found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
     layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
-    around = step.front + step.masks
+    around = step.front + step.masks + step.named
     what = "one layer's tensors, and the embeddings' output"
     return [
         *found,
-        term("activations", "tables and masks that all layers share", around),
+        term("activations", "tables and masks that all layers share", around - step.named),
+        term("activations", BESIDE, step.named),
         term("activations", what, layer - around, *per_token(run, layer - around), source=TAPE),
     ]
 

@@ -81,6 +81,16 @@ RL: tuple[dict[str, Any], ...] = (
     {"model": "mistralai/Mixtral-8x7B-v0.1", "gpus": 8, "expert_parallel": 4, "zero_stage": 2},
     {"gpus": 8, "sequence_parallel": 8, "seq_len": 65536, "zero_stage": 3, "gradient_checkpointing": True},
 )
+LLAMA_VISION = "meta-llama/Llama-3.2-11B-Vision-Instruct"
+SEEING: tuple[dict[str, Any], ...] = (
+    *({"model": LLAMA_VISION, "images": images, "gpus": 8, "zero_stage": 3} for images in (0, 1)),
+    {"model": LLAMA_VISION, "images": 2, "gradient_checkpointing": True},
+    {"model": LLAMA_VISION, "images": 1, "weights_dtype": "fp32", "mixed_precision": "bf16"},
+    {"model": LLAMA_VISION, "images": 1, "method": "lora", "lora_targets": ["up_proj"], "loss": "liger"},
+    {"model": LLAMA_VISION, "images": 1, "frozen_modules": ["vision_model"], "engine": "fsdp", "gpus": 4},
+    {"model": "Qwen/Qwen2.5-VL-7B-Instruct", "images": 1, "gpus": 8, "zero_stage": 2, "mixed_precision": "bf16"},
+    {"model": "google/gemma-3-4b-it", "images": 1, "method": "lora", "gradient_checkpointing": True},
+)
 
 EVALUATIONS: tuple[dict[str, Any], ...] = (
     {"evaluation": {"batch_size": 8}, "mixed_precision": "bf16"},
@@ -103,6 +113,8 @@ def _specs() -> Iterator[dict[str, Any]]:
         yield {"model": MODELS[number % len(MODELS)], **_SMALL, **engine, **method, **recipe}
     for more in (*RL, *EVALUATIONS):
         yield {"model": "Qwen/Qwen2.5-7B", **_SMALL, **more}
+    for more in SEEING:
+        yield {**_SMALL, **more}
 
 
 _SMALL = {"micro_batch_size": 2, "seq_len": 1024, "gpu": "A100-80GB"}

@@ -13,15 +13,34 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
+from lintfit.memory.activations.towers import mllama
 from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
-from lintfit.memory.activations.towers.order import order
+from lintfit.memory.activations.towers.order import handed_on, order
 from lintfit.memory.activations.towers.style import Style, known, style, tower_of
 from lintfit.memory.memo import Memo
 
-__all__ = ["CHANNELS", "ITSELF", "Style", "counted", "form", "known", "order", "style", "tower_of"]
+__all__ = [
+    "CHANNELS",
+    "ITSELF",
+    "Style",
+    "counted",
+    "form",
+    "handed_on",
+    "known",
+    "mllama",
+    "order",
+    "style",
+    "tower_of",
+]
 
-WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {"block": block, "merge": merge, "inner_merge": inner_merge}
+WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {
+    "block": block,
+    "bridge": mllama.bridge,
+    "gated_block": mllama.gated_block,
+    "inner_merge": inner_merge,
+    "merge": merge,
+}
 
 _FORMS: Memo[Form] = Memo(512)
 

@@ -11,7 +11,7 @@ from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import perceiver
+from lintfit.memory.activations.towers import mllama, perceiver
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
 
@@ -37,7 +37,7 @@ scores without it, and checkpoints by itself."""
 def counted(facts: ModelFacts) -> bool:
     """Whether everything between pixels and words is read: the encoder, and what follows it.
 
-    Not so MiniCPM-V's resampler, and Llama 3.2 Vision's tiles and cross-attention; nor code from outside transformers,
+    Not so MiniCPM-V's resampler, nor code from outside transformers,
     which may checkpoint, or compute attention, in a way of its own.
     """
     if facts.model_type in ITSELF:
@@ -148,6 +148,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "llava_next": _two_layers,
     "llava_onevision": _two_layers,
     "mistral3": _mistral3,
+    "mllama": mllama.connector,
     "smolvlm": _idefics3,
     "paligemma": _paligemma,
 }

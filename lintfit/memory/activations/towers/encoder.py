@@ -14,16 +14,16 @@ from lintfit.memory.activations.towers.style import Style, style, tower_of
 CHANNELS = 3
 
 
-def block(t: Layer, x: Var) -> Var:
-    """One layer of the encoder."""
+def block(t: Layer, x: Var, *, gated: bool = False) -> Var:
+    """One layer of the encoder; ``gated``: what its blocks give back is multiplied by a learnt number."""
     tower, how = tower_of(t.facts), style(t.facts)
     y = norm(t, x, how)
     t.held = (x, y)
-    x = t.add(x, _scaled(t, _attention(t, y, tower, how), how))
+    x = t.add(x, _scaled(t, _attention(t, y, tower, how), how, gated))
     t.held = (x,)
     y = norm(t, x, how)
     t.held = (x, y)
-    return t.add(x, _scaled(t, _mlp(t, y, tower, how), how))
+    return t.add(x, _scaled(t, _mlp(t, y, tower, how), how, gated))
 
 
 def _mlp(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
@@ -37,8 +37,10 @@ def _mlp(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     return t.linear(second, t.activation(t.linear(first, y, h, i, bias=True), how.activation), i, h, bias=True)
 
 
-def _scaled(t: Layer, x: Var, how: Style) -> Var:
-    """``lambda * x`` with a learnt vector (InternVL's ``lambda_1``, ``lambda_2``)."""
+def _scaled(t: Layer, x: Var, how: Style, gated: bool) -> Var:
+    """``lambda * x`` with a learnt vector (InternVL's ``lambda_1``, ``lambda_2``), or a number."""
+    if gated:
+        return t.scaled(x, 1, t.recipe.trains("gate"))
     if not how.scaled:
         return x
     return t.scaled(x, x.width, t.recipe.trains("lambda"))
@@ -85,4 +87,8 @@ def stem(t: Layer, x: Var, flows: bool) -> Var:
     y.grad = y.grad or flows
     if how.positions or how.classes:
         y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if leaf else ())
-    return norm(t, y, how) if how.first_norm else y
+    if how.joins:  # the tiles' positions are looked up for every image, and multiplied by one number
+        table = t.like(y, y.width, t.recipe.weights, False)
+        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (table,) if t.recipe.trains("gate") else ())
+    y = norm(t, y, how) if how.first_norm else y
+    return t.map(y) if how.joins else y  # padded

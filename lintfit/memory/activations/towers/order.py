@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.towers import mllama
 from lintfit.memory.activations.towers.style import style, tower_of, vision_config
 
 Part = tuple[str, int | None]
@@ -19,6 +20,8 @@ DEEP = (8, 16, 24)
 
 def order(facts: ModelFacts) -> tuple[Part, ...]:
     """The layers whose result somebody takes, and the mergers inside the encoder."""
+    if style(facts).joins:
+        return tuple([(name, None) for name in mllama.stages(facts)])
     merges = _merges(facts)
     found: list[Part] = []
     for index in range(tower_of(facts).layers - style(facts).unused):
@@ -26,6 +29,17 @@ def order(facts: ModelFacts) -> tuple[Part, ...]:
         if index in merges:
             found.append(("inner_merge", None))
     return tuple(found)
+
+
+def handed_on(facts: ModelFacts) -> tuple[int, int]:
+    """The first part whose result goes to what follows the encoder as well, and how many there are such.
+
+    Their gradient, as wide as all of them together, is there before the last part's backward begins.
+    """
+    if not style(facts).joins:
+        return 0, 0
+    parts = mllama.inner(facts)
+    return min(parts), len(parts)
 
 
 def window(facts: ModelFacts, index: int) -> int | None:

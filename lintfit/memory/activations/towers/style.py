@@ -17,7 +17,9 @@ class Style(NamedTuple):
     what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
     beside the patches. ``positions``: learnt positions added to the patches, or another copy of them.
     ``embeds_whole``: what counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm
-    behind the patches' embedding. ``checkpoints``: whether the layers follow the model's gradient checkpointing.
+    behind the patches' embedding. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
+    ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
+    checkpointing; None where they do.
     ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
     ``activation``: by default.
     """
@@ -36,7 +38,8 @@ class Style(NamedTuple):
     positions: bool = True
     embeds_whole: bool = False
     first_norm: bool = False
-    checkpoints: bool = True
+    joins: bool = False
+    checkpointed_before: tuple[int, int] | None = None
     unused: int = 0
     half_softmax: bool = False
     activation: str = "gelu_pytorch_tanh"
@@ -88,7 +91,16 @@ KINDS: Mapping[str, Style] = {
         first_norm=True,
         activation="gelu",
     ),
-    "mllama": Style(classes=1, first_norm=True, checkpoints=False, activation="gelu"),
+    "mllama": Style(
+        names=("q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"),
+        masked=True,
+        joins=True,
+        bias=False,
+        classes=1,
+        first_norm=True,
+        checkpointed_before=(4, 55),
+        activation="gelu",
+    ),
 }
 """The encoders that are read, by the ``model_type`` of the encoder, or of a model whose encoder has no other."""
 
