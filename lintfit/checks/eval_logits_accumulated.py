@@ -15,11 +15,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     metrics = run.settings.get("eval_predictions")
     place = metrics.provenance.place if metrics is not None else None
-    if place is None or not _endless(context):
+    if metrics is None or place is None or not _endless(context):
         return
+    why = "predict" if metrics.provenance.detail else "compute_metrics"
     yield Report(
         place,
-        f"compute_metrics has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
+        f"{why} has the Trainer keep the logits of the whole evaluation on the GPU{_cost(context)}",
         fix=change(run, "move them to the host after each batch", Applicability.SAFE, {"eval_accumulation_steps": 1}),
         help="eval_accumulation_steps=1 moves them to the host; preprocess_logits_for_metrics can reduce them before",
     )

@@ -249,8 +249,8 @@ def without_end(spec: Spec) -> tuple[str, ...]:
         return ()
     one = kept_of_a_sample(spec) / GIB
     return (
-        f"the logits of all samples of the evaluation, which stay on the GPU for compute_metrics: {one:.1f} GiB each, "
-        "and how many there are is not stated",
+        f"the logits of all samples of the evaluation, which stay on the GPU until it is over: {one:.1f} GiB each, and "
+        "how many there are is not stated",
     )
 
 

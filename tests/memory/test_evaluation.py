@@ -100,7 +100,7 @@ def test_a_set_of_unknown_size_leaves_no_verdict_but_the_worst() -> None:
     guess = run({"batch_size": 1, "predictions": "kept"}, gpu="H100 80GB")
     assert guess.verdict is Verdict.UNKNOWN
     assert guess.not_modelled == (
-        "the logits of all samples of the evaluation, which stay on the GPU for compute_metrics: "
+        "the logits of all samples of the evaluation, which stay on the GPU until it is over: "
         f"{LOGITS / GIB:.1f} GiB each, and how many there are is not stated",
     )
     assert run({"batch_size": 1, "predictions": "kept"}, gpu="RTX 3060").verdict is Verdict.DOES_NOT_FIT

@@ -55,7 +55,6 @@ def test_nothing_is_evaluated(arguments: str, trainer: str) -> None:
 
 def test_the_script_may_ask_itself() -> None:
     assert said("", after="trainer.evaluate()\n") == BATCH
-    assert said("", "", "trainer.predict(held_out)\n") == BATCH
     assert said("", "", "trainer.evaluate(held_out)\n") == BATCH
     assert said("", after="if wanted():\n    trainer.evaluate()\n") == {}, "perhaps"
     assert said("", after="metric.evaluate(data)\n") == {}, "not the Trainer"
@@ -77,6 +76,14 @@ if args.do_eval:
 
 def test_a_batch_that_cannot_be_told_is_unknown() -> None:
     assert said("eval_strategy='steps', per_device_eval_batch_size=pick()")["eval_batch_size"] is UNKNOWN
+
+
+def test_predict_gives_the_logits_back_with_or_without_metrics() -> None:
+    assert said("", "", "trainer.predict(held_out)\n") == {**BATCH, "eval_predictions": "kept"}
+    assert (
+        said("", "eval_dataset=data", "trainer.evaluate()\ntrainer.predict(held_out)\n")["eval_predictions"] == "kept"
+    )
+    assert said("prediction_loss_only=True", "", "trainer.predict(held_out)\n") == BATCH
 
 
 METRICS = "eval_dataset=data, compute_metrics=metrics"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import libcst as cst
+
 from lintfit.sources.python import models
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Value, alternatives, objects, plain
@@ -52,31 +54,47 @@ def _between_steps(reading: Reading, trainer: Record, made: Object) -> bool:
 
 
 def _asked(reading: Reading, trainer: Record) -> Record | None:
-    """The call by which the script itself has the Trainer evaluate or predict, if this run surely makes it."""
+    """The call by which the script itself has the Trainer predict, or evaluate, if this run surely makes it."""
     data = trainer.keyword("eval_dataset")
+    found = None
     for record in reading.records:
         if record.taken is not True or record.name not in ("evaluate", "predict"):
             continue
         if not any(each.call is trainer for each in objects(record.receiver)):
             continue
         if record.passed or not sure_none(data):
-            return record
-    return None
+            found = record
+        if record.name == "predict":
+            break
+    return found
 
 
 def _predictions(reading: Reading, trainer: Record, made: Object, asked: Record | None) -> None:
-    """What becomes of the logits: kept for ``compute_metrics``, handed to it batch by batch, or reduced before."""
+    """What becomes of the logits: kept for ``compute_metrics``, handed to it batch by batch, or reduced before.
+
+    ``predict`` gives them back whether or not there are metrics.
+    """
     metrics = trainer.keyword("compute_metrics")
     wanted = metrics is not None and all(_is_something(option) for option in alternatives(metrics))
-    if not wanted or not _known_loop(reading, trainer) or _flag(reading, made, "prediction_loss_only") is not False:
+    predicts = asked is not None and asked.name == "predict"
+    if not wanted and not predicts:
         return
-    node = next(passed.node for passed in trainer.passed if passed.name == "compute_metrics")
-    reduced = trainer.keyword("preprocess_logits_for_metrics")
-    if not sure_none(reduced):
-        reading.state("eval_predictions", "dropped", node)
-    else:
-        alone = _flag(reading, made, "batch_eval_metrics") is not False
-        reading.state("eval_predictions", "gathered" if alone else "kept", node)
+    if not _known_loop(reading, trainer) or _flag(reading, made, "prediction_loss_only") is not False:
+        return
+    node: cst.CSTNode = next(
+        (passed.node for passed in trainer.passed if passed.name == "compute_metrics"), trainer.node
+    )
+    detail = ""
+    if asked is not None and predicts and not wanted:
+        node, detail = asked.node, PREDICTED
+    if not sure_none(trainer.keyword("preprocess_logits_for_metrics")):
+        reading.state("eval_predictions", "dropped", node, detail)
+        return
+    alone = wanted and _flag(reading, made, "batch_eval_metrics") is not False
+    reading.state("eval_predictions", "gathered" if alone else "kept", node, detail)
+
+
+PREDICTED = "predict gives back all logits"
 
 
 def _is_something(value: Value) -> bool:
