@@ -264,6 +264,12 @@ def on_the_host(spec: Spec, host: HostMemory) -> HostMemory:
     return replace(host, steady=host.steady + kept_on_host(spec))
 
 
+def gathered_at_least(spec: Spec) -> int:
+    """Bytes of logits on each rank where every one evaluates one sample at a time and none waits for the next."""
+    ranks = spec.data_parallel
+    return kept_of_a_sample(spec) * (ranks + 1 if ranks > 1 else 1)
+
+
 def kept_on_host(spec: Spec) -> int:
     """Bytes of logits on one node's host; 0 where none are kept, or nobody says of how many samples."""
     evaluation = spec.evaluation

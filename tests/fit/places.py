@@ -79,6 +79,13 @@ AXES: Mapping[str, Axis] = {
         ("eval_batch_size",),
         SCRIPT,
     ),
+    "predictions": Axis(
+        "the evaluation's logits",
+        {"eval_accumulation_steps": 1},
+        {"eval_accumulation_steps": 16, "eval_strategy": "steps"},
+        ("eval_accumulation_steps",),
+        SCRIPT,
+    ),
     "loss": Axis("the loss's kernel", {"loss": "liger"}, {"use_liger_kernel": False}, ("use_liger_kernel",), SCRIPT),
     "attention": Axis(
         "attention's kernel", {"attention": "sdpa"}, {"attn_implementation": "eager"}, ("attn_implementation",), SCRIPT
@@ -231,6 +238,7 @@ def _script(
     lines.append(f'tokenizer = AutoTokenizer.from_pretrained("{MODEL}", model_max_length={length})')
     lines += _load(own, stated)
     evaluates = ", eval_dataset=held_out" if "eval_strategy" in stated else ""
+    evaluates += ", compute_metrics=scores" if "eval_accumulation_steps" in stated else ""
     lines += [f"Trainer(model=model, args=args, processing_class=tokenizer{evaluates}).train()", ""]
     return "\n".join(lines)
 

@@ -19,6 +19,7 @@ NAMES = (
     "checkpointing",
     "micro_batch",
     "evaluation",
+    "predictions",
     "loss",
     "attention",
     "sharding",

@@ -1,10 +1,10 @@
-"""Smaller batches of the evaluation, and logits that go to the host or are not kept: no update changes."""
+"""Smaller batches of the evaluation: no update of the training changes by them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.fit.options import Effect, Option, Subject
+from lintfit.fit.options import Option, Subject
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
 from lintfit.settings import is_count
@@ -14,18 +14,9 @@ GENERATIONS = 8
 
 
 def options(subject: Subject) -> Iterator[Option]:
-    """Smaller batches, and what may become of the logits; only where the evaluation is known."""
-    evaluation = subject.spec.evaluation
-    if evaluation is None:
-        return
+    """Half the batch, a quarter, …; only where the evaluation is known."""
     for size in smaller(subject.run, subject.spec):
         yield Option(f"evaluation batch {size}", {"eval_batch_size": size})
-    if evaluation.predictions != "kept" or evaluation.generates:
-        return
-    if evaluation.accumulation_steps != 1:
-        yield Option("evaluation logits to the host", {"eval_accumulation_steps": 1})
-    note = "the evaluation gives the loss alone: compute_metrics is not called"
-    yield Option("no evaluation logits", {"eval_predictions": "none"}, Effect.NUMERICS, note)
 
 
 def smaller(run: Run, spec: Spec) -> Iterator[int]:

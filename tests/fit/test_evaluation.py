@@ -1,0 +1,98 @@
+"""The planner lowers the evaluation's batch first: no update of the training changes by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lintfit.fit.axes import evaluation as batches
+from lintfit.fit.axes import predictions
+from lintfit.fit.options import Effect, Subject, run_of
+from lintfit.memory import estimate
+from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import Spec
+from lintfit.run.change import changed_spec
+from tests.support import lintfit
+
+BASE: dict[str, Any] = {"model": "Qwen/Qwen2.5-1.5B", "gpu": "RTX 4090", "micro_batch_size": 1, "seq_len": 4096}
+
+
+def spec(evaluation: dict[str, Any] | None, **more: Any) -> Spec:
+    return spec_from_mapping({**BASE, "evaluation": evaluation, **more})
+
+
+def names(of: Spec) -> list[str]:
+    subject = Subject(run_of(of), of)
+    return [option.name for axis in (batches, predictions) for option in axis.options(subject)]
+
+
+def test_halves_down_to_one_sequence() -> None:
+    assert names(spec({"batch_size": 12})) == ["evaluation batch 6", "evaluation batch 3", "evaluation batch 1"]
+    assert names(spec(None)) == names(spec({"batch_size": 1})) == names(spec({"batch_size": 0})) == []
+
+
+@pytest.mark.parametrize(("gpus", "sizes"), [(1, [16, 8]), (4, [16, 8, 4, 2]), (8, [16, 8, 4, 2, 1])])
+def test_grpo_evaluates_whole_groups(gpus: int, sizes: list[int]) -> None:
+    of = spec({"batch_size": 32}, trainer="grpo", gpus=gpus)
+    assert list(batches.smaller(run_of(of), of)) == sizes
+
+
+def test_logits_go_to_the_host_before_metrics_are_given_up() -> None:
+    assert names(spec({"batch_size": 1, "predictions": "kept"})) == ["evaluation logits to the host"]
+    assert names(spec({"batch_size": 1, "predictions": "kept", "accumulation_steps": 1})) == []
+    assert names(spec({"batch_size": 1, "predictions": "kept", "generates": True})) == []
+    many = spec({"batch_size": 1, "predictions": "kept", "accumulation_steps": 1}, gpus=32)
+    (given_up,) = predictions.options(Subject(run_of(many), many))
+    assert (given_up.changes, given_up.effect) == ({"eval_predictions": "none"}, Effect.NUMERICS)
+
+
+def test_a_change_of_the_evaluation_leaves_the_training_as_it_is() -> None:
+    before = spec({"batch_size": 8, "predictions": "kept"}, mixed_precision="bf16", gradient_checkpointing=True)
+    after = changed_spec(before, {"eval_batch_size": 1, "eval_accumulation_steps": 1})
+    assert after.evaluation is not None and after.effective_batch == before.effective_batch
+    assert (after.eval_batch_size, after.eval_accumulation_steps, after.eval_predictions) == (1, 1, "kept")
+    assert estimate(before).verdict is Verdict.DOES_NOT_FIT
+    assert estimate(after).verdict is Verdict.FITS
+
+
+SCRIPT = """\
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", torch_dtype=torch.bfloat16)
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,
+    per_device_train_batch_size=1,
+    per_device_eval_batch_size=16,
+    gradient_checkpointing=True,
+    eval_strategy="steps",
+)
+Trainer(model=model, args=args, train_dataset=data, eval_dataset=held_out).train()
+"""
+
+
+def test_the_plan_is_one_change_that_is_read_again_and_fits(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 4090"\ngpus = 1\nseq-len = 2048\n')
+    (run,) = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert run["verdict"] == "does-not-fit"
+    assert run["estimate"]["peak_phase"] == "evaluate"
+    (step,) = run["plan"]["steps"]
+    assert (step["setting"], step["from"], step["to"]) == ("eval_batch_size", 16, 2)
+    assert (run["plan"]["applicability"], run["plan"]["verdict"]) == ("safe", "fits")
+    lintfit("check", ".", "--fix", cwd=tmp_path)
+    assert (tmp_path / "train.py").read_text() == SCRIPT.replace("eval_batch_size=16", "eval_batch_size=2")
+    (fixed,) = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["runs"]
+    assert fixed["verdict"] == "fits"
+    assert fixed["estimate"]["peak_bytes"] == run["plan"]["estimate"]["peak_bytes"]
+
+
+def test_no_rule_about_the_training_speaks_of_a_run_that_only_its_evaluation_breaks(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "lintfit.toml").write_text('gpu = "RTX 4090"\ngpus = 1\nseq-len = 2048\n')
+    found = lintfit("check", ".", "--output-format", "json", cwd=tmp_path).json["findings"]
+    assert {each["rule"] for each in found} == {"does-not-fit", "eval-batch-default"}
