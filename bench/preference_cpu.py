@@ -142,7 +142,7 @@ def _adapters(spec: dict[str, Any]) -> Any:
 
 
 def _fsdp_on_cpus() -> None:
-    """Have Accelerate take CPU ranks for those of GPUs, the only ones that it shards, and FSDP 1 a device without number."""
+    """Have Accelerate take CPU ranks for those of GPUs, the only ones that it shards, and FSDP 1 a device unnumbered."""
     import torch
     from accelerate.state import PartialState
     from accelerate.utils import DistributedType
