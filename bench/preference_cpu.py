@@ -142,7 +142,7 @@ def _adapters(spec: dict[str, Any]) -> Any:
 
 
 def _fsdp_on_cpus() -> None:
-    """Have Accelerate take CPU ranks for those of GPUs, the only ones that it shards, and FSDP 1 a device unnumbered."""
+    """Have Accelerate take CPU ranks for those of GPUs, the only ones that it shards, and FSDP 1 a plain device."""
     import torch
     from accelerate.state import PartialState
     from accelerate.utils import DistributedType
@@ -155,7 +155,7 @@ def _fsdp_on_cpus() -> None:
         if self.distributed_type == DistributedType.MULTI_CPU:
             self.distributed_type = DistributedType.MULTI_GPU
 
-    PartialState.__init__ = as_if_gpus  # type: ignore[method-assign]
+    PartialState.__init__ = as_if_gpus
     _init_utils._get_device_from_device_id = lambda *_, **__: torch.device("cpu")
 
 

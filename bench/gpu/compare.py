@@ -22,7 +22,10 @@ PEAKS = ("forward", "backward", "step")
 
 
 class Row(NamedTuple):
-    """One case: torch's allocated peak, what it reserved, what the driver shows, and lintfit's figures (bytes)."""
+    """One case: torch's allocated peak, what it reserved, what the driver shows, and lintfit's figures (bytes).
+
+    ``phases``: allocated at most, and lintfit's figure, by phase.
+    """
 
     name: str
     allocated: int
@@ -30,45 +33,69 @@ class Row(NamedTuple):
     driver: int
     guess_allocated: int
     guess_peak: int
+    phases: dict[str, tuple[int, int]]
 
 
 def rows(recording: dict[str, Any]) -> Iterator[Row]:
-    """Every case that ran."""
+    """Every case that ran to its end. cuBLAS's workspaces, which torch allocates, are taken off what is allocated."""
     from lintfit.memory import estimate
     from lintfit.memory.parse import spec_from_mapping
 
-    card = recording["device"]
-    hardware: dict[str, Any] = {"gpu_memory_gib": card["bytes"] / GIB} if "bytes" in card else {}
-    if hardware:
-        from lintfit.catalog import gpus
-
-        hardware |= {"gpu": card["name"]} if gpus.lookup(card["name"]) else {}
+    versions = {"transformers": recording["versions"]["transformers"]}
+    hardware = _hardware(recording["device"])
     for case in recording["cases"]:
-        if "phases" not in case:
+        if "error" in case or "skipped" in case:
             continue
         peaks = [case["phases"][phase] for phase in PEAKS]
         figures = {key: max(peak[key] for peak in peaks) for key in ("allocated", "reserved", "driver")}
-        versions = {"transformers": recording["versions"]["transformers"]}
+        scratch = case.get("workspaces", 0)
+        figures["allocated"] -= scratch
         guess = estimate(spec_from_mapping({**case["spec"], **hardware, "versions": versions}))
-        yield Row(case["name"], *figures.values(), guess.allocated_bytes, guess.peak.likely)
+        phases = {}
+        for phase in (*PEAKS, "evaluate"):
+            points = [moment.allocated for moment in guess.moments if moment.phase == phase]
+            if phase in case["phases"] and points:
+                phases[phase] = case["phases"][phase]["allocated"] - scratch, max(points)
+        yield Row(case["name"], *figures.values(), guess.allocated_bytes, guess.peak.likely, phases)
+
+
+def _hardware(card: dict[str, Any]) -> dict[str, Any]:
+    if "bytes" not in card:
+        return {}
+    from lintfit.catalog import gpus
+
+    return {"gpu_memory_gib": card["bytes"] / GIB} | ({"gpu": card["name"]} if gpus.lookup(card["name"]) else {})
 
 
 def table(recording: dict[str, Any]) -> str:
-    """A Markdown table with the differences in per cent; a dry run on the CPU has nothing to compare."""
+    """Markdown tables with the differences in per cent; a dry run on the CPU has nothing to compare."""
     if "bytes" not in recording["device"]:
         return f"Recorded on {recording['device']['name']}: nothing to compare."
+    found = list(rows(recording))
     lines = [
         "| case | allocated, GiB | lintfit | difference | reserved, GiB | nvidia-smi, GiB | lintfit | difference |",
         "| --- | --: | --: | --: | --: | --: | --: | --: |",
     ]
-    for row in rows(recording):
+    for row in found:
         driver = f"{row.guess_peak / row.driver - 1:+.1%}" if row.driver else "–"
         lines.append(
             f"| {row.name} | {row.allocated / GIB:.3f} | {row.guess_allocated / GIB:.3f} "
             f"| {row.guess_allocated / row.allocated - 1:+.2%} | {row.reserved / GIB:.2f} "
             f"| {row.driver / GIB:.2f} | {row.guess_peak / GIB:.2f} | {driver} |"
         )
+    phases = (*PEAKS, "evaluate")
+    lines += ["", "What is allocated, by phase: lintfit's difference.", ""]
+    lines += [f"| case | {' | '.join(phases)} |", "| --- |" + " --: |" * len(phases)]
+    for row in found:
+        cells = [_difference(row.phases[phase]) if phase in row.phases else "–" for phase in phases]
+        lines.append(f"| {row.name} | {' | '.join(cells)} |")
+    lines += [f"\n{case['name']}: {case['error']}" for case in recording["cases"] if "error" in case]
     return "\n".join(lines)
+
+
+def _difference(figures: tuple[int, int]) -> str:
+    counted, guess = figures
+    return f"{guess / counted - 1:+.2%}" if counted > 0 else "–"
 
 
 def main() -> int:

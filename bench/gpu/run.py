@@ -4,9 +4,11 @@
     python -m bench.gpu.run --dry-run --out /tmp/dry.json             # tiny models on the CPU: does the code run?
     python -m bench.gpu.compare bench/results/gpu.json                # against lintfit
 
-Needs torch and transformers, and peft for the LoRA cases; nothing of lintfit, so that this one folder can be copied to
-the machine. Every case runs in a process of its own: the CUDA context and the allocator's cache start empty. For each
-phase it records ``max_memory_allocated`` and ``max_memory_reserved``, and what the driver says this process holds.
+Needs torch and transformers, and peft for the LoRA cases; nothing of lintfit and no network, so that this one folder
+can be copied to the machine. Every case runs in a process of its own: the CUDA context and the allocator's cache start
+empty. For each phase it records ``max_memory_allocated`` and ``max_memory_reserved``, and what the driver says this
+process holds. Results are written after each case, failures with the phases that they reached; a second call goes on
+where the first one stopped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -103,62 +106,81 @@ def _tiny(config: dict[str, Any]) -> dict[str, Any]:
     return {key: small.get(key, value) for key, value in config.items()}
 
 
-class Meter:
-    """The memory of this process, phase by phase; on the CPU every figure is 0."""
+CASE_SECONDS = 120
+"""After this long a case is given up."""
+MIB = 2**20
+MINUTES = 9.0
+"""After this long no further case begins, where nobody says otherwise."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+
+class Meter:
+    """The memory of this process, phase by phase; where ``cuda`` is false every figure is 0.
+
+    ``before``: bytes that others held on the card when the process began.
+    """
+
+    def __init__(self, cuda: bool, before: int = 0) -> None:
+        self.cuda = cuda
+        self.before = before
         self.phases: dict[str, dict[str, int]] = {}
+        self.by_process = False
+        """Whether the driver told this process from others."""
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Any:
-        """Record the peaks of what runs inside; a phase that comes again keeps the larger figures."""
+        """Record the peaks of what runs inside, also where it fails; of a phase that comes again the larger figures."""
         import torch
 
-        cuda = self.device == "cuda"
-        if cuda:
+        if self.cuda:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
-        yield
-        if cuda:
-            torch.cuda.synchronize()
-        now = {
-            "allocated": torch.cuda.max_memory_allocated() if cuda else 0,
-            "reserved": torch.cuda.max_memory_reserved() if cuda else 0,
-            "driver": driver_bytes() if cuda else 0,
+        try:
+            yield
+            if self.cuda:
+                torch.cuda.synchronize()
+        finally:
+            now = self._now()
+            before = self.phases.get(name, now)
+            self.phases[name] = {key: max(value, before[key]) for key, value in now.items()}
+
+    def _now(self) -> dict[str, int]:
+        import torch
+
+        if not self.cuda:
+            return {"allocated": 0, "reserved": 0, "driver": 0}
+        return {
+            "allocated": torch.cuda.max_memory_allocated(),
+            "reserved": torch.cuda.max_memory_reserved(),
+            "driver": self._driver(),
         }
-        before = self.phases.get(name, now)
-        self.phases[name] = {key: max(value, before[key]) for key, value in now.items()}
+
+    def _driver(self) -> int:
+        """Bytes that nvidia-smi shows for this process; in a container, which hides process ids, for the whole card."""
+        own = sum(int(used) for pid, used in _smi("compute-apps", "pid", "used_memory") if pid == str(os.getpid()))
+        self.by_process = own > 0
+        return own * MIB if own else used_on_card() - self.before
 
 
-def driver_bytes() -> int:
-    """Bytes that nvidia-smi shows for this process; 0 where the driver does not say (a container's process ids)."""
-    query = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
+def used_on_card() -> int:
+    """Bytes in use on the first card by whichever process, as nvidia-smi shows them; 0 without it."""
+    return sum(int(used) for (used,) in _smi("gpu", "memory.used")[:1]) * MIB
+
+
+def _smi(what: str, *fields: str) -> list[list[str]]:
+    """Rows of ``nvidia-smi --query-…`` whose last field is a number; none where there is no such program."""
+    query = ["nvidia-smi", f"--query-{what}={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
         text = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False).stdout
-    except OSError:
-        return 0
-    own = 0
-    for line in text.splitlines():
-        pid, _, used = line.partition(",")
-        if pid.strip() == str(os.getpid()) and used.strip().isdigit():
-            own = int(used) * 2**20
-    return own or _whole_card()
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    rows = [[word.strip() for word in line.split(",")] for line in text.splitlines()]
+    return [row for row in rows if len(row) == len(fields) and row[-1].isdigit()]
 
 
-def _whole_card() -> int:
-    """Bytes in use on the whole card, where processes cannot be told apart."""
+def train(spec: dict[str, Any], device: str, meter: Meter) -> int:
+    """Load, three optimizer steps and an evaluation, as transformers' Trainer runs them; the number of parameters."""
     import torch
 
-    free, total = torch.cuda.mem_get_info()
-    return int(total - free)
-
-
-def train(spec: dict[str, Any], device: str) -> dict[str, Any]:
-    """Load, two optimizer steps and an evaluation, as transformers' Trainer runs them."""
-    import torch
-
-    meter = Meter(device)
     torch.manual_seed(0)
     with meter.phase("load"):
         model = _model(spec, device)
@@ -181,7 +203,7 @@ def train(spec: dict[str, Any], device: str) -> dict[str, Any]:
         model.eval()
         ids = torch.randint(0, spec["model_config"]["vocab_size"], _shape(spec), device=device)
         _loss(model, ids, spec, device)
-    return {"phases": meter.phases, "parameters": sum(parameter.numel() for parameter in model.parameters())}
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _shape(spec: dict[str, Any]) -> tuple[int, int]:
@@ -253,40 +275,76 @@ def _loss(model: Any, ids: Any, spec: dict[str, Any], device: str) -> Any:
 def one(name: str, tiny: bool, device: str) -> dict[str, Any]:
     """Run one case in this process."""
     case = next(case for case in specs(tiny) if case["name"] == name)
+    cuda = device == "cuda"
+    meter = Meter(cuda, used_on_card() if cuda else 0)
+    found: dict[str, Any] = {"card": _card(device)}
+    began = time.monotonic()
     try:
-        found = train(case["spec"], device)
+        found["parameters"] = train(case["spec"], device, meter)
     except ImportError as error:
-        found = {"skipped": f"needs {error.name}"}
-    except RuntimeError as error:  # out of memory is one
-        found = {"error": str(error).splitlines()[0]}
-    gc.collect()
+        found["skipped"] = f"needs {error.name}"
+    except Exception as error:  # whatever it is, the other cases go on
+        found["error"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    found |= {"seconds": round(time.monotonic() - began, 1), "phases": meter.phases, "by_process": meter.by_process}
+    if cuda:
+        import torch
+
+        gc.collect()
+        found["workspaces"] = torch.cuda.memory_allocated()
     return {**case, **found}
 
 
-def record(out: Path, only: str, tiny: bool, device: str) -> int:
-    """Run every case, each in a process of its own, and write what they took."""
+def record(out: Path, only: str, tiny: bool, minutes: float) -> int:
+    """Run every case, each in a process of its own, and write what they took; what the file has is not run again."""
+    began = time.monotonic()
+    content: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "versions": _versions()}
+    done = _finished(out, content["versions"])
     results = []
-    content = {"date": datetime.now(UTC).date().isoformat(), "device": _card(device), "versions": _versions()}
     for case in specs(tiny):
-        if only not in case["name"]:
-            continue
-        command = [sys.executable, str(Path(__file__).resolve()), "--one", case["name"], *(["--dry-run"] * tiny)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        try:
-            found = json.loads(done.stdout.splitlines()[-1])
-        except (IndexError, ValueError):
-            found = {**case, "error": (done.stderr.splitlines() or ["no output"])[-1]}
-        results.append(found)
-        print(_line(found), file=sys.stderr, flush=True)
-        out.write_text(json.dumps({**content, "cases": results}, indent=1) + "\n")
+        found = done.get(case["name"])
+        if found is None and only in case["name"]:
+            if time.monotonic() - began > 60 * minutes:
+                print(f"{case['name']}: no time left", file=sys.stderr)
+                continue
+            found = _apart(case, tiny)
+            print(_line(found), file=sys.stderr, flush=True)
+        if found is not None:
+            results.append(found)
+            card = next((each["card"] for each in results if "card" in each), {"name": "unknown"})
+            out.write_text(json.dumps({**content, "device": card, "cases": results}, indent=1) + "\n")
     return 0 if all("error" not in found for found in results) else 1
 
 
+def _finished(out: Path, versions: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The cases of an earlier call with the same libraries that ran to their end."""
+    before = json.loads(out.read_text()) if out.is_file() else {}
+    if before.get("versions") != versions:
+        return {}
+    return {case["name"]: case for case in before["cases"] if "error" not in case and "skipped" not in case}
+
+
+def _apart(case: dict[str, Any], tiny: bool) -> dict[str, Any]:
+    """Run a case in a process of its own."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--one", case["name"], *(["--dry-run"] * tiny)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=CASE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {**case, "error": f"took more than {CASE_SECONDS} s"}
+    try:
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {**case, "error": (done.stderr.splitlines() or ["no output"])[-1]}
+    return found
+
+
 def _line(found: dict[str, Any]) -> str:
-    if "phases" not in found:
-        return f"{found['name']}: {found.get('error') or found.get('skipped')}"
+    failed = found.get("error") or found.get("skipped")
+    if failed:
+        reached = list(found.get("phases", ()))
+        return f"{found['name']}: {failed}{f' ({reached[-1]})' if reached else ''}"
     peaks = {key: max(phase[key] for phase in found["phases"].values()) for key in ("allocated", "reserved", "driver")}
-    return f"{found['name']}: " + ", ".join(f"{key} {value / 2**30:.2f} GiB" for key, value in peaks.items())
+    figures = ", ".join(f"{key} {value / 2**30:.2f} GiB" for key, value in peaks.items())
+    return f"{found['name']}: {figures}, {found['seconds']:.0f} s"
 
 
 def _card(device: str) -> dict[str, Any]:
@@ -299,10 +357,16 @@ def _card(device: str) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
+    """Of the libraries and the driver; and the allocator's settings, where the environment has any."""
     found = {}
     for package in ("torch", "transformers", "peft"):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
+    for driver, _ in _smi("gpu", "driver_version", "memory.used")[:1]:
+        found["driver"] = driver
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        if name in os.environ:
+            found[name] = os.environ[name]
     return found
 
 
@@ -311,6 +375,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where the results go")
     parser.add_argument("--only", default="", help="only cases whose name contains this")
     parser.add_argument("--dry-run", action="store_true", help="tiny models on the CPU")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="begin no further case after this long")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     try:
@@ -327,7 +392,7 @@ def main() -> int:
         return 0
     if not options.out:
         parser.error("say --out")
-    return record(options.out, options.only, options.dry_run, device)
+    return record(options.out, options.only, options.dry_run, options.minutes)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,8 +83,108 @@ def test_a_gpu_recording_is_compared() -> None:
     (row,) = compare.rows(recording)
     assert (row.allocated, row.reserved, row.driver) == tuple(figures.values())
     assert row.guess_allocated < row.guess_peak
-    assert compare.table(recording).count("\n") == 2
+    assert set(row.phases) == set(compare.PEAKS)
+    lines = compare.table(recording).splitlines()
+    assert sum(line.startswith(f"| {case['name']} |") for line in lines) == 2
+    assert lines[-1].endswith("out of memory")
     assert compare.table({**recording, "device": {"name": "cpu (dry run)"}}).endswith("nothing to compare.")
+
+
+def test_a_gpu_recording_leaves_out_what_cublas_holds() -> None:
+    case = gpu.specs(False)[0]
+    figures = {"allocated": 20 * 2**30, "reserved": 21 * 2**30, "driver": 22 * 2**30}
+    recording: dict[str, Any] = {
+        "device": {"name": "NVIDIA H100 80GB HBM3", "bytes": 85_000_000_000},
+        "versions": {"transformers": "5.0.0"},
+        "cases": [{**case, "workspaces": 2**26, "phases": dict.fromkeys((*compare.PEAKS, "evaluate"), figures)}],
+    }
+    (row,) = compare.rows(recording)
+    assert row.allocated == 20 * 2**30 - 2**26
+    assert all(counted == row.allocated for counted, _ in row.phases.values())
+
+
+def test_every_case_on_a_gpu_fits_an_h100() -> None:
+    from lintfit.memory import estimate
+    from lintfit.memory.parse import spec_from_mapping
+
+    for case in gpu.specs(False):
+        assert estimate(spec_from_mapping({**case["spec"], "gpu": "H100"})).verdict == "fits", case["name"]
+
+
+class _Cuda:
+    """torch.cuda's counters: every phase reaches a GiB more."""
+
+    reached = 0
+
+    def synchronize(self) -> None:
+        self.reached += 2**30
+
+    def reset_peak_memory_stats(self) -> None:
+        pass
+
+    def max_memory_allocated(self) -> int:
+        return self.reached
+
+    def max_memory_reserved(self) -> int:
+        return self.reached + 2**20
+
+
+def _nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, processes: str) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncase $1 in *compute-apps*) echo '{processes}';; *) echo 3000;; esac\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(("named", "driver"), [(True, 2000), (False, 2500)])
+def test_a_phase_on_a_gpu_is_recorded_though_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool, driver: int
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=_Cuda()))
+    _nvidia_smi(tmp_path, monkeypatch, f"{os.getpid() if named else 1}, 2000")
+    meter = gpu.Meter(True, before=500 * 2**20)
+    with pytest.raises(RuntimeError, match="out of memory"), meter.phase("forward"):
+        raise RuntimeError("out of memory")
+    with meter.phase("forward"):
+        pass
+    assert meter.phases == {
+        "forward": {"allocated": 3 * 2**30, "reserved": 3 * 2**30 + 2**20, "driver": driver * 2**20}
+    }
+    assert meter.by_process is named
+
+
+def test_the_gpu_runner_goes_on_after_failures_and_after_an_earlier_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [case["name"] for case in gpu.specs(True)]
+    ran: list[str] = []
+
+    def child(command: list[str], **_: Any) -> SimpleNamespace:
+        if command[0] == "nvidia-smi":
+            raise OSError
+        name = command[command.index("--one") + 1]
+        ran.append(name)
+        if name == names[0]:
+            raise subprocess.TimeoutExpired(command, 1)
+        if name == names[1]:
+            return SimpleNamespace(stdout="", stderr="Segmentation fault")
+        found = {"name": name, "phases": {"step": dict.fromkeys(("allocated", "reserved", "driver"), 1)}, "seconds": 1}
+        return SimpleNamespace(stdout=json.dumps({**found, "card": {"name": "H100"}}), stderr="")
+
+    monkeypatch.setattr("subprocess.run", child)
+    out = tmp_path / "gpu.json"
+    assert gpu.record(out, "", True, 1.0) == 1
+    assert ran == names
+    content = json.loads(out.read_text())
+    assert [case["name"] for case in content["cases"]] == names
+    assert [case.get("error") for case in content["cases"][:3]] == ["took more than 120 s", "Segmentation fault", None]
+    assert content["device"] == {"name": "H100"}
+    ran.clear()
+    assert gpu.record(out, "", True, 1.0) == 1
+    assert ran == names[:2]
+    ran.clear()
+    assert gpu.record(tmp_path / "late.json", "", True, -1.0) == 0
+    assert ran == []
 
 
 def test_the_report_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
