@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import from_commit, milder, older
 from lintfit.checks.script_edits import without_argument
+from lintfit.documents import python_edits
+from lintfit.documents.model import Edit, Span
+from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.run.model import Run
+from lintfit.sources.python import writer
 from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Argument, Call
 
@@ -18,6 +23,10 @@ _SINCE_5 = {
     "use_flash_attention_2": 'attn_implementation="flash_attention_2"',
 }
 """Keywords of ``from_pretrained`` that transformers 5 no longer takes, and what says the same now."""
+
+_OFF = frozenset({"False", "None"})
+_CHOICE = re.compile(r"\n|\bif\b|\blambda\b|:=")
+"""What cannot stand as the condition of a choice, or not on its line."""
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -71,6 +80,31 @@ def _dropped(
         f"{call.name}({argument.name}=…) stops with TypeError in transformers 5"
         + ("" if off else f"; {successor} says the same"),
         severity=Severity.ERROR if spared is False else milder(Severity.ERROR),
-        fix=Fix("delete it", Applicability.SAFE, without_argument(source, call, argument)) if off else None,
-        help="delete it" if off else f"write {successor}",
+        fix=_replaced(source, call, argument),
+        help="delete it" if off and _written(argument) in _OFF else f"write {successor}",
     )
+
+
+def _replaced(source: ScriptSource, call: Call, argument: Argument) -> Fix | None:
+    """Take away what is written as off, and name the attention kernel by its new keyword.
+
+    What a variable says is off in the runs that are known and may be on in others, so it stays what it is.
+    """
+    written = _written(argument)
+    if written in _OFF:
+        return Fix("delete it", Applicability.SAFE, without_argument(source, call, argument))
+    if argument.name != "use_flash_attention_2" or call.argument("attn_implementation") is not None:
+        return None
+    document = argument.whole.document
+    if not isinstance(document, PythonDocument) or _CHOICE.search(written):
+        return None
+    kernel = python_edits.quote(document, "flash_attention_2")
+    start = argument.whole.span.start
+    named = Edit(Span(start, start + len(argument.name)), "attn_implementation")
+    chosen = Edit(argument.place.span, kernel if written == "True" else f"{kernel} if {written} else None")
+    return Fix("name the kernel by attn_implementation", Applicability.SAFE, writer.edits_in(document, (named, chosen)))
+
+
+def _written(argument: Argument) -> str:
+    place = argument.place
+    return place.document.text[place.span.start : place.span.end].strip()
