@@ -12,12 +12,10 @@ batches of the full length, and with batches of any length up to it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from bench.fake_tensors import BLOCK, GIB, Log, rounded  # noqa: E402
+from bench import recordings  # noqa: E402
+from bench.fake_tensors import BLOCK, Log, rounded  # noqa: E402
+from bench.recordings import GIB  # noqa: E402
 
 MIB = 2**20
 SMALL = MIB
@@ -200,7 +200,7 @@ def record(spec: dict[str, Any]) -> Recording:
     Not much shorter: the embedding's backward sorts its indices above 3072 tokens only.
     """
     from bench import fake_device, fake_models
-    from bench.fake_tensors import _step
+    from bench.fake_tensors import train_step
 
     lengths = (spec["seq_len"] * 7 // 8, spec["seq_len"])
     with fake_device.machine() as mode, fake_device.Counter(log := Log()):
@@ -211,7 +211,7 @@ def record(spec: dict[str, Any]) -> Recording:
         marks = [len(log.events)]
         for length in (lengths[1], *lengths):
             log.phase = "batch"
-            _step(model, optimizer, {**spec, "seq_len": length}, log, None, last=True)
+            train_step(model, optimizer, {**spec, "seq_len": length}, log, None, last=True)
             marks.append(len(log.events))
     parts = _by_phase(log, marks)
     short, whole = parts[2], parts[3]
@@ -334,38 +334,13 @@ def table(recording: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _record(out: Path, only: Callable[[str], bool]) -> None:
-    from datetime import UTC, datetime
-    from importlib.metadata import version
-
+def _record(out: Path, only: str) -> int:
     from bench.fake_cases import cases
 
-    versions = {package: version(package) for package in ("torch", "transformers", "peft")}
-    kept = json.loads(out.read_text())["cases"] if out.is_file() else []
-    found = {case["name"]: case for case in kept if not only(case["name"])}
-    for case in cases():
-        if case["name"] in CASES and only(case["name"]):
-            found[case["name"]] = {**case, **measure(case["spec"])}
-            print(case["name"], {k: round(v / GIB, 2) for k, v in found[case["name"]].items() if isinstance(v, int)})
-            content = {"date": datetime.now(UTC).date().isoformat(), "versions": versions}
-            ordered = [found[name] for name in CASES if name in found]
-            out.write_text(json.dumps({**content, "cases": ordered}, indent=1) + "\n")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="record into this file")
-    parser.add_argument("--only", default="", help="only cases whose name contains this")
-    parser.add_argument("--compare", type=Path, help="print a recording against lintfit")
-    options = parser.parse_args()
-    if options.compare:
-        print(table(json.loads(options.compare.read_text())))
-    elif options.out:
-        _record(options.out, lambda name: options.only in name)
-    else:
-        parser.error("say --out or --compare")
-    return 0
+    named = {case["name"]: case for case in cases()}
+    chosen = [named[name] for name in CASES]
+    return recordings.record(out, only, chosen, lambda case: measure(case["spec"]), ("torch", "transformers", "peft"))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(recordings.program(__doc__, _record, table))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bench.recordings import Row, kinds_table
 from lintfit.catalog.models import from_config
 from lintfit.memory.engines import states
 from lintfit.memory.result import Components
@@ -12,9 +13,6 @@ from lintfit.memory.spec import Dtype, Spec
 from lintfit.memory.states import States
 
 LORA_TARGETS = ["q_proj", "v_proj"]
-
-Row = tuple[str, str, str, int, int]
-"""Case, phase, kind, recorded bytes, lintfit's bytes."""
 
 
 def spec_of(model: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
@@ -113,8 +111,4 @@ def _lasting(held: States, phase: str) -> Components:
 
 def table(recording: Mapping[str, Any]) -> str:
     """A Markdown table of all rows with the difference in per cent."""
-    lines = ["| case | phase | kind | DeepSpeed, bytes | lintfit, bytes | difference |", "|---|---|---|--:|--:|--:|"]
-    for case, phase, kind, recorded, expected in rows(recording):
-        difference = f"{(expected - recorded) / recorded:+.3%}" if recorded else "-"
-        lines.append(f"| {case} | {phase} | {kind} | {recorded:,} | {expected:,} | {difference} |")
-    return "\n".join(lines)
+    return kinds_table(rows(recording), "DeepSpeed")

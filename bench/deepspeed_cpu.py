@@ -10,29 +10,18 @@ on the CPU like all others here, so that they are told apart by what they are, t
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from bench import recordings, small_llama
 from bench.deepspeed_compare import LORA_TARGETS, name, table
 from bench.deepspeed_live import live
-from bench.ranks import prepare, run, versions
+from bench.ranks import prepare, run
 
-MODEL = {
-    "model_type": "llama",
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 256,
-    "intermediate_size": 704,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "vocab_size": 2048,
-    "max_position_embeddings": 64,
-    "tie_word_embeddings": False,
-}
+MODEL = {**small_llama.MODEL, "max_position_embeddings": 64}
 BUCKET = 300_000
 """Elements of the reduce bucket: smaller than the embedding, so that its gradient takes the way around it."""
 
@@ -108,11 +97,11 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Train two steps on this rank: what was alive after each phase."""
     import deepspeed
     import torch
-    from transformers import AutoModelForCausalLM, LlamaConfig
+    from transformers import AutoModelForCausalLM
 
     deepspeed.init_distributed(dist_backend="gloo", verbose=False)
     torch.manual_seed(0)
-    config = LlamaConfig(**{key: value for key, value in MODEL.items() if key not in ("model_type", "architectures")})
+    config = small_llama.config_of(MODEL)
     dtype = torch.bfloat16 if case["precision"] == "bf16" else torch.float32
     if case["config"]["zero_optimization"]["stage"] == 3:
         with deepspeed.zero.Init(config_dict_or_path=case["config"]):
@@ -120,10 +109,7 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
     else:
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     if "lora_rank" in case:
-        from peft import LoraConfig, get_peft_model
-
-        adapters = LoraConfig(r=case["lora_rank"], target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
-        model = get_peft_model(model, adapters)
+        model = small_llama.adapted(model, {"lora_rank": case["lora_rank"], "lora_targets": LORA_TARGETS})
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     engine, *_ = deepspeed.initialize(model=model, config=case["config"], model_parameters=trained)
     phases = {"initialize": live(engine)}
@@ -143,43 +129,22 @@ def worker(rank: int, case: dict[str, Any]) -> dict[str, dict[str, int]]:
 # --- recording and comparing ------------------------------------------------------------------------------------
 
 
-def record(out: Path, only: str | None = None) -> None:
+def record(out: Path, only: str = "") -> int:
     """Run every case (or those whose name contains ``only``) and write what each rank held."""
     prepare()
-    _preload()
-    known = json.loads(out.read_text())["cases"] if only and out.is_file() else []
-    before = {name(case): case for case in known}
-    results = []
-    for case in cases():
-        if only and only not in name(case):
-            results += [before[name(case)]] if name(case) in before else []
-            continue
-        print(f"{name(case)} …", file=sys.stderr, flush=True)
-        results.append({**case, "phases": run(worker, case, case["ranks"], name(case))})
-    found = versions("deepspeed", "torch", "transformers")
-    out.write_text(json.dumps({"model": MODEL, "versions": found, "cases": results}, indent=None) + "\n")
+    for module in PRELOADED:
+        import_module(module)
+    packages = ("deepspeed", "torch", "transformers")
+    return recordings.record(out, only, cases(), _measure, packages, name=name, compact=True, model=MODEL)
 
 
-def _preload() -> None:
-    """Import once, before the ranks are forked."""
-    import deepspeed  # noqa: F401
-    import peft  # noqa: F401
-    import transformers.models.llama.modeling_llama  # noqa: F401
+def _measure(case: dict[str, Any]) -> dict[str, Any]:
+    return {"phases": run(worker, case, case["ranks"], name(case))}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--only", help="those whose name contains this; others stay as they are in the file")
-    parser.add_argument("--compare", type=Path)
-    options = parser.parse_args()
-    if options.compare:
-        print(table(json.loads(options.compare.read_text())))
-    elif options.out:
-        record(options.out, options.only)
-    else:
-        parser.error("say --out or --compare")
+PRELOADED = ("deepspeed", "peft", "transformers.models.llama.modeling_llama")
+"""Imported once, before the ranks are forked."""
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(recordings.program(__doc__, record, table))

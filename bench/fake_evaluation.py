@@ -1,7 +1,7 @@
 """Torch's own count of an evaluation between training steps under fake tensors, against lintfit. No GPU is needed.
 
-    python -m bench.fake_evaluation --record      # into bench/results/fake_evaluation.json (needs the bench extra)
-    python -m bench.fake_evaluation               # against lintfit, no torch
+    python -m bench.fake_evaluation --out bench/results/fake_evaluation.json      # record (needs the bench extra)
+    python -m bench.fake_evaluation --compare bench/results/fake_evaluation.json  # against lintfit, no torch
 
 A training step as in :mod:`bench.fake_tensors`, then batches as the Trainer's ``evaluation_loop`` runs them: the model
 in evaluation mode under ``no_grad``, the loss kept, the logits dropped, or put into transformers' own
@@ -11,9 +11,7 @@ weights autocast makes anew.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench import recordings  # noqa: E402
 from bench.fake_cases import EVERY, GC, PRECISIONS  # noqa: E402
 from bench.fake_cases import MODELS as LARGE  # noqa: E402
 from bench.fake_vlm_cases import MODELS as SEEING  # noqa: E402
-
-RESULTS = ROOT / "bench" / "results" / "fake_evaluation.json"
-GIB = 2**30
 
 
 def _evaluation(**keys: Any) -> dict[str, Any]:
@@ -107,10 +103,10 @@ def cases() -> Iterator[dict[str, Any]]:
         yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]), "spec": spec}
 
 
-def run(case: dict[str, Any]) -> int:
+def run(case: dict[str, Any]) -> dict[str, int]:
     """Peak bytes of the evaluation from its second batch on."""
     from bench import fake_device, fake_models
-    from bench.fake_tensors import Log, _step
+    from bench.fake_tensors import Log, train_step
 
     spec = case["spec"]
     with fake_device.machine() as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
@@ -122,10 +118,10 @@ def run(case: dict[str, Any]) -> int:
             from bench import fake_vlm
 
             stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
-        _step(model, optimizer, spec, log, None, last=False)
+        train_step(model, optimizer, spec, log, None, last=False)
         model.eval()
         evaluate(model, spec, log)
-    return log.replay()["evaluation"]
+    return {"allocated_bytes": log.replay()["evaluation"]}
 
 
 def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
@@ -133,7 +129,7 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     import torch
     from transformers.trainer_pt_utils import EvalLoopContainer
 
-    from bench.fake_tensors import _images
+    from bench.fake_tensors import images_of
 
     chosen = spec.get("evaluation", {})
     size = chosen.get("batch_size", spec["micro_batch_size"])
@@ -144,7 +140,7 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     for step in range(max(2, window)):
         log.phase = "evaluation" if step else "first evaluation"
         inputs = torch.empty(size, spec["seq_len"], dtype=torch.long, device="cuda:0")
-        images = _images(model, inputs, spec)
+        images = images_of(model, inputs, spec)
         with torch.no_grad():
             loss, logits = _predict(model, inputs, images, spec, keeps)
         losses.add(loss.repeat(size))
@@ -169,28 +165,16 @@ def _predict(model: Any, ids: Any, images: Any, spec: dict[str, Any], keeps: boo
     return loss, logits if keeps else None
 
 
-def record(only: str) -> int:
+def record(out: Path, only: str) -> int:
     """Count the cases whose name contains ``only``; the others of the file stay."""
-    from importlib.metadata import version
-
-    content: dict[str, Any] = {"versions": {name: version(name) for name in ("torch", "transformers", "peft")}}
-    found = json.loads(RESULTS.read_text())["cases"] if only and RESULTS.is_file() else []
-    content["cases"] = [case for case in found if only not in case["name"]]
-    for case in cases():
-        if only not in case["name"]:
-            continue
-        content["cases"].append({**case, "allocated_bytes": run(case)})
-        print(case["name"], file=sys.stderr, flush=True)
-        RESULTS.write_text(json.dumps(content, indent=1) + "\n")
-    return 0
+    return recordings.record(out, only, cases(), run, ("torch", "transformers", "peft"))
 
 
-def rows() -> Iterator[tuple[str, int, int]]:
+def rows(recording: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
     """Case, torch's bytes, lintfit's bytes."""
     from lintfit.memory import estimate
     from lintfit.memory.parse import spec_from_mapping
 
-    recording = json.loads(RESULTS.read_text())
     versions = {"transformers": recording["versions"]["transformers"]}
     for case in recording["cases"]:
         moments = estimate(spec_from_mapping({**case["spec"], "versions": versions})).moments
@@ -198,24 +182,10 @@ def rows() -> Iterator[tuple[str, int, int]]:
         yield case["name"], case["allocated_bytes"], guess
 
 
-def table() -> str:
+def table(recording: dict[str, Any]) -> str:
     """A Markdown table of all cases with the difference in per cent."""
-    lines = ["| evaluation | torch, GiB | lintfit, GiB | difference |", "| --- | --: | --: | --: |"]
-    for name, counted, guess in rows():
-        lines.append(f"| {name} | {counted / GIB:.3f} | {guess / GIB:.3f} | {guess / counted - 1:+.3%} |")
-    return "\n".join(lines)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help="count with torch and write the result down")
-    parser.add_argument("--only", default="", help="only cases whose name contains this")
-    options = parser.parse_args()
-    if options.record:
-        return record(options.only)
-    print(table())
-    return 0
+    return recordings.peaks_table(rows(recording), "evaluation")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(recordings.program(__doc__, record, table))

@@ -23,11 +23,8 @@ Not counted: kernels' own scratch elsewhere, cuBLAS workspaces, the CUDA context
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import sys
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,10 +34,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from bench import recordings  # noqa: E402
 from bench.fake_cases import cases  # noqa: E402
 
 BLOCK = 512
-GIB = 2**30
 
 # --- counting ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +145,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
                 stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
             for step in range(2):
-                _step(model, optimizer, spec, log, reference, last=step == 1)
+                train_step(model, optimizer, spec, log, reference, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         parts = {
             "parameters": _bytes(model.parameters()),
@@ -174,7 +171,7 @@ def _bytes(tensors: Any) -> int:
     return sum(seen.values())
 
 
-def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference: Any, *, last: bool) -> None:
+def train_step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference: Any, *, last: bool) -> None:
     """One optimizer step as transformers' Trainer and Accelerate run it."""
     import torch
 
@@ -184,7 +181,7 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference:
     for _ in range(spec.get("gradient_accumulation_steps", 1)):
         ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
-        images = _images(model, ids, spec)  # the Trainer's loop holds the batch through the step
+        images = images_of(model, ids, spec)  # the Trainer's loop holds the batch through the step
         loss = _forward(model, ids, spec, reference, images)
         log.phase = f"{prefix}backward"
         loss.backward()
@@ -195,7 +192,8 @@ def _step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference:
     optimizer.zero_grad()
 
 
-def _images(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
+def images_of(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
+    """The pictures of a batch as the model's inputs; none where the spec has none."""
     from bench import fake_vlm
 
     return fake_vlm.images(model.config, ids, spec) if spec.get("images") else {}
@@ -227,30 +225,12 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images:
 
 # --- recording and comparing ------------------------------------------------------------------------------------
 
+PACKAGES = ("torch", "transformers", "peft")
+
 
 def record(out: Path, only: str) -> int:
     """Run the cases whose name contains ``only`` and write what torch counted; the others of a file stay."""
-    from datetime import UTC, datetime
-    from importlib.metadata import version
-
-    versions = {package: version(package) for package in ("torch", "transformers", "peft")}
-    found = json.loads(out.read_text())["cases"] if only and out.is_file() else []
-    results: list[dict[str, Any]] = [case for case in found if only not in case["name"]]
-    content = {"date": datetime.now(UTC).date().isoformat(), "versions": versions, "cases": results}
-    for case in cases():
-        if only not in case["name"]:
-            continue
-        start = time.perf_counter()
-        try:
-            counted = run(case)
-        except Exception as error:  # one case that this torch cannot trace must not lose the others
-            print(f"{case['name']}: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
-            continue
-        results.append({**case, **counted})
-        out.write_text(json.dumps(content, indent=1) + "\n")
-        took = time.perf_counter() - start
-        print(f"{case['name']}: {counted['allocated_bytes'] / GIB:.3f} GiB, {took:.0f} s", file=sys.stderr, flush=True)
-    return 0 if results else 1
+    return recordings.record(out, only, cases(), run, PACKAGES)
 
 
 def rows(recording: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
@@ -266,25 +246,8 @@ def rows(recording: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
 
 def table(recording: dict[str, Any]) -> str:
     """A Markdown table of all cases with the difference in per cent."""
-    lines = ["| case | torch, GiB | lintfit, GiB | difference |", "| --- | --: | --: | --: |"]
-    for name, counted, guess in rows(recording):
-        lines.append(f"| {name} | {counted / GIB:.3f} | {guess / GIB:.3f} | {guess / counted - 1:+.3%} |")
-    return "\n".join(lines)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="record into this file")
-    parser.add_argument("--only", default="", help="only cases whose name contains this")
-    parser.add_argument("--compare", type=Path, help="print a recording against lintfit")
-    options = parser.parse_args()
-    if options.compare:
-        print(table(json.loads(options.compare.read_text())))
-        return 0
-    if not options.out:
-        parser.error("say --out or --compare")
-    return record(options.out, options.only)
+    return recordings.peaks_table(rows(recording), "case")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(recordings.program(__doc__, record, table))

@@ -10,16 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from bench.recordings import Row, kinds_table
 from lintfit.memory.engines import states
 from lintfit.memory.parse import spec_from_mapping
-from lintfit.memory.ppo import _gathered
+from lintfit.memory.ppo import gathered_bytes
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components
 from lintfit.memory.rollout import beside_bytes
 from lintfit.memory.spec import Spec
-
-Row = tuple[str, str, str, int, int]
-"""Case, phase, kind, recorded bytes of the rank that has most, lintfit's bytes."""
 
 STATES: Mapping[str, tuple[str, ...]] = {
     "parameters": ("parameters",),
@@ -44,7 +42,7 @@ def spec_of(recording: Mapping[str, Any], case: Mapping[str, Any]) -> Spec:
 
 
 def rows(recording: Mapping[str, Any]) -> Iterator[Row]:
-    """Every figure of a recording beside lintfit's."""
+    """Every figure of a recording beside lintfit's, of the rank that has most."""
     for case in recording["cases"]:
         spec = spec_of(recording, case)
         for phase in case["ranks"][0]:
@@ -91,13 +89,9 @@ def _stage(spec: Spec) -> Components:
 def _models(spec: Spec) -> Components:
     """Bytes of what is trained, of the models beside it, and of what PPO gathers to generate."""
     trained = states(spec).save["parameters"]
-    return {"trained": trained, "beside": beside_bytes(spec), "gathered": _gathered(spec)}
+    return {"trained": trained, "beside": beside_bytes(spec), "gathered": gathered_bytes(spec)}
 
 
 def table(recording: Mapping[str, Any]) -> str:
     """A Markdown table of all rows with the difference in per cent."""
-    lines = ["| case | phase | kind | measured, bytes | lintfit, bytes | difference |", "|---|---|---|--:|--:|--:|"]
-    for case, phase, kind, recorded, expected in rows(recording):
-        difference = f"{(expected - recorded) / recorded:+.3%}" if recorded else "-"
-        lines.append(f"| {case} | {phase} | {kind} | {recorded:,} | {expected:,} | {difference} |")
-    return "\n".join(lines)
+    return kinds_table(rows(recording), "measured")

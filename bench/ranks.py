@@ -6,7 +6,6 @@ imported before :func:`run` is imported once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -16,14 +15,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
+
+from bench import recordings  # noqa: E402
 
 Worker = Callable[[int, dict[str, Any]], Any]
 
@@ -34,11 +33,6 @@ PRELOADED = ("deepspeed", "transformers.models.llama.modeling_llama", "accelerat
 def prepare() -> None:
     """One thread a rank, and DeepSpeed on the CPU; to be called before anything imports torch."""
     os.environ |= {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-
-
-def versions(*packages: str) -> dict[str, str]:
-    """The installed versions, for a recording's head."""
-    return {package: version(package) for package in packages}
 
 
 def run(worker: Worker, case: dict[str, Any], ranks: int, name: str) -> list[Any]:
@@ -92,43 +86,22 @@ def program(
 
     A case has a ``name``, lintfit's ``spec`` of it, and what the worker wants to know.
     """
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--only", help="those whose name contains this; others stay as they are in the file")
-    parser.add_argument("--compare", type=Path)
-    options = parser.parse_args()
-    if options.compare:
+
+    def measure(case: dict[str, Any]) -> dict[str, Any]:
+        return {"ranks": run(worker, case, case["spec"]["gpus"], case["name"])}
+
+    def record(out: Path, only: str) -> int:
+        prepare()
+        for module in ("torch", *PRELOADED):
+            import_module(module)
+        return recordings.record(out, only, cases, measure, packages, compact=True, model=model)
+
+    def table(recording: dict[str, Any]) -> str:
         from bench.parallel_compare import table
 
-        print(table(json.loads(options.compare.read_text())))
-    elif options.out:
-        _record(options.out, options.only or "", model, cases, worker, versions(*packages))
-    else:
-        parser.error("say --out or --compare")
+        return table(recording)
 
-
-def _record(
-    out: Path,
-    only: str,
-    model: Mapping[str, Any],
-    cases: Sequence[dict[str, Any]],
-    worker: Worker,
-    made: dict[str, str],
-) -> None:
-    prepare()
-    for module in ("torch", *PRELOADED):
-        import_module(module)
-    before = {case["name"]: case for case in json.loads(out.read_text())["cases"]} if only and out.is_file() else {}
-    results = []
-    for case in cases:
-        if only in case["name"]:
-            started = monotonic()
-            results.append({**case, "ranks": run(worker, case, case["spec"]["gpus"], case["name"])})
-            print(f"{case['name']}: {monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-        elif case["name"] in before:
-            results.append(before[case["name"]])
-        recording = {"model": model, "versions": made, "cases": results}
-        out.write_text(json.dumps(recording, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
+    sys.exit(recordings.program(about, record, table))
 
 
 # --- counting ---------------------------------------------------------------------------------------------------

@@ -60,16 +60,16 @@ def fake_tensors() -> str:
 
 def evaluation() -> str:
     """The table of evaluations between training steps."""
-    from bench.fake_evaluation import RESULTS as RECORDED
     from bench.fake_evaluation import rows, table
 
-    recording = _read(RECORDED)
+    recording = _read(RESULTS / "fake_evaluation.json")
     if recording is None:
-        return _missing("bench.fake_evaluation --record")
-    errors = [guess / counted - 1 for _, counted, guess in rows()]
+        return _missing("bench.fake_evaluation --out bench/results/fake_evaluation.json")
+    errors = [guess / counted - 1 for _, counted, guess in rows(recording)]
     return (
         "The largest moment of the phase `evaluate` against torch's own count of the Trainer's `prediction_step` "
-        f"({_made(recording)}; of most models a few layers). {len(errors)} cases: {spread(errors)}.\n\n{table()}"
+        f"({_made(recording)}; of most models a few layers). {len(errors)} cases: {spread(errors)}.\n\n"
+        f"{table(recording)}"
     )
 
 
@@ -135,7 +135,7 @@ PARALLEL = (
     ("sequence_parallel_cpu", "DeepSpeed Ulysses, torch's ring under FSDP 2"),
     ("expert_parallel_cpu", "transformers `ep_size`, DeepSpeed AutoEP"),
     ("pipeline_parallel_cpu", "torch's 1F1B, first and last stage"),
-    ("preference_parallel_cpu", "TRL's DPO and PPO: policy, reference, value and reward model"),
+    ("preference_parallel_cpu", "TRL's SFT, DPO and PPO: policy, reference, value and reward model, states under FSDP"),
 )
 
 

@@ -195,7 +195,7 @@ def rounds(spec: Spec, states: States, step: Step) -> tuple[Moment, ...]:
     logits = tokens * policy.vocab * size + (
         chunk // SCORES * size if whole else 2 * response(spec) * policy.vocab * size
     )
-    gathered = {"communication_buffers": _gathered(spec)}
+    gathered = {"communication_buffers": gathered_bytes(spec)}
 
     def generating(name: str, activations: int, scores: int) -> Moment:
         return Moment(name, "evaluate", plus(plus(states.evaluate, gathered), _running(activations, scores)))
@@ -220,7 +220,7 @@ def _running(activations: int, logits: int) -> Components:
     return components(activations=activations, logits=logits)
 
 
-def _gathered(spec: Spec) -> int:
+def gathered_bytes(spec: Spec) -> int:
     """Bytes of policy and value model gathered to generate (``ds3_gather_for_generation``)."""
     if spec.generation is None or not spec.generation.gather_weights:
         return 0
