@@ -28,6 +28,7 @@ STATES: Mapping[str, tuple[str, ...]] = {
 KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "saved": {name: (name,) for name in ("layer", "logits")},
     "stage": {name: (name,) for name in ("in_flight", "exchange")},
+    "accumulated": {"gradients": ("gradients",)},
     "models": {name: (name,) for name in ("trained", "beside", "gathered")},
 }
 """What is compared, by phase; the model states in all others."""
@@ -62,6 +63,8 @@ def _counted(spec: Spec, phase: str) -> Components:
             return _stage(spec)
         case "models":
             return _models(spec)
+        case "accumulated":
+            return states(spec).forward
         case _:
             return _lasting(spec, phase)
 

@@ -11,6 +11,7 @@ what is gathered; under FSDP gradients and optimizer states as well.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import tempfile
@@ -160,20 +161,40 @@ def _fsdp_on_cpus() -> None:
 
 
 def _watch(trainer: Any, found: dict[str, dict[str, int]]) -> Any:
-    """A callback that counts what is there before each optimizer step and after it."""
+    """A callback that counts what is there between micro-batches, before each optimizer step and after it."""
     from transformers import TrainerCallback
 
+    def parameters() -> Any:
+        return trainer.model_wrapped.parameters()
+
     class Watch(TrainerCallback):
+        def on_substep_end(self, *_: Any, **__: Any) -> None:
+            found["accumulated"] = {"gradients": _gradients()}
+
         def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
-            parameters = list(trainer.model_wrapped.parameters())
-            gradients = held(parameter.grad for parameter in parameters)
-            found["backward"] = {"parameters": held(parameters), "gradients": gradients}
+            gradients = held(parameter.grad for parameter in parameters())
+            found["backward"] = {"parameters": held(parameters()), "gradients": gradients}
 
         def on_step_end(self, *_: Any, optimizer: Any, **__: Any) -> None:
             states = optimizer_states(getattr(optimizer, "optimizer", optimizer))
-            found["step"] = {"parameters": held(trainer.model_wrapped.parameters()), "optimizer_states": states}
+            found["step"] = {"parameters": held(parameters()), "optimizer_states": states, "gradients": _gradients()}
 
     return Watch()
+
+
+def _gradients() -> int:
+    """Bytes of the gradients that FSDP itself holds: FSDP 1's flat ones, FSDP 2's of gathered parameters."""
+    from torch.distributed.fsdp._flat_param import FlatParamHandle
+    from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
+
+    gradients = []
+    for one in gc.get_objects():
+        if type(one) is FlatParamHandle:
+            gradients.append(one.flat_param.grad)
+        elif type(one) is FSDPParam:
+            gathered = getattr(one, "_unsharded_param", None)
+            gradients += [one.unsharded_accumulated_grad, None if gathered is None else gathered.grad]
+    return held(gradients)
 
 
 def _ppo(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
