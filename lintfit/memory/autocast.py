@@ -8,6 +8,7 @@ outermost context exits, which is the end of the forward pass (torch ``aten/src/
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.memo import Memo
 from lintfit.memory.parameters import Inventory, rounded
 from lintfit.memory.versions import GROUPED_EXPERTS
 from lintfit.memory.weights import VALUE
@@ -19,8 +20,13 @@ def cached_copies(recipe: Recipe, held: Inventory) -> int:
     Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
     product are not cast at all. Not for FSDP, whose mixed precision gathers the weights in half precision already.
     """
-    if not recipe.autocast:
-        return 0
+    return _COPIES.get(held, recipe, lambda: _copies(recipe, held)) if recipe.autocast else 0
+
+
+_COPIES: Memo[int] = Memo()
+
+
+def _copies(recipe: Recipe, held: Inventory) -> int:
     uncast = ("norm", "bias", "conv", *(("expert",) if recipe.transformers >= GROUPED_EXPERTS else ()))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     return sum(

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
 
-from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import Spec
 from lintfit.memory.states import States
 from lintfit.memory.zero_config import not_modelled, zero_config
 
-_MAPPINGS = ("deepspeed_config", "versions")
-_MODELS = ("facts", "gpu", "reward_model", "value_model")
-_IMAGES = ("images", "image_patches", "image_tiles")
-_WITHOUT = frozenset({"micro_batch_size", "seq_len", "stated", *_IMAGES, *_MAPPINGS, *_MODELS})
-_settings = attrgetter(*(field.name for field in fields(Spec) if field.name not in _WITHOUT))
-_FOUND: Memo[tuple[tuple[ModelFacts | None, ...], States]] = Memo()
-"""With the models that PPO has besides, whose identities are in the key."""
+_FOUND: Memo[States] = Memo()
 
 
 def states(spec: Spec) -> States:
@@ -26,14 +19,7 @@ def states(spec: Spec) -> States:
 
     Counted once for runs that differ in their batch and its lengths only.
     """
-    beside = spec.reward_model, spec.value_model
-    key = (
-        *map(id, beside),
-        *_settings(spec),
-        repr(spec.deepspeed_config) if spec.deepspeed_config else "",
-        tuple(spec.versions.items()),
-    )
-    return _FOUND.get(spec.facts, key, lambda: (beside, _counted(spec)))[1]
+    return _FOUND.get(alike(spec), "", lambda: _counted(spec))
 
 
 def _counted(spec: Spec) -> States:

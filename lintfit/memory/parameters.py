@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.alike import alike
 from lintfit.memory.lora import adapters, saved_modules
 from lintfit.memory.memo import Memo
 from lintfit.memory.quantization import gptq_group, quantised_tensor, quantises
@@ -27,6 +28,7 @@ from lintfit.memory.weights import (
 __all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded", "trained_dtype"]
 
 
+_OF: Memo[Inventory] = Memo()
 _FOUND: Memo[tuple[ModelFacts | None, Inventory]] = Memo()
 """With PPO's value model, whose identity is in the key."""
 
@@ -36,6 +38,11 @@ def inventory(spec: Spec) -> Inventory:
 
     Counted once for the same model and settings: the parts of an estimate ask for it again and again.
     """
+    return _OF.get(alike(spec), "", lambda: _known(spec))
+
+
+def _known(spec: Spec) -> Inventory:
+    """The same for runs that differ in what has nothing to do with weights."""
     key: tuple[object, ...] = (
         model_dtype(spec),
         spec.quantization,

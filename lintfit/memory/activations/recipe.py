@@ -9,8 +9,10 @@ from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import frozen
+from lintfit.memory.alike import alike
 from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.language import language
+from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
@@ -159,17 +161,12 @@ def with_beside(recipe: Recipe, beside: Beside) -> Recipe:
     return _one(replace(recipe, beside=beside))
 
 
-_LAST: list[tuple[Spec, Recipe]] = []
+_OF: Memo[Recipe] = Memo()
 
 
 def of(spec: Spec) -> Recipe:
     """The recipe of a run; the parts of an estimate ask for it one after the other."""
-    for known, recipe in _LAST:
-        if known is spec:
-            return recipe
-    recipe = _one(_made(spec))
-    _LAST[:] = [(spec, recipe)]
-    return recipe
+    return _OF.get(alike(spec), "", lambda: _one(_made(spec)))
 
 
 def _made(spec: Spec) -> Recipe:
