@@ -151,7 +151,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
         points.append((table.storage(logits.storage), table.number(LOGITS, logits.width * 4, logits.per)))
-    hidden = () if y.storage in t.saved() else (table.storage(y.storage),)
+    hidden = () if t.saves(y) else (table.storage(y.storage),)
     return _Form(
         table=table,
         logits=tuple(points),
@@ -160,7 +160,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         capped=table.numbers([capped.storage]) if capped is not None else (),
         loss=loss,
         head=own,
-        weights=t.weights(),
+        weights=t.weights,
     )
 
 
@@ -224,7 +224,7 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
         stream=x,
         logits=logits,
         dequantized=facts.hidden * facts.vocab * each if recipe.quantized else 0,
-        weights=t.weights(),
+        weights=t.weights,
     )
 
 
@@ -254,7 +254,7 @@ def _fused(t: Layer, y: Var, loss: _Fused) -> _Form:
         capped=(),
         loss=None,
         head=own,
-        weights=t.weights(),
+        weights=t.weights,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -92,7 +93,12 @@ def family(facts: ModelFacts) -> Family:
     name = _MODULES.get(facts.model_type)
     if name is None:
         name = "moe" if facts.moe else "llama" if facts.gated else "gpt_neox"
-    layer: Family = import_module(f"lintfit.memory.activations.{name}").layer
+    return _layer(name)
+
+
+@cache
+def _layer(module: str) -> Family:
+    layer: Family = import_module(f"lintfit.memory.activations.{module}").layer
     return layer
 
 

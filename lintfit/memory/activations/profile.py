@@ -259,8 +259,8 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
         pinned=table.numbers(t.pinned),
         passed=backward(t, out, table, held=held, returned=returned),
         again=forward(t, x, table) if t.watched else None,
-        weights=t.weights(),
-        keeps_input=x.storage in t.saved(),
+        weights=t.weights,
+        keeps_input=t.saves(x),
         returned=returned,
     )
     table.close()

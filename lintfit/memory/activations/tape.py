@@ -130,10 +130,13 @@ class Tape:
     ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
     argument). ``marked`` are storages that selective checkpointing keeps beside the input, ``pinned`` those that stay
     when the backward is done, until the graph goes. ``graph``: whether autograd records; under ``torch.no_grad()``
-    nothing needs a gradient and nothing is saved: what a graph would keep is there as long as a name is.
+    nothing needs a gradient and nothing is saved: what a graph would keep is there as long as a name is. ``weights``:
+    bytes of all parameter gradients that the recorded nodes make.
     """
 
-    __slots__ = ("_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "watched")
+    __slots__ = (
+        "_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "watched", "weights"
+    )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
         self.graph = graph
@@ -145,6 +148,7 @@ class Tape:
         self.pinned: list[Storage] = []
         self._kept: dict[Storage, None] = {}
         self._products = 0
+        self.weights = 0
         self.held: tuple[Var, ...] = ()
 
     def mark(self, *results: Var, product: bool = False) -> None:
@@ -203,6 +207,7 @@ class Tape:
                 first = self._first(saved)
             taken = [var.storage for var in overwritten] if overwritten else ()
             self.nodes.append(((out,), inputs, bool(saved), first, temp, False, weights, taken))
+            self.weights += sum(weights)
         else:
             out.grad = False
             saved = ()
@@ -264,12 +269,13 @@ class Tape:
         """``out`` as a tensor that is there already and has a gradient of its own: a view, a sum in place."""
         if out.grad:
             self.nodes.append(((out,), inputs, False, (), (), same, weights, ()))
+            self.weights += sum(weights)
         return out
 
     def saved(self) -> list[Storage]:
         """The storages that the recorded nodes keep alive until the backward pass, each once."""
         return list(self._kept)
 
-    def weights(self) -> int:
-        """Bytes of all parameter gradients that the recorded nodes make."""
-        return sum([sum(weights) for *_, weights, _ in self.nodes])
+    def saves(self, x: Var) -> bool:
+        """Whether the recorded nodes keep the storage of a tensor alive."""
+        return x.storage in self._kept

@@ -71,7 +71,7 @@ def test_parameter_gradients_stay_as_far_as_they_are_kept() -> None:
     out = t.op(t.new(K, 2), (x,), (x,), weights=(8 * K,))
     assert backward(t, out, kept=1.0) == Live(2 * K, temporaries=4 * K, gradients=8 * K)
     assert backward(t, out, kept=0.0) == Live(2 * K, temporaries=4 * K + 8 * K)
-    assert t.weights() == 8 * K
+    assert t.weights == 8 * K
 
 
 def test_gradients_of_logits_are_logits() -> None:
