@@ -106,8 +106,14 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
     """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
     seen = with_an_image(spec) if spec.images is None else spec
     note = ""
+    if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
+        seen = replace(seen, attention="eager")
+        note = (
+            "FlashAttention 2, which the model's own code takes where it is installed (not stated; the high end counts "
+            "its eager attention)"
+        )
     if _uncounted_images(spec):
-        seen = _remote_code(seen) if spec.facts.model_type in ITSELF else replace(seen, image_patches=2 * patches(seen))
+        seen = replace(seen, image_patches=2 * patches(seen))
         note = (
             f"the way from pixels to words is that of similar models, because nobody has counted that of "
             f"{spec.facts.model_type}: the low end counts text only, the high end more than likely"

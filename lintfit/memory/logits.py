@@ -105,8 +105,9 @@ def head(
     ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`. ``scored``: tokens of a sequence
     that get logits, where not all do: their states are copied out behind the final norm.
     """
-    key = recipe, loss_path, stream, scored
-    form = _FORMS.get(facts, key, lambda: _recorded(Layer(facts, recipe), loss_path, stream, scored))
+    batched = batch > 1 or not recipe.wrapped_loss
+    key = recipe, loss_path, stream, scored, batched
+    form = _FORMS.get(facts, key, lambda: _recorded(Layer(facts, recipe, batched=batched), loss_path, stream, scored))
     return form.at(batch, seq, kept)
 
 
@@ -137,7 +138,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     elif loss_path == "selective":
         out, alive = selective_loss(after, logits, recipe.autocast)
     elif own_loss(facts, recipe):
-        out, alive = own_dtype_loss(after, logits, fused, recipe.autocast)
+        given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits
+        out, alive = own_dtype_loss(after, given, fused, recipe.autocast, shifts=t.batched)
     else:
         capped = soft_cap(after, logits) if _softcapped(t) else None
         out, alive = causal_loss(after, after.map(capped) if capped else logits, recipe.transformers, fused)

@@ -27,7 +27,7 @@ REMOTE_LOSS = frozenset({"qwen", "baichuan"})
 
 def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
-    if facts.model_type in REMOTE_LOSS:
+    if facts.model_type in REMOTE_LOSS or recipe.wrapped_loss:
         return True
     return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
 
@@ -62,18 +62,22 @@ def _overwriting(t: Tape, logits: Var) -> Var:
     return t.op(t.constant(1, 4, True), (logits,), (logits,), overwritten=(logits,))
 
 
-def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool) -> tuple[Var, list[Var]]:
+def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool, *, shifts: bool = True) -> tuple[Var, list[Var]]:
     """The older models' loss: a copy of the shifted logits and their log-softmax in the logits' dtype.
 
-    Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given.
+    Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given. ``shifts``: whether
+    the shifted logits are a copy; those of one sequence have no gaps, so that ``contiguous`` leaves them as they are.
     """
-    shifted = t.map(logits)
+    if shifts:
+        shifted = t.map(logits)
+    else:
+        shifted = t.link(Var(logits.width, logits.item, logits.per, logits.storage, True), (logits,))
     if fused:
         return _overwriting(t, shifted), [logits]
     full = t.cast(shifted, 4) if autocast else shifted
     log = t.like(logits, logits.width, full.item, True, LOGITS)
     t.op(log, (full,), (log,))
-    alive = [logits, shifted] if full is shifted else [logits, shifted, full]
+    alive = [logits, *([shifted] if shifts else []), *([full] if full is not shifted else [])]
     return t.op(t.constant(1, 4, True), (log,)), alive
 
 

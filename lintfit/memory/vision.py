@@ -51,7 +51,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
 
 def trains_tower(spec: Spec) -> bool:
     """Whether any part of the encoder or its projector is trained."""
-    return bool(_trained(spec))
+    return _adapted(spec) or _projects(spec)
 
 
 def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
@@ -75,6 +75,22 @@ def _named(spec: Spec) -> tuple[int, bool]:
     wide = rounded(images * mllama.seen(tower_of(facts)) * mllama.projected(facts) * stream)
     frozen = recipe.frozen or not any("multi_modal_projector" in name for name in _trained(spec))
     return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
+
+
+def _adapted(spec: Spec) -> bool:
+    """Whether anything of the encoder itself is trained.
+
+    Adapters in an encoder that checkpoints itself are not: what goes into its first layer needs no gradient, and under
+    reentrant checkpointing what comes out needs none then.
+    """
+    if style(spec.facts).checkpoints_itself and spec.method == "lora" and not _hooked(spec):
+        return False
+    return any(not any(part in name for part in PROJECTORS) for name in _trained(spec))
+
+
+def _projects(spec: Spec) -> bool:
+    """Whether anything behind the encoder is trained."""
+    return any(part in name for name in _trained(spec) for part in PROJECTORS)
 
 
 def _trained(spec: Spec) -> list[str]:
@@ -195,11 +211,10 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
     checkpoints = spec.gradient_checkpointing is not False and (
         how.checkpointed_before is None or transformers_version(spec) < how.checkpointed_before
     )
-    trained = _trained(spec)
-    adapted = any(not any(part in name for part in PROJECTORS) for name in trained)
+    trained, adapted = _trained(spec), _adapted(spec)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
-    projects = any(part in name for name in trained for part in PROJECTORS)
+    projects = _projects(spec)
     encoder = recipe if adapted else replace(recipe, frozen=True)
     connector = recipe if projects else replace(recipe, frozen=True)
     flows = _hooked(spec) or not encoder.frozen
@@ -214,7 +229,7 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
         if key not in made:
             part = connector if name == "merge" else encoder
             shape = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
-            reentrant = spec.use_reentrant
+            reentrant = spec.use_reentrant or how.checkpoints_itself
             made[key] = counted(shape, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
         parts.append(Stretch(1, made[key], checkpointed, waiting))
 
@@ -224,10 +239,10 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
         inner = several * rounded(batch * seq * tower_of(facts).hidden * stream)
         for index, (name, size) in enumerate(order(facts)):
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
-            again = checkpoints and name in CHECKPOINTED
+            again = (checkpoints or how.checkpoints_itself) and name in CHECKPOINTED
             add(name, flows or index > 0, images, positions, again, inner if index > first else 0)
         add("merge", True, batch, seq)
-    elif trained:
+    elif projects:
         add("merge", False, batch, seq)
     return tuple(parts)
 

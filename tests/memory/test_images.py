@@ -90,7 +90,7 @@ def test_the_language_model_alone_is_the_one_that_stands_alone() -> None:
     assert llama is not None and text_only(llama) is llama
 
 
-@pytest.mark.parametrize("model", ["openbmb/MiniCPM-V-2_6", "OpenGVLab/InternVL2_5-8B"])
+@pytest.mark.parametrize("model", ["openbmb/MiniCPM-V-2_6", "openbmb/MiniCPM-Llama3-V-2_5"])
 def test_what_nobody_has_counted_is_said_and_bounded_widely(model: str) -> None:
     guess = estimate(_spec(model))
     assert any("nobody has counted" in note for note in guess.assumptions)

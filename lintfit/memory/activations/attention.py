@@ -51,13 +51,15 @@ def attend(
     half_softmax: bool = False,
     keeps_product: bool = False,
     masked: bool = False,
+    scaled_queries: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
     ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
-    ``keeps_product``: Falcon's eager scores (:func:`eager`). ``masked``: SDPA is given an additive mask that somebody
+    ``keeps_product``: Falcon's eager scores (:func:`eager`). ``scaled_queries``: these are scaled in the place of the
+    eager scores. ``masked``: SDPA is given an additive mask that somebody
     else counts.
     """
     if t.recipe.ulysses > 1:
@@ -68,8 +70,9 @@ def attend(
         t.held = (*held, q, k, v)
     if t.recipe.attention == "eager":
         out = eager(
-            t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product
-        )
+            t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product,
+            scaled_queries=scaled_queries,
+        )  # fmt: skip
     else:
         out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked)
     t.held = held
@@ -266,6 +269,7 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
 def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
     half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False, per: Extent = pairs,
+    scaled_queries: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
@@ -279,6 +283,8 @@ def eager(
         k, v = expand(t, k, heads), expand(t, v, heads)
         if not t.graph:
             t.held = (*t.held, k, v)
+    if scaled_queries:
+        q = t.map(q)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
         q, k, v = (t.map(x) if x.storage.bytes != x.width * x.item else x for x in (q, k, v))
@@ -291,7 +297,7 @@ def eager(
         product, scores = scores, t.add(scores)
         t.held = (*t.held, *named, q, k, v, product, scores)
     else:
-        product, scores = scores, t.map(scores)
+        product, scores = scores, scores if scaled_queries else t.map(scores)
     if softcap:
         scores = t.map(scores)
         bounded = t.like(scores, scores.width, scores.item, grad)

@@ -116,6 +116,8 @@ class Recipe:
     """Ranks that exchange heads for parts of the sequence around each layer's attention (DeepSpeed's Ulysses)."""
     ring: int = 1
     """Ranks whose keys and values go round while each attends with its own queries (torch's context parallelism)."""
+    wrapped_loss: bool = False
+    """Whether a wrapper around the model computes the loss, in the dtype of the logits that it gets."""
     beside: Beside | None = None
     """What the layers that cross over attend to; None where there is nothing, and they are left out."""
 
@@ -207,6 +209,7 @@ def _made(spec: Spec) -> Recipe:
         upcast_head=kbit_upcast(spec) == "all",
         liger=spec.loss == "liger" and any(name in spec.versions for name in ("liger_kernel", "liger-kernel")),
         transformers=transformers_version(spec),
+        wrapped_loss=spec.facts.model_type in WRAPS,
         tensor_parallel=spec.tensor_parallel if splits_head(spec) else 1,
         logit_parts=logit_parts(spec),
         expert_parallel=spec.expert_parallel,
@@ -237,6 +240,9 @@ def attention_of(spec: Spec) -> Attention:
     has = has_sdpa(kind) if "attention" in spec.stated else runs_sdpa(kind, transformers_version(spec))
     return "sdpa" if has else "eager"
 
+
+WRAPS = frozenset({"internvl_chat"})
+"""Model types whose own class computes the loss from the logits of a whole language model inside it."""
 
 LIGER_BRINGS = frozenset({"rms_norm"})
 """Kernels that come with Liger's loss in every trainer that offers it.

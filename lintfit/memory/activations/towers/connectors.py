@@ -30,18 +30,14 @@ class Merged:
 
 
 ITSELF = frozenset({"internvl_chat"})
-"""Model types whose own code, outside transformers, is not counted: it looks for FlashAttention, goes over to eager
-scores without it, and checkpoints by itself."""
+"""Model types whose own code, outside transformers, takes FlashAttention where it finds it, and eager scores else."""
 
 
 def counted(facts: ModelFacts) -> bool:
     """Whether everything between pixels and words is read: the encoder, and what follows it.
 
-    Not so MiniCPM-V's resampler, nor code from outside transformers,
-    which may checkpoint, or compute attention, in a way of its own.
+    Not so MiniCPM-V's resampler.
     """
-    if facts.model_type in ITSELF:
-        return False
     return facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
 
 
@@ -87,8 +83,9 @@ def _paligemma(t: Layer, x: Var) -> Var:
 def _internvl(t: Layer, x: Var) -> Var:
     """Four patches become one token, which is normed and projected; OpenGVLab's code calls the layers by numbers."""
     hidden = t.facts.hidden
-    names = ("1", "3") if t.facts.model_type == "internvl_chat" else ("linear_1", "linear_2")
-    y = _shuffled(t, _patches(t, x, 1), 1)
+    itself = t.facts.model_type in ITSELF
+    names = ("1", "3") if itself else ("linear_1", "linear_2")
+    y = _shuffled(t, t.op(Var(x.width, x.item, x.per, x.storage, x.grad), (x,)) if itself else _patches(t, x, 1), 1)
     y = t.layernorm(y, y.width)
     y = t.linear(names[0], y, y.width, hidden, bias=True)
     return t.linear(names[1], t.activation(y, "gelu"), hidden, hidden, bias=True)

@@ -68,7 +68,7 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
         q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
     if how.rotary:
         q, k = (t.cast(t.rotary(t.cast(part, 4)), part.item) for part in (q, k))
-    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax)
+    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries)
     if how.packed and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear("proj", out, h, h, bias=True)

@@ -21,6 +21,8 @@ class Style(NamedTuple):
     ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
     checkpointing; None where they do.
     ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
+    ``scaled_queries``: eager attention scales the queries, not the scores. ``checkpoints_itself``: in training every
+    layer is checkpointed, reentrantly, whatever the model does.
     ``activation``: by default.
     """
 
@@ -42,6 +44,8 @@ class Style(NamedTuple):
     checkpointed_before: tuple[int, int] | None = None
     unused: int = 0
     half_softmax: bool = False
+    scaled_queries: bool = False
+    checkpoints_itself: bool = False
     activation: str = "gelu_pytorch_tanh"
 
     @property
@@ -78,7 +82,13 @@ KINDS: Mapping[str, Style] = {
         activation="gelu",
     ),
     "internvl_chat": Style(
-        names=("qkv", "proj", "fc1", "fc2"), scaled=True, classes=1, half_softmax=True, activation="gelu"
+        names=("qkv", "proj", "fc1", "fc2"),
+        scaled=True,
+        classes=1,
+        half_softmax=True,
+        scaled_queries=True,
+        checkpoints_itself=True,
+        activation="gelu",
     ),
     "pixtral": Style(
         names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
