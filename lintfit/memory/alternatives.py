@@ -115,8 +115,8 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
     if _uncounted_images(spec):
         seen = replace(seen, image_patches=2 * patches(seen))
         note = (
-            f"the way from pixels to words is that of similar models, because nobody has counted that of "
-            f"{spec.facts.model_type}: the low end counts text only, the high end more than likely"
+            f"the way from pixels to words of {spec.facts.model_type} as its code reads, which nobody has measured: the "
+            "low end counts text only, the high end twice the patches"
         )
     if seen is not spec:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)

@@ -24,6 +24,9 @@ from lintfit.memory.step import Step, Stretch
 from lintfit.memory.tensor_parallel import local
 from lintfit.memory.versions import transformers_version
 
+WITHOUT_SDPA = frozenset({"minicpmv"})
+"""Model types whose encoder runs FlashAttention 2 where the model is told to, and eager scores else."""
+
 PIXEL = 4
 """Bytes of a pixel's channel as the processors make it (fp32)."""
 
@@ -151,7 +154,8 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
 
 def _recipe(spec: Spec) -> Recipe:
     """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
-    return replace(of(spec), attention=spec.attention)
+    eager = spec.facts.model_type in WITHOUT_SDPA and spec.attention == "sdpa"
+    return replace(of(spec), attention="eager" if eager else spec.attention)
 
 
 def _stream(recipe: Recipe, how: Style) -> int:

@@ -15,6 +15,9 @@ from lintfit.catalog.facts import Tensor
 
 REQUIRED = (*llama.REQUIRED, "query_num", "vision_config")
 DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False, "drop_vision_last_layer": False}
+SLICES: Mapping[str, Any] = {"max_slice_nums": 9, "scale_resolution": 448}
+"""An image is cut into up to nine slices of about so many pixels a side; the whole stands beside them, as large
+(OpenBMB/MiniCPM-V ``finetune/dataset.py:slice_image``)."""
 
 
 def text_of(config: Config) -> tuple[ModuleType, Config]:
@@ -41,7 +44,10 @@ def vision_of(config: Config) -> Config:
 def shape(config: Config) -> Shape:
     module, text = text_of(config)
     numbers: Shape = module.shape(text)
-    return replace(numbers, vision=tower_of(vision_of(config), tokens=config.size("query_num")))
+    tower = tower_of(vision_of(config), tokens=config.size("query_num"))
+    slices = Config(config.section("slice_config"), SLICES, f"{config.origin}: slice_config")
+    tiles = slices.size("max_slice_nums") + 1
+    return replace(numbers, vision=replace(tower, image_size=slices.size("scale_resolution"), tiles=tiles))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import mllama, perceiver
+from lintfit.memory.activations.towers import mllama, perceiver, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
 
@@ -36,9 +36,14 @@ ITSELF = frozenset({"internvl_chat"})
 def counted(facts: ModelFacts) -> bool:
     """Whether everything between pixels and words is read: the encoder, and what follows it.
 
-    Not so MiniCPM-V's resampler.
+    MiniCPM-V's code, which no library has, is read but not measured.
     """
-    return facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
+    read = facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
+    return read and facts.model_type not in UNMEASURED
+
+
+UNMEASURED = frozenset({"minicpmv"})
+"""Model types whose way from pixels to words is counted as their code was read, and held against nothing."""
 
 
 def merge(t: Layer, x: Var) -> Var:
@@ -144,6 +149,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "llava": _two_layers,
     "llava_next": _two_layers,
     "llava_onevision": _two_layers,
+    "minicpmv": resampler.connector,
     "mistral3": _mistral3,
     "mllama": mllama.connector,
     "smolvlm": _idefics3,
