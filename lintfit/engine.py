@@ -87,9 +87,7 @@ class _Pass:
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
         named = [document for document in documents if document.path in self.found.named]
-        found = [
-            document for document in documents if document.path not in self.found.named and _in(document, loaded.runs)
-        ]
+        found = [document for document in documents if document.path not in self.found.named]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
         confirmed = self._confirmed(sifted.left, runs)
         result = CheckResult(
@@ -149,10 +147,6 @@ def _syntax_errors(documents: Iterable[Document]) -> Iterator[str]:
             if problem.code == "syntax-error":
                 place = document.position(problem.span.start)
                 yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
-
-
-def _in(document: Document, runs: Sequence[Run]) -> bool:
-    return any(document in run.documents for run in runs)
 
 
 def _documents(loaded: Loaded) -> tuple[Document, ...]:

@@ -125,6 +125,24 @@ def test_syntax_errors_of_files_that_were_only_found(tmp_path: Path) -> None:
     assert _check(tmp_path, "run.sh").status == 2
 
 
+def test_a_python_file_that_is_no_script(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("from transformers import Trainer\nTrainer()\n" + "x = 1\n" * 50_001)
+    outcome = _check(tmp_path, "train.py")
+    assert outcome.status == 2
+    (line,) = _lines_about(outcome, "train.py")
+    assert "more than 50000 lines" in line
+
+
+def test_text_that_nobody_could_hold(tmp_path: Path) -> None:
+    names = ("'%99999999999d' % 1", "'%*d' % (10**11, 1)", "'x' * 10**12", "f'{1:>99999999999}'")
+    for name in names:
+        (tmp_path / "train.py").write_text(
+            "from transformers import Trainer, TrainingArguments\n"
+            f"Trainer(args=TrainingArguments(output_dir={name})).train()\n"
+        )
+        assert _check(tmp_path, "train.py").status in (0, 1)
+
+
 def test_files_of_other_tools_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "x", "dependencies": {}}')
     (tmp_path / "tsconfig.json").write_text('{\n  // comments\n  "compilerOptions": {"strict": true,},\n}')

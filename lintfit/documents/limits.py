@@ -7,8 +7,18 @@ from lintfit.documents.model import Kind
 MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 2 << 20, Kind.SHELL: 2 << 20, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB."""
 
+MAX_LINES = 50_000
+"""Lines of a Python file that is still read: its tree takes some 10 KB a line. No module of transformers has 10,000."""
+
 MAX_DEPTH = 200
 """Levels of nesting. Python's recursion limit of 1000 stops hjson near 490 levels; real configs have under 10."""
+
+
+def too_long(text: str) -> str:
+    """The line that says that a Python file is larger than a limit, or nothing."""
+    if len(text) > MAX_BYTES[Kind.PYTHON]:
+        return too_large(Kind.PYTHON)
+    return f"more than {MAX_LINES} lines: no training script" if text.count("\n") > MAX_LINES else ""
 
 
 def too_large(kind: Kind) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 from libcst.metadata import CodeRange
 
-from lintfit.documents.limits import MAX_BYTES, too_large
+from lintfit.documents.limits import too_long
 from lintfit.documents.model import Document, FileText, Kind, Problem, Span
 from lintfit.documents.python_blocks import LINES_ABOVE, FunctionBlock, parse_module
 from lintfit.documents.python_outline import Outline, outline
@@ -98,7 +98,7 @@ class PythonDocument(Document):
 
         Where CPython's parser has nothing to say, libcst's, which takes ten times as long, is not asked for it.
         """
-        if self._tree is None and len(self.text) <= MAX_BYTES[Kind.PYTHON] and self._cpython().accepts:
+        if self._tree is None and not too_long(self.text) and self._cpython().accepts:
             return ()
         tree = self._parsed()
         return (*tree.problems, *(_unread(self, block) for block in tree.blocks if block.lines.error is not None))
@@ -189,8 +189,9 @@ def read_python(file: FileText) -> PythonDocument:
 
 def _parse(document: PythonDocument) -> _Tree:
     text = document.text
-    if len(text) > MAX_BYTES[Kind.PYTHON]:
-        return _failed(too_large(Kind.PYTHON), 0, 0)
+    large = too_long(text)
+    if large:
+        return _failed(large, 0, 0)
     # CPython's parser knows its own limits and gives better messages; libcst knows newer syntax.
     opinion = document._cpython()
     if opinion.refusal:

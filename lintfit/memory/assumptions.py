@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import attention_of
-from lintfit.memory.parameters import inventory
 from lintfit.memory.result import Components
 from lintfit.memory.spec import GIB, Spec
 
@@ -39,6 +38,4 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
             lines.append(f"LoRA rank {spec.lora_rank} (not stated)")
         if "lora_targets" not in said:
             lines.append("LoRA on the modules that PEFT picks for this model (not stated)")
-        if not any(weight.role == "adapter" for weight in inventory(spec).weights):
-            lines.append(f"no adapters: lora_targets name no module of {spec.facts.name}, which PEFT refuses")
     return tuple(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.contradictions import unshared_experts
 from lintfit.memory.lora import unadapted
+from lintfit.memory.parameters import inventory
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensor_parallel import undivided
 from lintfit.memory.versions import transformers_version
@@ -18,6 +19,7 @@ def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
     lines = (
         undivided(spec),
+        _no_adapters(spec),
         unadapted(spec),
         _sequences(spec),
         _stages(spec),
@@ -36,6 +38,15 @@ def _evaluated(spec: Spec) -> tuple[str, ...]:
     from lintfit.memory.evaluation import without_end
 
     return without_end(spec)
+
+
+def _no_adapters(spec: Spec) -> str:
+    """PEFT stops where none of its targets is there (``tuners_utils.py:inject_adapter``)."""
+    if spec.method != "lora" or any(weight.role == "adapter" for weight in inventory(spec).weights):
+        return ""
+    if not spec.facts.exact:
+        return "adapters: lora_targets name no module of the models that this one is taken for"
+    return f"adapters: lora_targets name no module of {spec.facts.name or spec.facts.model_type}, which PEFT refuses"
 
 
 def _rollouts(spec: Spec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import posixpath
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -112,7 +113,13 @@ def _too_long(text: Any, times: Any) -> bool:
     return isinstance(text, int) and isinstance(times, int) and text.bit_length() + abs(times) > 4096
 
 
+_WIDE = re.compile(r"%[^%a-zA-Z]*(\*|\d{4})")
+"""A field whose width or precision is no reader's, or another value's."""
+
+
 def _percent(template: str, right: Value, origin: Origin) -> Value:
+    if _WIDE.search(template):
+        return Unknown(origin)
     if isinstance(right, Const):
         return Const(origin, template % right.value)
     if isinstance(right, Items) and all(isinstance(item, Const) for item in right.items):
