@@ -33,7 +33,7 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
         config = _config_of(spec, after, launched)
         config["zero_optimization"].update(buckets)
         known["deepspeed_config"] = config
-    return replace(spec, **known, stated=spec.stated | known.keys())
+    return replace(spec, **known, stated=spec.stated | frozenset(known))
 
 
 _SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
