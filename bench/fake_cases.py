@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench import fake_vlm_cases
@@ -180,21 +180,26 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
 )
 
 
+def spec_of(config: dict[str, Any], precision: str, batch: int, seq: int, more: Mapping[str, Any]) -> dict[str, Any]:
+    """lintfit's spec of a full fine-tuning with AdamW and SDPA, but for what ``more`` says."""
+    return {
+        "model_config": config,
+        "gpu_memory_gib": 1000,
+        **PRECISIONS[precision],
+        "method": "full",
+        "optimizer": "adamw_torch_fused",
+        "micro_batch_size": batch,
+        "seq_len": seq,
+        "gradient_checkpointing": False,
+        "attention": "sdpa",
+        **more,
+    }
+
+
 def cases() -> Iterator[dict[str, Any]]:
     """Every case: its name and lintfit's spec of it."""
     for model, precision, batch, seq, more in (*CASES, *fake_vlm_cases.CASES):
-        spec = {
-            "model_config": (MODELS | fake_vlm_cases.MODELS)[model],
-            "gpu_memory_gib": 1000,
-            **PRECISIONS[precision],
-            "method": "full",
-            "optimizer": "adamw_torch_fused",
-            "micro_batch_size": batch,
-            "seq_len": seq,
-            "gradient_checkpointing": False,
-            "attention": "sdpa",
-            **more,
-        }
+        spec = spec_of((MODELS | fake_vlm_cases.MODELS)[model], precision, batch, seq, more)
         yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *_words(more)]), "spec": spec}
 
 

@@ -22,7 +22,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from bench import recordings  # noqa: E402
-from bench.fake_cases import EVERY, GC, PRECISIONS  # noqa: E402
+from bench.fake_cases import EVERY, GC, spec_of  # noqa: E402
 from bench.fake_cases import MODELS as LARGE  # noqa: E402
 from bench.fake_vlm_cases import MODELS as SEEING  # noqa: E402
 
@@ -83,24 +83,15 @@ def cases() -> Iterator[dict[str, Any]]:
         config = {**(LARGE | SEEING)[model]}
         if model in FEW:
             config["n_layer" if "n_layer" in config else "num_hidden_layers"] = FEW[model]
-        spec = {
-            "model_config": config,
-            "gpu_memory_gib": 1000,
-            **PRECISIONS[precision],
-            "method": "full",
-            "optimizer": "adamw_torch_fused",
-            "micro_batch_size": batch,
-            "seq_len": seq,
-            "gradient_checkpointing": False,
-            "attention": "sdpa",
-            **more,
-        }
         words = ["LoRA"] if more.get("method") == "lora" else []
         words += ["checkpointing"] if more.get("gradient_checkpointing") else []
         words += [f"{more['images']} images" if more["images"] > 1 else "an image"] if "images" in more else []
         words += [more["attention"]] if "attention" in more else []
         words += [" ".join(f"{key} {value}" for key, value in more.get("evaluation", {}).items())]
-        yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]), "spec": spec}
+        yield {
+            "name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]),
+            "spec": spec_of(config, precision, batch, seq, more),
+        }
 
 
 def run(case: dict[str, Any]) -> dict[str, int]:

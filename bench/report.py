@@ -154,7 +154,7 @@ def parallel() -> str:
             f"| `{name}.json` | {what} | {cases} | {len(found)} | {statistics.median(found):.4%} | {max(found):.4%} |"
         )
     return (
-        "Real processes with gloo on 2 and 4 ranks, small models: parameters, gradients, masters and states of each "
+        "Real processes with gloo on 2 to 4 ranks, small models: parameters, gradients, masters and states of each "
         "rank by phase, and what autograd saves for a decoder layer and for the logits (torch 2.13, transformers 5.23, "
         "DeepSpeed 0.19.8, accelerate 1.15, TRL 1.16 and 1.12). The largest difference is the last token of 64, which "
         "AutoTP's loss over a split vocabulary drops. `python -m bench.tensor_parallel_cpu --compare "

@@ -73,6 +73,8 @@ def _assumptions(spec: Spec) -> tuple[str, ...]:
             "FSDP wraps every decoder layer as one unit",
             "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
         )
+    if spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init and zero_config(spec).mics:
+        return ("the model is made under deepspeed.zero.MiCS_Init (zero.Init dies of mics_shard_size)",)
     if spec.engine == "ddp" and spec.data_parallel > 1:
         return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
     return ()

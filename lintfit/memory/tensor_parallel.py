@@ -125,6 +125,8 @@ def undivided(spec: Spec) -> str:
     kind = facts.model_type
     if parts == 1:
         return ""
+    if spec.quantization is not None:
+        return "tensor parallelism of a quantised base, which nobody has counted"
     if spec.engine == "deepspeed":
         return _undivided_by_autotp(facts)
     if kind in UNPLANNED:

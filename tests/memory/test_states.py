@@ -216,6 +216,7 @@ def test_mics_shares_everything_over_its_group(small: ModelFacts) -> None:
     spec = Spec(facts=small, engine="deepspeed", zero_stage=3, gpus=8, versions={"deepspeed": "0.19.6"})
     mics = replace(spec, deepspeed_config={"zero_optimization": {"mics_shard_size": 4}})
     assert states(mics).step == states(replace(spec, gpus=4)).step
+    assert any("MiCS_Init" in line for line in estimate(mics).assumptions)
 
 
 def test_a_step_of_zero_3_works_in_sub_groups(baichuan_7b: ModelFacts) -> None:

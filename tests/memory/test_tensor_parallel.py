@@ -66,6 +66,7 @@ def test_plans_that_gather_divide_neither_heads_nor_mlp() -> None:
         ({"gpus": 3, "tensor_parallel": 3}, "transformers cannot split 8 heads over 3 ranks"),
         ({"facts": replace(llama(), model_type="gpt2")}, "transformers has no plan to split gpt2"),
         ({"method": "lora", "lora_targets": "all-linear"}, "adapters on down_proj, o_proj fail in the forward"),
+        ({"method": "lora", "quantization": "nf4"}, "of a quantised base"),
         ({"method": "lora", "engine": "fsdp"}, "adapters fail in the forward with tensor parallelism and FSDP 2"),
         ({"method": "lora", "engine": "deepspeed"}, "AutoTP puts its own layers in the place of those with adapters"),
         ({"method": "lora", "facts": replace(llama(), model_type="phi3")}, "whose plan gathers"),
