@@ -1,7 +1,7 @@
 """Runs of which threads and READMEs tell whether they died out of memory; ``outcomes.jsonl`` has what each says.
 
-The settings are those that the source states, else the defaults of the front end that it names (LLaMA-Factory checkpoints
-and cuts at 1024 or 2048 tokens, ms-swift at 2048). Threads that leave out what decides are not here.
+The settings are those that the source states, else the defaults of the front end that it names (LLaMA-Factory
+checkpoints and cuts at 1024 or 2048 tokens, ms-swift at 2048). Threads that leave out what decides are not here.
 """
 
 from __future__ import annotations
