@@ -6,75 +6,14 @@ added in place, saved tensors are released node by node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
 from lintfit.memory.activations.tape import Storage, Tape, Var
 
+_Gradient = list[int]
+"""A gradient on its way: its number in the table, and how many hold it. A plain list, as there are some fifty to a
+layer: with objects and their methods in its place a backward pass took a third longer to follow."""
 
-class _Gradient:
-    """A gradient on its way: its number in the table, and how many hold it."""
-
-    __slots__ = ("holders", "number")
-
-    def __init__(self, number: int, holders: int = 0) -> None:
-        self.number = number
-        self.holders = holders
-
-
-class _Engine:
-    """Autograd's engine at work: the gradients that wait for the node that made their tensor, and what has been
-    allocated and freed so far."""
-
-    __slots__ = ("changes", "table", "waiting")
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.waiting: dict[Var, _Gradient] = {}
-        self.changes: list[int] = []
-
-    def take(self, outs: Sequence[Var]) -> list[_Gradient]:
-        """The gradients that have come in for a node's results; it holds them no longer once it has run."""
-        found = []
-        for var in outs:
-            gradient = self.waiting.pop(var, None)
-            if gradient is not None:
-                gradient.holders -= 1
-                found.append(gradient)
-        return found
-
-    def hand_on(self, inputs: Sequence[Var], passed: _Gradient, item: int | None) -> list[int]:
-        """Make the gradients of a node's inputs; what is freed when it has run.
-
-        ``item``: bytes of an element of tensors that get the gradient ``passed`` as it is, if any do.
-        """
-        dying = []
-        for var in inputs:
-            if not var.grad:
-                continue
-            same = var.item == item
-            gradient = passed
-            if not same:
-                gradient = _Gradient(self.table.gradient(var))
-                self.changes.append(gradient.number)
-            if var not in self.waiting:
-                gradient.holders += 1
-                self.waiting[var] = gradient
-            elif not self._added(var, gradient, same):
-                dying.append(-gradient.number)
-        return dying
-
-    def _added(self, var: Var, gradient: _Gradient, same: bool) -> bool:
-        """Add a gradient to the one that waits for the node that made ``var``; False where it is freed at once."""
-        waits = self.waiting[var]
-        if waits.holders > 1 and not same:
-            # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
-            waits.holders -= 1
-            gradient.holders += 1
-            self.waiting[var] = gradient
-        elif gradient.holders == 0 and not same:
-            return False
-        return True
+NUMBER, HOLDERS = range(2)
 
 
 def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Backward:
@@ -87,17 +26,35 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
     """
     kept = tape.saved()
     saved = table.numbers(kept)
-    engine = _started(kept, out, table, held, returned)
+    waiting, changes = _started(kept, out, table, held, returned)
     staying = {*tape.pinned, *([var.storage for var in returned] if held else ())}
-    changes = engine.changes
     points: list[Point] = [(0, 0, 0)]
-    past = waiting = done = 0
+    past = first_saved = done = 0
     for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):
-        incoming = engine.take(outs)
-        if saves and not waiting:
-            past, waiting = len(points), len(changes)
+        incoming = []
+        for var in outs:
+            gradient = waiting.pop(var, None)
+            if gradient is not None:
+                gradient[HOLDERS] -= 1
+                incoming.append(gradient)
+        if saves and not first_saved:
+            past, first_saved = len(points), len(changes)
         before = len(changes)
-        dying = engine.hand_on(inputs, incoming[0], outs[0].item if same else None) if incoming else []
+        dying: list[int] = []
+        for var in inputs if incoming else ():
+            if not var.grad:
+                continue
+            passes = same and var.item == outs[0].item
+            if passes:
+                gradient = incoming[0]
+            else:
+                gradient = [table.gradient(var), 0]
+                changes.append(gradient[NUMBER])
+            if var not in waiting:
+                gradient[HOLDERS] += 1
+                waiting[var] = gradient
+            elif not _added(waiting, var, gradient, passes):
+                dying.append(-gradient[NUMBER])
         for size, per in temp:
             number = table.number(TEMPORARY, size, per, False)
             changes.append(number)
@@ -114,25 +71,40 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
         for storage in first:
             if storage not in staying:
                 changes.append(-table.storage(storage))
-        for gradient in incoming:
-            if not gradient.holders:
-                changes.append(-gradient.number)
-    return Backward(table, table.alive(saved), changes, points, past, waiting, reader(changes))
+        for number, holders in incoming:
+            if not holders:
+                changes.append(-number)
+    return Backward(table, table.alive(saved), changes, points, past, first_saved, reader(changes))
 
 
-def _started(kept: list[Storage], out: Var, table: Table, held: bool, returned: tuple[Var, ...]) -> _Engine:
-    """The engine with what is there before the first node beside what is saved (see :func:`backward`)."""
-    engine = _Engine(table)
-    engine.waiting[out] = _Gradient(table.gradient(out), 2 if held else 1)
-    engine.changes.append(engine.waiting[out].number)
+def _started(
+    kept: list[Storage], out: Var, table: Table, held: bool, returned: tuple[Var, ...]
+) -> tuple[dict[Var, _Gradient], list[int]]:
+    """The gradients that wait for the first node, and what is allocated by then (see :func:`backward`)."""
+    start = [table.gradient(out), 2 if held else 1]
+    waiting = {out: start}
+    changes = [start[NUMBER]]
     for var in returned if held else ():
-        zeros = _Gradient(table.gradient(var), 2)
-        engine.changes.append(zeros.number)
+        zeros = [table.gradient(var), 2]
+        changes.append(zeros[NUMBER])
         if var.grad:
-            engine.waiting[var] = zeros
+            waiting[var] = zeros
         if var.storage not in kept:
-            engine.changes.append(table.storage(var.storage))
-    return engine
+            changes.append(table.storage(var.storage))
+    return waiting, changes
+
+
+def _added(waiting: dict[Var, _Gradient], var: Var, gradient: _Gradient, same: bool) -> bool:
+    """Add a gradient to the one that waits for the node that made ``var``; False where it is freed at once."""
+    waits = waiting[var]
+    if waits[HOLDERS] > 1 and not same:
+        # The engine adds in place only into a buffer that nobody else holds (InputBuffer::accumulate).
+        waits[HOLDERS] -= 1
+        gradient[HOLDERS] += 1
+        waiting[var] = gradient
+    elif gradient[HOLDERS] == 0 and not same:
+        return False
+    return True
 
 
 def forward(tape: Tape, x: Var, table: Table) -> Passed:
