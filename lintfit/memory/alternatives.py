@@ -115,7 +115,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
     if _uncounted_images(spec):
         seen = replace(seen, image_patches=2 * patches(seen))
         note = (
-            f"the way from pixels to words of {spec.facts.model_type} as its code reads, which nobody has measured: the "
+            f"the way from pixels to words of {spec.facts.model_type} as its code reads, measured by nobody: the "
             "low end counts text only, the high end twice the patches"
         )
     if seen is not spec:
