@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory.parse import spec_from_mapping
-from lintfit.report.runs import engine
+from lintfit.report.runs import _evaluates, engine
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,22 @@ from lintfit.report.runs import engine
 )
 def test_how_a_run_is_spread_over_its_cards(stated: dict[str, Any], said: str) -> None:
     assert engine(spec_from_mapping({"model": "meta-llama/Llama-3.1-8B", **stated})) == said
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "said"),
+    [
+        (None, []),
+        ({"batch_size": 2}, []),
+        ({"batch_size": 8}, ["evaluation batch 8"]),
+        ({"batch_size": 0}, ["no evaluation"]),
+        ({"batch_size": 2, "predictions": "kept"}, ["evaluation batch 2, logits kept for metrics"]),
+        ({"batch_size": 2, "predictions": "dropped"}, []),
+        ({"batch_size": 4, "predictions": "kept", "generates": True}, ["evaluation batch 4"]),
+    ],
+)
+def test_the_evaluation_is_named_where_it_is_not_as_the_training(
+    evaluation: dict[str, Any] | None, said: list[str]
+) -> None:
+    spec = {"model": "meta-llama/Llama-3.1-8B", "micro_batch_size": 2, "evaluation": evaluation}
+    assert _evaluates(spec_from_mapping(spec)) == said

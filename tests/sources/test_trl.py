@@ -110,3 +110,12 @@ def test_a_config_file(shell_document: Read) -> None:
     assert found.settings["method"].value == "lora"
     (edit,) = found.write("micro_batch_size", 1) or ()
     assert edit.document is config and apply(text, [edit.edit]) == text.replace("size: 2", "size: 1")
+
+
+def test_an_evaluation_has_a_batch_where_a_strategy_asks_for_it(shell_document: Read) -> None:
+    command = "trl dpo --model_name_or_path m --per_device_eval_batch_size 16"
+    assert "eval_batch_size" not in values(recipe(shell_document, command))
+    found = recipe(shell_document, f"{command} --eval_strategy steps")
+    assert values(found)["eval_batch_size"] == 16
+    (edit,) = found.write("eval_batch_size", 2) or ()
+    assert apply(f"{command} --eval_strategy steps", [edit.edit]).count("--per_device_eval_batch_size 2 ") == 1
