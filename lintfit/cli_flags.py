@@ -56,6 +56,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "trainer": ("NAME", "causal-lm, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo."),
     "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
     "generation": ("JSON", 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.'),
+    "evaluation": ("JSON", 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.'),
     "reward-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
     "value-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
     "images": ("N", "Images of a sample, for models that see."),

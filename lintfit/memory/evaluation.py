@@ -19,6 +19,7 @@ from lintfit.memory.logits import head
 from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.model_step import stream_bytes
 from lintfit.memory.moments import _plus, layer_without_graph, most_without_graph
+from lintfit.memory.parameters import inventory, rounded
 from lintfit.memory.preference import loss_path, sequences
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
@@ -92,9 +93,9 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     if run is None:
         return []
     step = run.step
-    around = Live(step.inputs, run.waiting, step.copies)
+    around = Live(step.inputs, run.waiting, copies_without_head(run))
     loss = bare(run).plus(Live(step.evaluated))
-    found = [("evaluation", around.plus(loss))]
+    found = [("evaluation", Live(step.inputs, run.waiting, copies_at_loss(run)).plus(loss))]
     generates = run.evaluation.generates and run.evaluation.predictions != "none"
     layer = Live()
     if generates or most_without_graph(step) + earlier_states(step) > loss.total:
@@ -103,14 +104,13 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     if run.spec.images and run.spec.facts.vision is not None:
         found.append((ENCODED, Live(0, run.waiting, step.copies).plus(encoded(run.spec))))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
-        again = Live(step.inputs + loss.activations, run.waiting + made_apart(run), step.copies)
-        found.append(("evaluation, logits", again))
+        found.append(("evaluation, logits", logits_apart(run)))
     if run.keeps:
         found.append(("evaluation, logits gathered", Live(step.inputs, run.gathered)))
     result = [Moment(name, "evaluate", _plus(states.evaluate, alive)) for name, alive in found]
     if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
-        alive = Live(step.inputs + answers(run) + layer.activations, casts=step.copies)
+        alive = Live(step.inputs + answers(run) + layer.activations, casts=copies_without_head(run))
         result.append(Moment(GENERATION, "evaluate", _plus(held, alive)))
     rolled = rollout(rolling_out(run.spec), states) if spec.generation is not None else ()
     return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
@@ -179,12 +179,33 @@ def makes_logits_apart(spec: Spec) -> bool:
     return loss_path(spec) == "chunked"
 
 
-def made_apart(run: Round) -> int:
-    """Bytes of the logits of that forward: as the head makes them, and where autocast's are handed on in fp32, these
-    beside them."""
-    item = run.step.recipe.weights if not run.step.recipe.autocast else 2
-    given = returned_item(run.spec, run.step.recipe)
-    return run.made if given == item else run.made // given * (given + item)
+def logits_apart(run: Round) -> Live:
+    """The end of that forward: the logits as the head makes them, beside autocast's copies of the weights; or, when
+    these are gone, beside those that Accelerate hands on in fp32."""
+    recipe = run.step.recipe
+    given, item = returned_item(run.spec, recipe), 2 if recipe.autocast else recipe.weights
+    half = run.made // given * item
+    around = run.step.inputs + run.step.evaluated
+    inside = Live(around + bare(run).activations, run.waiting + half, run.step.copies)
+    outside = Live(around, run.waiting + half + (run.made if given != item else 0))
+    return max(inside, outside, key=lambda live: live.total)
+
+
+def copies_without_head(run: Round) -> int:
+    """Bytes of autocast's copies of the weights before the head makes its own, which a fused loss never does."""
+    if not run.step.copies:
+        return 0
+    held = inventory(run.spec).weights
+    tied = not any(weight.role == "lm_head" for weight in held)
+    heads = [weight for weight in held if weight.role == ("embedding" if tied else "lm_head")]
+    own = [rounded(2 * weight.numel) * weight.copies for weight in heads if weight.trainable and weight.dtype == "fp32"]
+    return max(0, run.step.copies - sum(own))
+
+
+def copies_at_loss(run: Round) -> int:
+    """The same at the loss: all of them where the head runs by itself."""
+    fused = loss_path(run.spec) == "chunked" or (loss_path(run.spec) == "liger" and not makes_whole_logits(run.spec))
+    return copies_without_head(run) if fused else run.step.copies
 
 
 def logits_bytes(spec: Spec, recipe: Recipe) -> int:

@@ -34,7 +34,7 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
     found = inputs(seen)
     if moment.name == "evaluation, logits gathered":
         return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
-    found.append(term("temporaries", "half-precision copies of the weights (autocast)", one.step.copies, source=CACHED))
+    found.append(_copies(_casts(one, moment.name)))
     found.append(_logits(one, one.waiting, KEPT))
     match moment.name:
         case "evaluation":
@@ -44,8 +44,10 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
             found.append(term("activations", "what the head takes", bare.activations))
             found.append(_returned(one.step.evaluated))
         case "evaluation, logits":
-            found.append(term("activations", "what the head takes", evaluation.bare(one).activations))
-            found.append(_logits(one, evaluation.made_apart(one), "logits of a second forward, for compute_metrics"))
+            apart = evaluation.logits_apart(one)
+            found.append(term("activations", "what the head takes", apart.activations - one.step.inputs))
+            made = apart.logits - one.waiting
+            found.append(_logits(one, made, "logits of a second forward, for compute_metrics"))
         case evaluation.GENERATION:
             found += [*_answers(one), *_layer(seen)]
         case _:
@@ -56,6 +58,19 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
 def _returned(size: int) -> Term:
     what = "keys and values that a vision-language model returns, because text_config.use_cache is on"
     return term("activations", what, size, source="transformers cache_utils.py")
+
+
+def _casts(one: Round, name: str) -> int:
+    match name:
+        case "evaluation":
+            return evaluation.copies_at_loss(one)
+        case "evaluation, logits":
+            return evaluation.logits_apart(one).casts
+    return evaluation.copies_without_head(one)
+
+
+def _copies(size: int) -> Term:
+    return term("temporaries", "half-precision copies of the weights (autocast)", size, source=CACHED)
 
 
 def _layer(seen: Pass) -> list[Term]:
