@@ -68,6 +68,16 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
         "llama 1.2 B, tied", "bf16", 1, 1024,
         {**GC, **_evaluation(batch_size=4, predictions="kept", accumulation_steps=6, concat_batches=False)},
     ),
+    ("llama 1.2 B, tied", "bf16", 1, 2048, {"loss": "chunked", **GC, **_evaluation(batch_size=8)}),
+    ("llama 1.2 B, tied", "fp32 + autocast", 1, 2048, {"loss": "chunked", **GC, **_evaluation(batch_size=8)}),
+    (
+        "llama 1.2 B, tied", "bf16", 1, 2048,
+        {"loss": "chunked", **GC, **_evaluation(batch_size=8, predictions="dropped")},
+    ),
+    (
+        "llama 1.2 B, tied", "fp32 + autocast", 1, 2048,
+        {"loss": "chunked", **GC, **_evaluation(batch_size=8, predictions="dropped")},
+    ),
     (
         "llava 1.5 7 B", "bf16", 2, 1024,
         {"images": 1, "frozen_modules": ["vision_tower"], "optimizer": "sgd", **_evaluation(batch_size=2)},
@@ -87,6 +97,7 @@ def cases() -> Iterator[dict[str, Any]]:
         words += ["checkpointing"] if more.get("gradient_checkpointing") else []
         words += [f"{more['images']} images" if more["images"] > 1 else "an image"] if "images" in more else []
         words += [more["attention"]] if "attention" in more else []
+        words += ["TRL's loss"] if more.get("loss") == "chunked" else []
         words += [" ".join(f"{key} {value}" for key, value in more.get("evaluation", {}).items())]
         yield {
             "name": ", ".join([model, precision, f"{batch} × {seq}", *filter(None, words)]),
@@ -126,6 +137,10 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     size = chosen.get("batch_size", spec["micro_batch_size"])
     keeps = chosen.get("predictions") == "kept"
     window = chosen.get("accumulation_steps") or chosen.get("samples", 2 * size) // size
+    if spec.get("loss") == "chunked":
+        from bench import fake_trl
+
+        fake_trl.prepare(model, spec)
     losses = EvalLoopContainer(chosen.get("concat_batches", True))
     kept = EvalLoopContainer(chosen.get("concat_batches", True))
     for step in range(max(2, window)):
@@ -133,7 +148,8 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
         inputs = torch.empty(size, spec["seq_len"], dtype=torch.long, device="cuda:0")
         images = images_of(model, inputs, spec)
         with torch.no_grad():
-            loss, logits = _predict(model, inputs, images, spec, keeps)
+            loss, logits = _predict(model, inputs, images, spec, chosen.get("predictions", "none") != "none")
+            logits = logits if keeps else None
         losses.add(loss.repeat(size))
         if logits is not None:
             kept.add(logits)
@@ -142,18 +158,26 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
             del loss, logits, inputs, images
 
 
-def _predict(model: Any, ids: Any, images: Any, spec: dict[str, Any], keeps: bool) -> tuple[Any, Any]:
-    """``Trainer.prediction_step``: the loss, and the logits where metrics want them."""
+def _predict(model: Any, ids: Any, images: Any, spec: dict[str, Any], wanted: bool) -> tuple[Any, Any]:
+    """``prediction_step`` of the Trainer, or of TRL's SFT trainer: the loss, and the logits where metrics want them."""
     import torch
 
     half = spec["mixed_precision"] != "no"
-    with torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext():
+
+    def context() -> Any:
+        return torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
+
+    if spec.get("loss") == "chunked":
+        from bench import fake_trl
+
+        return fake_trl.sft(model, ids, context, wanted)
+    with context():
         outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
     loss, logits = outputs.loss, outputs.logits
     if half:
         logits = logits.float()  # accelerate's convert_outputs_to_fp32
     del outputs
-    return loss, logits if keeps else None
+    return loss, logits if wanted else None
 
 
 def record(out: Path, only: str) -> int:

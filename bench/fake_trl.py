@@ -69,6 +69,8 @@ def _install_kernels() -> None:
 
 def outputs(spec: dict[str, Any]) -> tuple[str, ...]:
     """What the trainer asks the fused head for besides log-probabilities."""
+    if "trainer" not in spec:
+        return ("log_probs", "entropy", "is_top1")
     return ("log_probs", "entropy", "mean_logits", "is_top1") if spec["trainer"] == "dpo" else ("log_probs", "entropy")
 
 
@@ -149,6 +151,38 @@ def grpo(model: Any, reference: Any, ids: Any, completion: int, autocast: Any) -
     _around(model, autocast)
     with _Values(ids.shape[0] * completion), _unmasked(model):
         return trainer._compute_loss(model, batch)
+
+
+def sft(model: Any, ids: Any, autocast: Any, wanted: bool) -> tuple[Any, Any]:
+    """``SFTTrainer.prediction_step`` on ``ids``: the loss, and the logits where they are ``wanted``."""
+    from trl import SFTTrainer
+
+    trainer = _trainer(
+        SFTTrainer, model, None, compute_loss_func=None, label_smoother=None, router_aux_loss_coef=0.0,
+        _prepare_inputs=lambda inputs: inputs, compute_loss_context_manager=contextlib.nullcontext,
+    )  # fmt: skip
+    trainer.args.loss_type, trainer.args.average_tokens_across_devices = "nll", False
+    trainer.accelerator.parallelism_config = None
+    _handed_on(model, autocast)
+    with _Values(ids.shape[0] * (ids.shape[1] - 1)):
+        loss, logits, _ = trainer.prediction_step(model, {"input_ids": ids, "labels": ids}, not wanted)
+    return loss, logits
+
+
+def _handed_on(model: Any, autocast: Any) -> None:
+    """Accelerate's wrapping: autocast around the forward, and its logits in fp32 behind it."""
+    if getattr(model, "_lintfit_wrapped", False):
+        return
+    _around(model, autocast)
+    inner, half = model.forward, not isinstance(autocast(), contextlib.nullcontext)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        outputs = inner(*args, **kwargs)
+        if half and getattr(outputs, "logits", None) is not None:
+            outputs.logits = outputs.logits.float()
+        return outputs
+
+    model.forward = forward
 
 
 @contextlib.contextmanager
