@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import running
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, without_graph
 from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.components import components, plus
+from lintfit.memory.language import language
 from lintfit.memory.model_step import record_model, stream_bytes
 from lintfit.memory.parameters import inventory, model_dtype
 from lintfit.memory.preference import loss_path
@@ -79,10 +81,12 @@ def _pinned(stretch: Stretch, size: int) -> Stretch:
 
 def layer_of(spec: Spec, index: int) -> tuple[ModelFacts, Recipe, int]:
     """Of a step's layer its model, how that is run, and its number there; -1 for what lies between the models."""
-    value = value_facts(spec)
-    if index < value.layers:
-        return value, of(_critic(spec)), index
-    return spec.facts, of(spec), max(-1, index - value.layers - BETWEEN)
+    value, policy = language(value_facts(spec)), language(spec.facts)
+    first = running(value)
+    if index < len(first):
+        return value, of(_critic(spec)), first[index]
+    rest = index - len(first) - BETWEEN
+    return policy, of(spec), running(policy)[rest] if rest >= 0 else -1
 
 
 BETWEEN = 2

@@ -146,3 +146,10 @@ def test_reentrant_checkpointing_over_a_graph_of_the_encoder_is_refused() -> Non
     assert _run(**reentrant, **frozen).verdict is Verdict.FITS
     assert _run(**reentrant, versions={"transformers": "4.51.3"}).verdict is Verdict.FITS
     assert _run(gradient_checkpointing=True).verdict is Verdict.FITS
+
+
+@pytest.mark.parametrize("trainer", ["dpo", "grpo", "ppo", "reward"])
+def test_every_trainer_leaves_them_out_without_images(trainer: str) -> None:
+    more = {"generation": {"completion_len": 256}} if trainer in ("grpo", "ppo") else {}
+    guess = _run(trainer=trainer, images=0, gradient_checkpointing=True, **more)
+    assert guess.peak.low <= guess.peak.likely <= guess.peak.high

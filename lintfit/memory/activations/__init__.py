@@ -160,6 +160,11 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
     return each, alike
 
 
+def running(facts: ModelFacts, *, beside: bool = False) -> tuple[int, ...]:
+    """The numbers of the layers that run; ``beside``: whether there is something beside the text to attend to."""
+    return tuple([number for number, kind in enumerate(kinds(facts)) if beside or not kind.crosses])
+
+
 def _crossing(facts: ModelFacts) -> list[str]:
     if facts.model_type != "mllama":
         return [""] * facts.layers

@@ -17,7 +17,8 @@ def crosses(facts: ModelFacts, index: int) -> str:
 
     On the way back the last one makes the gradient of what they all attend to, and the others add to it.
     """
-    layers = [layer for layer in facts.config["cross_attention_layers"] if layer < facts.layers]
+    stated = (facts.text_config or facts.config)["cross_attention_layers"]
+    layers = [layer for layer in stated if layer < facts.layers]
     if index not in layers:
         return ""
     return "last cross" if index == max(layers) else "cross"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations import family, kinds
+from lintfit.memory.activations import family, kinds, running
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
@@ -150,8 +150,8 @@ def ingredients(run: Pass, index: int) -> str:
         facts, recipe, index = layer_of(run.spec, index)
         if index < 0:
             return "a norm or an embedding"
-    if recipe.beside is None and any(kind.crosses for kind in kinds(facts)):
-        index = [number for number, kind in enumerate(kinds(facts)) if not kind.crosses][index]
+    else:
+        index = running(facts, beside=recipe.beside is not None)[index]
     window = kinds(facts)[index].window
     slides = window is not None and run.seq >= window
     t = Layer(facts, recipe, batched=run.batch > 1, slides=slides)

@@ -85,6 +85,7 @@ LLAMA_VISION = "meta-llama/Llama-3.2-11B-Vision-Instruct"
 SEEING: tuple[dict[str, Any], ...] = (
     *({"model": LLAMA_VISION, "images": images, "gpus": 8, "zero_stage": 3} for images in (0, 1)),
     {"model": LLAMA_VISION, "images": 2, "gradient_checkpointing": True},
+    {"model": LLAMA_VISION, "images": 0, "trainer": "ppo"},
     {"model": LLAMA_VISION, "images": 1, "weights_dtype": "fp32", "mixed_precision": "bf16"},
     {"model": LLAMA_VISION, "images": 1, "method": "lora", "lora_targets": ["up_proj"], "loss": "liger"},
     {"model": LLAMA_VISION, "images": 1, "frozen_modules": ["vision_model"], "engine": "fsdp", "gpus": 4},
