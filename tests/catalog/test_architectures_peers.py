@@ -76,6 +76,9 @@ MLLAMA_VISION: dict[str, Any] = {
 }
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
+DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+DELTA_LAYERS = ["full_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"]
+DELTA_VISION = {**QWEN2_5_VISION, "num_position_embeddings": 64}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
@@ -219,6 +222,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
+    ("qwen3_5", {"text_config": DELTA, "vision_config": DELTA_VISION, "tie_word_embeddings": True}),
+    ("qwen3_5", {"text_config": {**DELTA, "full_attention_interval": 3}, "vision_config": DELTA_VISION}),
+    ("qwen3_5_text", {**DELTA, "attention_bias": True, "tie_word_embeddings": True}),
+    ("qwen3_5_moe", {"text_config": {**DELTA, **EXPERTS}, "vision_config": DELTA_VISION}),
+    ("qwen3_5_moe_text", {**DELTA, **EXPERTS, "shared_expert_intermediate_size": 24, "layer_types": DELTA_LAYERS}),
     (
         "paligemma",
         {

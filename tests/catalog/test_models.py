@@ -26,6 +26,12 @@ LLAMA: dict[str, Any] = {
 
 # Counts that the models' own pages, papers or safetensors indices state.
 PUBLISHED = {
+    "Qwen/Qwen3.5-0.8B": 873_438_784 - 20_452_864,  # less the layer for multi-token prediction, as in all of Qwen 3.5
+    "Qwen/Qwen3.5-2B": 2_274_069_824 - 60_828_160,
+    "Qwen/Qwen3.5-4B": 4_659_865_088 - 120_599_552,
+    "Qwen/Qwen3.5-9B": 9_653_104_368 - 243_290_624,
+    "Qwen/Qwen3.6-27B": 27_781_427_952 - 424_699_392,
+    "Qwen/Qwen3.6-35B-A3B": 35_951_822_704 - 844_640_768,
     "meta-llama/Llama-2-7b-hf": 6_738_415_616,
     "meta-llama/Llama-2-70b-hf": 68_976_648_192,
     "meta-llama/Meta-Llama-3-8B": 8_030_261_248,
@@ -228,7 +234,7 @@ def test_suggestions(typed: str, meant: str | None) -> None:
     assert suggest(typed) == meant
 
 
-@pytest.mark.parametrize("other", ["Qwen/Qwen3.5-2B", "meta-llama/Llama-9-8B", "Qwen/Qwen2.5-8B"])
+@pytest.mark.parametrize("other", ["Qwen/Qwen9.5-2B", "meta-llama/Llama-9-8B", "Qwen/Qwen2.5-8B"])
 def test_another_version_or_size_is_no_slip(other: str) -> None:
     assert suggest(other) is None
 

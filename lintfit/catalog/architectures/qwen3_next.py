@@ -70,8 +70,8 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     hidden, moe, mlp = numbers.hidden, numbers.moe, "model.layers.{}.mlp"
     assert moe is not None
     found = [
-        *_attention(config, numbers, numbers.layers - linear_layers(config)),
-        *_delta_rule(config, hidden, linear_layers(config)),
+        *gated_attention(config, numbers, numbers.layers - linear_layers(config)),
+        *delta_rule(config, hidden, linear_layers(config)),
         *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers),
         *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
         *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),
@@ -83,7 +83,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     return around(numbers, Style(), found)
 
 
-def _attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:
+def gated_attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:
     """Attention whose query projection gives a gate as well."""
     name, bias = "model.layers.{}.self_attn", config.flag("attention_bias")
     return [
@@ -96,17 +96,22 @@ def _attention(config: Config, numbers: Shape, copies: int) -> list[Tensor]:
     ]
 
 
-def _delta_rule(config: Config, hidden: int, copies: int) -> list[Tensor]:
-    """``Qwen3NextGatedDeltaNet``: a short convolution over queries, keys and values, decay and gate for each head."""
+def delta_rule(config: Config, hidden: int, copies: int, *, fused: bool = True) -> list[Tensor]:
+    """``Qwen3NextGatedDeltaNet``: a short convolution over queries, keys and values, decay and gate for each head.
+
+    ``fused``: the gate is part of the queries' projection, and decay and rate are one; Qwen 3.5 keeps them apart.
+    """
     name = "model.layers.{}.linear_attn"
     width = config.size("linear_value_head_dim", kind="head_dim")
     heads = config.size("linear_num_value_heads", kind="heads")
     keys = config.size("linear_num_key_heads", kind="heads") * config.size("linear_key_head_dim", kind="head_dim")
     values, mixed = heads * width, 2 * keys + heads * width
+    together = {"in_proj_qkvz": mixed + values, "in_proj_ba": 2 * heads}
+    apart = {"in_proj_qkv": mixed, "in_proj_z": values, "in_proj_b": heads, "in_proj_a": heads}
+    projections = (together if fused else apart).items()
     return [
         Tensor(f"{name}.conv1d.weight", (mixed, 1, config.size("linear_conv_kernel_dim")), copies, "conv"),
-        *linear(f"{name}.in_proj_qkvz", mixed + values, hidden, copies),
-        *linear(f"{name}.in_proj_ba", 2 * heads, hidden, copies),
+        *(tensor for part, out in projections for tensor in linear(f"{name}.{part}", out, hidden, copies)),
         Tensor(f"{name}.dt_bias", (heads,), copies, "bias"),
         Tensor(f"{name}.A_log", (heads,), copies, "other"),
         *norm(f"{name}.norm", width, copies),

@@ -74,6 +74,8 @@ KINDS: Mapping[str, Style] = {
     ),
     "qwen3_vl": QWEN3,
     "qwen3_vl_moe": QWEN3,
+    "qwen3_5": QWEN3,
+    "qwen3_5_moe": QWEN3,
     "internvl_vision": Style(
         names=("q_proj", "k_proj", "v_proj", "projection_layer", "fc1", "fc2"),
         scaled=True,

@@ -1,0 +1,37 @@
+"""Qwen 3.5 and 3.6 with routed experts: 35B-A3B, 122B-A10B, 397B-A17B."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import qwen3_5, qwen3_5_moe_text, qwen3_vl
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = qwen3_5.DEFAULTS
+NOTES = qwen3_5_moe_text.NOTES
+
+
+def text_of(config: Config) -> Config:
+    return part(
+        config, "text_config", qwen3_5_moe_text.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings")
+    )
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "qwen3_5_moe_text", text_of(config)
+
+
+def shape(config: Config) -> Shape:
+    vision = qwen3_vl.tower_of(part(config, "vision_config", qwen3_5.VISION))
+    return replace(qwen3_5_moe_text.shape(text_of(config)), vision=vision)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    vision = part(config, "vision_config", qwen3_5.VISION)
+    return (*qwen3_vl.visual(vision), *language_model(qwen3_5_moe_text, text_of(config)))

@@ -1,0 +1,64 @@
+"""The language model of Qwen 3.5 and 3.6: three layers of gated delta rule to one of gated attention, no experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import qwen2, qwen3_next
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = qwen2.REQUIRED
+SHARED: Mapping[str, Any] = {
+    "vocab_size": 248320,
+    "head_dim": 256,
+    "hidden_act": "silu",
+    "max_position_embeddings": 32768,
+    "tie_word_embeddings": False,
+    "partial_rotary_factor": 0.25,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "full_attention_interval": 4,
+}
+"""What the models with routed experts take as well."""
+
+DEFAULTS: Mapping[str, Any] = {
+    **SHARED,
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+}
+NOTES = qwen3_next.NOTES
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config, qk_norm=True)
+
+
+def mixers(config: Config, numbers: Shape) -> list[Tensor]:
+    """What mixes the tokens of the layers."""
+    linear = qwen3_next.linear_layers(config)
+    return [
+        *qwen3_next.gated_attention(config, numbers, numbers.layers - linear),
+        *qwen3_next.delta_rule(config, numbers.hidden, linear, fused=False),
+    ]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, style = shape(config), Style()
+    layers = [
+        *mixers(config, numbers),
+        *gated_mlp("model.layers.{}.mlp", numbers.hidden, numbers.intermediate, numbers.layers),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)
