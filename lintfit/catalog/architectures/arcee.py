@@ -1,0 +1,36 @@
+"""Arcee AFM: llama with squared ReLU without a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **llama.DEFAULTS,
+    "hidden_size": 2560,
+    "intermediate_size": 18432,
+    "hidden_act": "relu2",
+    "max_position_embeddings": 4096,
+}
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config, gated=False)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, mlp_bias = shape(config), config.flag("attention_bias"), config.flag("mlp_bias")
+    style, mlp, hidden = Style(qkv_bias=bias, out_bias=bias), "model.layers.{}.mlp", numbers.hidden
+    layers = [
+        *self_attention(numbers, style),
+        *plain_mlp(mlp, hidden, numbers.intermediate, numbers.layers, up="up_proj", down="down_proj", bias=mlp_bias),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, layers)
