@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import hjson
@@ -267,9 +266,7 @@ def test_syntax_errors_have_a_place_and_a_reason(text: str, place: str, reason: 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 100_000 + "]" * 100_000])
 def test_deep_nesting_is_one_problem(text: str) -> None:
-    start = time.perf_counter()
     document = read(text)
-    assert time.perf_counter() - start < 1
     (problem,) = document.problems
     assert document.root is None and "levels deep" in problem.detail
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import time
 from pathlib import Path
 
 import libcst as cst
@@ -90,13 +89,11 @@ def test_spans_hold_the_exact_text(tmp_path: Path, data: bytes) -> None:
     ],
 )
 def test_syntax_errors_have_a_place_and_a_reason(text: str, place: str, reason: str) -> None:
-    start = time.perf_counter()
     document = read(text)
     (problem,) = document.problems
     assert document.module is None and not document.editable
     assert problem.code == "syntax-error" and reason in problem.detail and "\n" not in problem.detail
     assert not place or document.slice(problem.span) == place
-    assert time.perf_counter() - start < 2
 
 
 def test_newer_syntax_than_this_python_is_read() -> None:
