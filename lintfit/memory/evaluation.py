@@ -12,13 +12,13 @@ from dataclasses import replace
 from lintfit.frozen import frozen
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating, of
+from lintfit.memory.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.components import components, plus
 from lintfit.memory.host import ranks_per_node
 from lintfit.memory.language import language
 from lintfit.memory.logits import head
 from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.model_step import stream_bytes
-from lintfit.memory.moments import _plus, layer_without_graph, most_without_graph
 from lintfit.memory.parameters import inventory, rounded
 from lintfit.memory.preference import loss_path, sequences
 from lintfit.memory.recording import record
@@ -107,11 +107,11 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         found.append(("evaluation, logits", logits_apart(run)))
     if run.keeps:
         found.append(("evaluation, logits gathered", Live(step.inputs, run.gathered)))
-    result = [Moment(name, "evaluate", _plus(states.evaluate, alive)) for name, alive in found]
+    result = [Moment(name, "evaluate", together(states.evaluate, alive)) for name, alive in found]
     if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
         alive = Live(step.inputs + answers(run) + layer.activations, casts=copies_without_head(run))
-        result.append(Moment(GENERATION, "evaluate", _plus(held, alive)))
+        result.append(Moment(GENERATION, "evaluate", together(held, alive)))
     rolled = rollout(rolling_out(run.spec), states) if spec.generation is not None else ()
     return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
 

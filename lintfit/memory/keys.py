@@ -28,18 +28,9 @@ EVALUATION_BATCH = 8
 """``TrainingArguments.per_device_eval_batch_size``."""
 
 
-def read(key: str, value: Any) -> Any:
-    """The value of a key, checked.
-
-    Raises :class:`SpecError` for one that is not allowed.
-    """
-    return READERS[key](key, value)
-
-
-def check_known(key: str) -> None:
-    """Raise :class:`SpecError` for a key that no spec has, with the one that may have been meant."""
-    if key not in READERS and key not in SPECIAL:
-        raise SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
+def unknown(key: str) -> SpecError:
+    """The error of a key that no spec has, with the one that may have been meant."""
+    return SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
 
 
 def _json(value: object) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
-from lintfit.memory.activations.recipe import Recipe, evaluating
+from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.components import total
 from lintfit.memory.model_step import without_gradients
 from lintfit.memory.preference import scores_reference_beside
@@ -43,7 +44,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         *_checkpointed(spec, states, step, saved),
         *_reference(spec, states, step, saved),
         *_backward(states, step, saved),
-        Moment("optimizer step", "step", _plus(states.step, step.results())),
+        Moment("optimizer step", "step", together(states.step, step.results())),
     ]
     points += _evaluate(spec, states, step) if spec.evaluation is None else _evaluation(spec, states, step)
     points += rollout(spec, states)
@@ -55,7 +56,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
     if spec.images and spec.facts.vision is not None:
         from lintfit.memory.vision import features
 
-        points.insert(2, Moment("images encoded", "forward", _plus(states.forward, features(spec))))
+        points.insert(2, Moment("images encoded", "forward", together(states.forward, features(spec))))
     reference = beside_bytes(spec)
     if reference:
         points = [_with_reference(point, reference) for point in points]
@@ -82,7 +83,7 @@ def _forward(states: States, step: Step, saved: Live) -> list[Moment]:
         tail.forward.temporaries,
         0,
     )
-    loss = Moment("loss, forward", "forward", _plus(states.forward, alive, step.outputs, step.earlier))
+    loss = Moment("loss, forward", "forward", together(states.forward, alive, step.outputs, step.earlier))
     if not step.stretches:
         return [loss]
     layer, room = step.stretches[-1].layer, loss.allocated - total(states.forward)
@@ -91,7 +92,7 @@ def _forward(states: States, step: Step, saved: Live) -> list[Moment]:
     alive = _last_layer(step, saved, layer.forward)
     if alive.total <= room:
         return [loss]
-    return [Moment(f"layer {step.count - 1}, forward", "forward", _plus(states.forward, alive)), loss]
+    return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
 
 
 def _last_layer(step: Step, saved: Live, worst: int) -> Live:
@@ -125,7 +126,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     around = step.inputs + step.front + step.cached + step.masks
     working = without_gradients(spec, step.recipe) - layer.input + layer.returned
     alive = Live(around + working, casts=step.copies)
-    parts = _plus(states.forward, saved, alive, step.outputs, step.earlier)
+    parts = together(states.forward, saved, alive, step.outputs, step.earlier)
     return [Moment(f"layer {last}, forward", "forward", parts)]
 
 
@@ -148,7 +149,7 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
         saved.logits + tail.saved.logits,
         saved.casts + tail.saved.casts + (step.copies if spec.method == "full" else 0),
     )
-    parts = _plus(states.forward, graph, beside_the_graph(spec, step))
+    parts = together(states.forward, graph, beside_the_graph(spec, step))
     return [Moment("reference, forward", "forward", parts)]
 
 
@@ -158,30 +159,6 @@ def beside_the_graph(spec: Spec, step: Step) -> Live:
         return step.head.bare
     layer = layer_without_graph(spec, step, replace(evaluating(step.recipe), lora=None))
     return max(layer, step.head.bare, key=lambda part: part.total)
-
-
-def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
-    """The worst layer of a forward without a graph: masks and tables, the embeddings' output, which the model's loop
-    holds throughout, and the layer's own tensors.
-
-    Autocast's copies of trained weights are the caller's to count.
-    """
-    return Live(_around_a_layer(step) + without_gradients(spec, recipe))
-
-
-def most_without_graph(step: Step) -> int:
-    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
-
-    That pass frees what a graph would keep; the backward begins with all of it.
-    """
-    worst = max([stretch.layer.peak.total + stretch.layer.input for stretch in step.stretches], default=0)
-    return _around_a_layer(step) + worst
-
-
-def _around_a_layer(step: Step) -> int:
-    text = step.count - step.before
-    embeds = step.stretches[step.before].layer.input if text > 1 else 0
-    return step.front + step.masks + step.named + embeds
 
 
 def _masks_of_the_graph(step: Step) -> int:
@@ -199,14 +176,14 @@ def _backward(states: States, step: Step, saved: Live) -> list[Moment]:
     if step.in_flight > 1:
         around = around.plus(saved, step.in_flight - 1)
     result = [
-        Moment("loss, backward", "backward", _plus(states.backward_start, around, saved, step.head.loss)),
-        Moment("head, backward", "backward", _plus(states.first_gradient, around, saved, step.head.head)),
+        Moment("loss, backward", "backward", together(states.backward_start, around, saved, step.head.loss)),
+        Moment("head, backward", "backward", together(states.first_gradient, around, saved, step.head.head)),
     ]
     around = around.plus(Live(step.head.pinned, step.head.lingering, temporaries=step.waits()))
     worst = worst_layer(step, saved)
     if worst is not None:
         index, alive = worst
-        parts = _plus(states.first_gradient, around, alive)
+        parts = together(states.first_gradient, around, alive)
         result.append(Moment(f"layer {index}, backward", "backward", parts))
     if states.layer_end is not None and step.count > 1:
         result.append(_layer_end(states.layer_end, step, around))
@@ -226,7 +203,7 @@ def _layer_end(held: Components, step: Step, around: Live) -> Moment:
     kept = sum([above.input for above in layers[index + 1 :]]) if step.retained else 0
     own = layer.input if step.checkpointed[index] else 0
     rest = Live(own + kept + 2 * layer.input, temporaries=kept + 2 * layer.input)
-    parts = _plus(held, around, step.kept(index), rest)
+    parts = together(held, around, step.kept(index), rest)
     return Moment(f"layer {index}, end of its backward", "backward", parts)
 
 
@@ -282,7 +259,7 @@ def _end(states: States, step: Step) -> Moment:
     """
     waiting = states.backward_end.get("temporaries", 0) if step.out_of_place else 0
     alive = Live(step.inputs, temporaries=max(0, step.embedding_scratch - waiting // 2))
-    return Moment("end of backward", "backward", _plus(states.backward_end, alive, step.results()))
+    return Moment("end of backward", "backward", together(states.backward_end, alive, step.results()))
 
 
 def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
@@ -297,7 +274,7 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     found = [("evaluation", step.head.bare)]
     if most_without_graph(step) > step.head.bare.total:
         found.append(("evaluation, a layer", layer_without_graph(spec, step, evaluating(step.recipe))))
-    return [Moment(name, "evaluate", _plus(states.evaluate, around, part)) for name, part in found]
+    return [Moment(name, "evaluate", together(states.evaluate, around, part)) for name, part in found]
 
 
 def _evaluation(spec: Spec, states: States, step: Step) -> list[Moment]:
@@ -305,18 +282,3 @@ def _evaluation(spec: Spec, states: States, step: Step) -> list[Moment]:
     from lintfit.memory.evaluation import points
 
     return points(spec, states, step)
-
-
-def _plus(states: Components, *alive: Live) -> Components:
-    """States and what is alive beside them, by the contract's component names; weight copies are temporaries."""
-    activations, logits, casts, temporaries, gradients = map(sum, zip(*alive, strict=True))
-    result = dict(states)
-    if activations:
-        result["activations"] = result.get("activations", 0) + activations
-    if logits:
-        result["logits"] = result.get("logits", 0) + logits
-    if casts + temporaries:
-        result["temporaries"] = result.get("temporaries", 0) + casts + temporaries
-    if gradients:
-        result["gradients"] = result.get("gradients", 0) + gradients
-    return result

@@ -13,7 +13,7 @@ from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory import deepspeed_values, litgpt
 from lintfit.memory.contradictions import SpecError, consistent, shown
 from lintfit.memory.defaults import complete
-from lintfit.memory.keys import NULLABLE, SPECIAL, check_known, read
+from lintfit.memory.keys import NULLABLE, READERS, SPECIAL, unknown
 from lintfit.memory.named import card, model, other_model
 from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import GIB, Spec
@@ -28,8 +28,13 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     if not isinstance(obj, Mapping):
         raise SpecError(f"spec: must be a JSON object, got {shown(obj)}")
     for key in obj:
-        check_known(key)
-    values = {key: read(key, value) for key, value in obj.items() if _says(key, value)}
+        if key not in READERS and key not in SPECIAL:
+            raise unknown(key)
+    values = {
+        key: READERS[key](key, value)
+        for key, value in obj.items()
+        if key not in SPECIAL and (value is not None or key in NULLABLE)
+    }
     if litgpt.meant(values):
         values["front_end"] = "litgpt"
         values["versions"] = litgpt.pinned(values.get("versions", {}))
@@ -49,10 +54,6 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     consistent(values, facts)
     stated = frozenset(key for key, value in obj.items() if value is not None)
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
-
-
-def _says(key: str, value: Any) -> bool:
-    return key not in SPECIAL and (value is not None or key in NULLABLE)
 
 
 def _stated_cards(name: str, nodes: int) -> dict[str, int]:

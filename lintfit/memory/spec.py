@@ -227,3 +227,9 @@ class Spec:
     def effective_batch(self) -> int:
         """Samples that one update sees."""
         return self.micro_batch_size * self.gradient_accumulation_steps * self.data_parallel
+
+
+def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A section of a config; an empty one where it is missing, or no section."""
+    found = config.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -9,16 +9,12 @@ split but its logits are gathered, so that every rank computes the whole loss. M
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.memo import Memo
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import Spec, section
 from lintfit.memory.versions import since
-from lintfit.memory.zero_config import section
-
-if TYPE_CHECKING:
-    from lintfit.memory.weights import Weight
 
 SPLIT_EMBEDDING = (5, 21, 0)
 """The first transformers version that splits the embedding over the vocabulary (``distributed/mixin.py``); before, only
@@ -77,7 +73,20 @@ def logit_parts(spec: Spec) -> int:
     return spec.tensor_parallel if splits_logits(spec) else 1
 
 
-def share(spec: Spec, tensor: Tensor | Weight) -> tuple[int, int]:
+class Named(Protocol):
+    """What of a tensor decides how ranks share it: a model's own, or a weight that was made of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def where(self) -> str: ...
+
+
+def share(spec: Spec, tensor: Named) -> tuple[int, int]:
     """What part of a parameter the rank with most of it holds, as numerator and denominator; biases count as whole.
 
     Experts that expert parallelism shares out over the same ranks are not split besides (transformers

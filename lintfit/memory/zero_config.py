@@ -10,7 +10,7 @@ from typing import Any
 
 from lintfit.frozen import frozen
 from lintfit.memory.deepspeed_values import DTYPE_NAMES
-from lintfit.memory.spec import Dtype, Spec
+from lintfit.memory.spec import Dtype, Spec, section
 from lintfit.memory.versions import Release, release
 
 NEWEST: Release = (0, 19, 8)
@@ -51,11 +51,6 @@ class ZeroConfig:
     moment: int
     """Bytes of an element of the optimizer's states, where these follow the parameters' dtype."""
     version: Release
-
-
-def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = config.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _number(section: Mapping[str, Any], default: int, *names: str, auto: int | None = None) -> int:

@@ -13,11 +13,10 @@ from lintfit.memory.alike import alike
 from lintfit.memory.fused_experts import Fused, fused, named
 from lintfit.memory.language import language
 from lintfit.memory.memo import Memo
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec, section
 from lintfit.memory.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
 from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
-from lintfit.memory.zero_config import section
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 
