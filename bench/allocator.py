@@ -310,7 +310,7 @@ def table(recording: dict[str, Any]) -> str:
     """A Markdown table: what the allocator needs, beside what lintfit plans for."""
     from lintfit.memory import estimate
     from lintfit.memory.framework import context
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     head = (
         "| case | allocated | smallest card | … any lengths | lintfit plans for | reserved | … any lengths | lintfit |"

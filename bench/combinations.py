@@ -150,7 +150,7 @@ def record(cases: Iterable[dict[str, Any]]) -> int:
 def errors() -> list[tuple[float, str, str]]:
     """Relative error, name and model type of every recorded case, the largest errors first."""
     from lintfit.memory import estimate
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     found = []
     for case in recorded():

@@ -7,10 +7,10 @@ from typing import Any
 
 from bench.recordings import Row, kinds_table
 from lintfit.catalog.models import from_config
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
 from lintfit.memory.result import Components
 from lintfit.memory.spec import Dtype, Spec
-from lintfit.memory.states import States
 
 LORA_TARGETS = ["q_proj", "v_proj"]
 

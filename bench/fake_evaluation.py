@@ -188,7 +188,7 @@ def record(out: Path, only: str) -> int:
 def rows(recording: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
     """Case, torch's bytes, lintfit's bytes."""
     from lintfit.memory import estimate
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     versions = {"transformers": recording["versions"]["transformers"]}
     for case in recording["cases"]:

@@ -55,8 +55,8 @@ def record() -> list[dict[str, int]]:
 
 def expected() -> dict[str, int]:
     """The same by lintfit: what a rank holds in the step."""
-    from lintfit.memory.engines import states
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.engines.model_states import states
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     spec = {
         "model_config": MODEL, "engine": "fsdp", "gpus": RANKS, "fsdp": {"version": 2}, "weights_dtype": "fp32",

@@ -25,7 +25,7 @@ if str(ROOT) not in sys.path:
 
 from bench.published import as_told  # noqa: E402
 from lintfit.memory import estimate  # noqa: E402
-from lintfit.memory.parse import spec_from_mapping  # noqa: E402
+from lintfit.memory.reading.parse import spec_from_mapping  # noqa: E402
 from lintfit.memory.result import Estimate  # noqa: E402
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from bench.recordings import Row, kinds_table
-from lintfit.memory.engines import states
-from lintfit.memory.parse import spec_from_mapping
-from lintfit.memory.ppo import gathered_bytes
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components
-from lintfit.memory.rollout import beside_bytes
+from lintfit.memory.rollouts.ppo import gathered_bytes
+from lintfit.memory.rollouts.rollout import beside_bytes
 from lintfit.memory.spec import Spec
 
 STATES: Mapping[str, tuple[str, ...]] = {

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 
 FOAK = {"fast RMSNorm": "rms_norm", "RoPE": "rope", "fast cross-entropy": "cross_entropy", "fused LoRA": "lora"}

@@ -92,7 +92,7 @@ def estimate_mapping(mapping: object) -> Estimated:
     Its verdict is that of the card and of the host, where the spec says how much memory that has.
     """
     from lintfit.memory.estimator import estimate
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     if not isinstance(mapping, Mapping):
         return Estimated(error="a spec is a JSON object")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lintfit import cli_flags
-from lintfit.memory.keys import READERS, SPECIAL
+from lintfit.memory.reading.keys import READERS, SPECIAL
 from tests.support import lintfit
 
 CONFIG = {

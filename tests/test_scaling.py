@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.report import View, render

@@ -39,7 +39,7 @@ class Row(NamedTuple):
 def rows(recording: dict[str, Any]) -> Iterator[Row]:
     """Every case that ran to its end. cuBLAS's workspaces, which torch allocates, are taken off what is allocated."""
     from lintfit.memory import estimate
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     versions = {"transformers": recording["versions"]["transformers"]}
     hardware = _hardware(recording["device"])

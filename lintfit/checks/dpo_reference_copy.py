@@ -64,7 +64,7 @@ def _severity(context: RunContext, size: int | None) -> Severity:
 
 
 def _beside_full(context: RunContext) -> Iterator[Report]:
-    from lintfit.memory.rollout import reference_bytes
+    from lintfit.memory.rollouts.rollout import reference_bytes
 
     run = context.run
     assert run.script is not None

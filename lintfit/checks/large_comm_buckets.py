@@ -10,9 +10,9 @@ from lintfit.checks.runs import breaks_or_strains, fits, most, stated_at
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import gib, listed
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.zero_config import zero_config
 from lintfit.run.model import Run
 
 _SMALL_CARD = 24 * GIB

@@ -12,10 +12,10 @@ from typing import Any
 from lintfit.fit.options import Option
 from lintfit.fit.space import PASSING
 from lintfit.memory import estimate
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
 from lintfit.run.change import changed_spec
 
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from lintfit.fit.hardware import Card, card_of
 from lintfit.memory.activations.recipe import attention_of
-from lintfit.memory.host import ranks_per_node
-from lintfit.memory.parameters import inventory
+from lintfit.memory.engines.host import ranks_per_node
+from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.zero_config import zero_config
+from lintfit.memory.tensors.parameters import inventory
 
 UTILISATION = 0.4
 """Share of peak FLOPS that fine-tuning reaches; the usual range is 0.3 to 0.5 (Narayanan et al. 2021, table 1)."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lintfit.memory.assumptions import assumptions
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
-from lintfit.memory.optimizers import bounded
 from lintfit.memory.result import Estimate, HostMemory, Range, Verdict
-from lintfit.memory.rollout import vllm_bytes
+from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
-from lintfit.memory.undecided import undecided
-from lintfit.memory.verdict import bounds, judge
-from lintfit.memory.zero_config import optimizer_name
+from lintfit.memory.tensors.optimizers import bounded
+from lintfit.memory.verdict.assumptions import assumptions
+from lintfit.memory.verdict.bounds import bounds, judge
+from lintfit.memory.verdict.undecided import undecided
 
 
 def estimate(spec: Spec) -> Estimate:

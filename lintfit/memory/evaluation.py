@@ -12,24 +12,24 @@ from dataclasses import replace
 from lintfit.frozen import frozen
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating, of
-from lintfit.memory.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.components import components, plus
-from lintfit.memory.host import ranks_per_node
-from lintfit.memory.language import language
-from lintfit.memory.logits import head
-from lintfit.memory.losses import UPCAST_IN_MODEL, own_loss
-from lintfit.memory.model_step import stream_bytes
-from lintfit.memory.parameters import inventory, rounded
-from lintfit.memory.preference import loss_path, sequences
+from lintfit.memory.engines.host import ranks_per_node
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.logits import head
+from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
+from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.model_step import stream_bytes
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
-from lintfit.memory.rollout import rollout
+from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import GIB, Evaluation, Spec
-from lintfit.memory.states import States
-from lintfit.memory.step import Step
-from lintfit.memory.tensor_parallel import local, logit_parts
+from lintfit.memory.tensors.parameters import inventory, rounded
+from lintfit.memory.tensors.tensor_parallel import local, logit_parts
+from lintfit.memory.tensors.weights import parameter_count
 from lintfit.memory.versions import release, since
-from lintfit.memory.weights import parameter_count
 
 SKIPS_LOGITS = (5, 15)
 """The first transformers whose ``prediction_step`` asks Liger for the loss alone; before, Liger made whole logits of
@@ -127,7 +127,7 @@ def earlier_states(step: Step) -> int:
 
 def encoded(spec: Spec) -> Live:
     """What is there while the images are encoded."""
-    from lintfit.memory.vision import features
+    from lintfit.memory.micro_batch.vision import features
 
     return features(spec)
 

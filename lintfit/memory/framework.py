@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
-from lintfit.memory.losses import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
-from lintfit.memory.preference import loss_path, scored, sequences
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.losses import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
+from lintfit.memory.loss.preference import loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.states import States
-from lintfit.memory.tensor_parallel import logit_parts
+from lintfit.memory.tensors.tensor_parallel import logit_parts
 
 CONTEXT = Range(int(0.47 * GIB), int(0.5 * GIB), int(0.92 * GIB))
 """CUDA context and loaded kernels on an A100: 0.47 GiB with lazy module loading, 0.92 GiB with eager loading (torch

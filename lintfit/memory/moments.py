@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.components import total
-from lintfit.memory.model_step import without_gradients
-from lintfit.memory.preference import scores_reference_beside
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.preference import scores_reference_beside
+from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.model_step import without_gradients
+from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
-from lintfit.memory.rollout import beside_bytes, rollout
+from lintfit.memory.rollouts.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
-from lintfit.memory.step import Step, Stretch
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -49,12 +49,12 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
     points += _evaluate(spec, states, step) if spec.evaluation is None else _evaluation(spec, states, step)
     points += rollout(spec, states)
     if spec.trainer == "ppo":
-        from lintfit.memory.ppo import rounds
+        from lintfit.memory.rollouts.ppo import rounds
 
         points += rounds(spec, states, step)
     points.append(Moment("checkpoint saved", "save", states.save))
     if spec.images and spec.facts.vision is not None:
-        from lintfit.memory.vision import features
+        from lintfit.memory.micro_batch.vision import features
 
         points.insert(2, Moment("images encoded", "forward", together(states.forward, features(spec))))
     reference = beside_bytes(spec)

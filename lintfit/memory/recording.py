@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from lintfit.memory.model_step import record_model
-from lintfit.memory.parameters import inventory
-from lintfit.memory.preference import loss_path
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.preference import loss_path
+from lintfit.memory.micro_batch.model_step import record_model
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
-from lintfit.memory.step import Step
+from lintfit.memory.tensors.parameters import inventory
 
 
 def record(spec: Spec, states: States) -> Step:
     """Count the layers, the head and the embedding of one micro-batch on one rank."""
     if spec.trainer == "ppo":
-        from lintfit.memory.ppo import both
+        from lintfit.memory.rollouts.ppo import both
 
         return both(spec, states)
     if not spec.images or spec.facts.vision is None:
         return record_model(spec, states, inventory(spec), loss_path(spec))
-    from lintfit.memory.vision import beside_text, in_sequence, with_tower
+    from lintfit.memory.micro_batch.vision import beside_text, in_sequence, with_tower
 
     seen, beside = in_sequence(spec), beside_text(spec)
     return with_tower(spec, record_model(spec, states, inventory(spec), loss_path(spec), seen=seen, beside=beside))

@@ -9,8 +9,8 @@ from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.litgpt import as_built
-from lintfit.memory.parameters import frozen_beside
 from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
+from lintfit.memory.tensors.parameters import frozen_beside
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import Found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench.allocator import MIB, Allocator, Birth, OutOfMemory, Recording, play, smallest, survives
 from lintfit.memory import estimate
 from lintfit.memory.framework import context
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from tests.support import ROOT
 
 RECORDING = ROOT / "bench" / "results" / "allocator.json"

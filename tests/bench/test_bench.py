@@ -17,7 +17,7 @@ from bench.fake_cases import CASES, cases
 from bench.fake_tensors import Log, rows
 from bench.gpu import compare
 from bench.gpu import run as gpu
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from tests.support import ROOT
 
 RECORDING = ROOT / "bench" / "results" / "fake_tensors.json"
@@ -107,7 +107,7 @@ def test_a_gpu_recording_leaves_out_what_cublas_holds() -> None:
 
 def test_every_case_on_a_gpu_fits_an_h100() -> None:
     from lintfit.memory import estimate
-    from lintfit.memory.parse import spec_from_mapping
+    from lintfit.memory.reading.parse import spec_from_mapping
 
     for case in gpu.specs(False):
         assert estimate(spec_from_mapping({**case["spec"], "gpu": "H100"})).verdict == "fits", case["name"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 
 MODELS = ("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-1.5B", "mistralai/Mistral-7B-v0.1", "gpt2-xl")

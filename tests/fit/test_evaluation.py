@@ -11,7 +11,7 @@ from lintfit.fit.axes import evaluation as batches
 from lintfit.fit.axes import predictions
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.change import changed_spec

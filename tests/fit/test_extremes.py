@@ -13,7 +13,7 @@ from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Fsdp, Spec
 from lintfit.options import Margin
 from lintfit.run.change import changed_spec

@@ -14,7 +14,7 @@ from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Margin, Options
 from lintfit.run.change import ZERO_KEYS, changed_spec

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.fit.speed import arithmetic, relative_step_time, rest, rounded
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 
 RUN = {

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.components import total
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.spec import Spec
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate
 
 ROOT = Path(__file__).parents[2]
@@ -373,8 +373,8 @@ def test_exactly_allocated_runs_with_transformers_own_loss() -> None:
 
 def test_a_thousand_estimates_need_no_torch_and_no_numpy() -> None:
     code = (
-        "import sys, lintfit.memory, lintfit.memory.parse\n"
-        "spec = lintfit.memory.parse.spec_from_mapping({'model_config': "
+        "import sys, lintfit.memory, lintfit.memory.reading.parse\n"
+        "spec = lintfit.memory.reading.parse.spec_from_mapping({'model_config': "
         "{'model_type': 'llama', 'hidden_size': 1024, 'intermediate_size': 2816, 'num_hidden_layers': 8, "
         "'num_attention_heads': 16, 'vocab_size': 32000}})\n"
         "lintfit.memory.estimate(spec)\n"

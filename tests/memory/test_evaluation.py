@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.contradictions import SpecError
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.contradictions import SpecError
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import GIB
 

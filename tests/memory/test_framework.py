@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.memory.engines import states
+from lintfit.memory.engines.host import pinned
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
 from lintfit.memory.framework import (
     CONTEXT,
     CUBLAS,
@@ -19,12 +21,10 @@ from lintfit.memory.framework import (
     side_streams,
 )
 from lintfit.memory.framework import framework as beside
-from lintfit.memory.host import pinned
 from lintfit.memory.moments import at_the_loss
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Moment, Phase, Range
 from lintfit.memory.spec import GIB, Fsdp, Spec
-from lintfit.memory.states import States
 from tests.memory.conftest import llama
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 
 VICUNA_13B_ON_FOUR = {

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.engines import states
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.parse import SpecError, spec_from_mapping
+from lintfit.memory.reading.parse import SpecError, spec_from_mapping
 from lintfit.memory.spec import GIB
 
 LORA: dict[str, Any] = {

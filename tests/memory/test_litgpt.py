@@ -10,7 +10,7 @@ import pytest
 
 from lintfit.memory import estimate
 from lintfit.memory.litgpt import Switches, as_built, switches
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 
 ATTENTION = ["q_proj", "v_proj"]
 EVERY = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head"]

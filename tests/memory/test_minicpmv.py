@@ -12,8 +12,8 @@ from lintfit.memory import estimate
 from lintfit.memory.activations.form import live
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.towers import form
-from lintfit.memory.images import pictures
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.micro_batch.images import pictures
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 
 MODEL = "openbmb/MiniCPM-V-2_6"

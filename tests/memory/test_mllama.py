@@ -9,11 +9,11 @@ import pytest
 from lintfit.catalog import models
 from lintfit.memory import estimate
 from lintfit.memory.activations import kinds
-from lintfit.memory.language import language
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment
-from lintfit.memory.step import Step
-from lintfit.memory.verdict import Verdict
+from lintfit.memory.verdict.bounds import Verdict
 
 MODEL = "meta-llama/Llama-3.2-11B-Vision-Instruct"
 TOKENS, WIDTH, HIDDEN, KEYS = 1024, 1280, 4096, 1024
@@ -103,7 +103,7 @@ def test_masks_of_whole_rows_are_one_for_all_layers() -> None:
 
 
 def test_the_gradient_of_what_they_attend_to_waits_for_the_encoder() -> None:
-    from lintfit.memory.engines import states
+    from lintfit.memory.engines.model_states import states
     from lintfit.memory.recording import record
 
     spec = spec_from_mapping({"model": MODEL, "weights_dtype": "bf16", "seq_len": TOKENS, "images": 1})

@@ -11,12 +11,12 @@ from lintfit.catalog import models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory import estimate
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.moments import layer_without_graph, most_without_graph
 from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
-from lintfit.memory.verdict import judge
+from lintfit.memory.verdict.bounds import judge
 
 
 def run(facts: ModelFacts, **settings: Any) -> Estimate:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 
 ROWS: list[dict[str, Any]] = [

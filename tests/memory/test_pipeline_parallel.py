@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.memory import estimate
-from lintfit.memory.engines import states
-from lintfit.memory.parameters import inventory
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.step import Step
+from lintfit.memory.tensors.parameters import inventory
 from tests.memory.conftest import llama
 
 PIPED = Spec(

@@ -15,7 +15,7 @@ import pytest
 from bench.published import as_told
 from lintfit.memory import estimate
 from lintfit.memory.framework import CUBLAS
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB
 
 DATA = Path(__file__).parents[3] / "shared/data/published.dev.jsonl"

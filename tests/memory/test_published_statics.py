@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.memory.components import total
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.framework import CUBLAS
 from lintfit.memory.spec import GIB, Fsdp, Spec
 

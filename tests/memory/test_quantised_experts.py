@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Verdict
 
 MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"

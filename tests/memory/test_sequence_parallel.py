@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.recording import record
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import GIB, Fsdp, Spec

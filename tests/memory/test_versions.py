@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.report.runs import _evaluates, engine
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.fit.axes import fsdp
 from lintfit.fit.options import LEAVE, Effect, Option, Subject, half
-from lintfit.memory.zero_config import zero_config
+from lintfit.memory.engines.zero_config import zero_config
 
 Rung = tuple[int, str, str]
 """Stage, the optimizer's device, the parameters' device."""

@@ -11,8 +11,8 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.language import language
 from lintfit.memory.memo import Memo
+from lintfit.memory.micro_batch.language import language
 
 Family = Callable[[Layer, Var, int], Var]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
-from lintfit.memory.tensor_parallel import takes_slices
+from lintfit.memory.tensors.tensor_parallel import takes_slices
 
 
 class Layer(Tape):

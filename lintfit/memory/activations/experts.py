@@ -9,7 +9,7 @@ from lintfit.catalog.facts import MoE
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
-from lintfit.memory.fused_experts import LINEAR_ROUTERS
+from lintfit.memory.tensors.fused_experts import LINEAR_ROUTERS
 from lintfit.memory.versions import GROUPED_EXPERTS
 
 

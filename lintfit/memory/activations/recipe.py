@@ -10,13 +10,13 @@ from typing import Literal
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import frozen
 from lintfit.memory.alike import alike
-from lintfit.memory.fused_experts import Fused, fused, named
-from lintfit.memory.language import language
 from lintfit.memory.memo import Memo
+from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec, section
-from lintfit.memory.tensor_parallel import logit_parts, splits_head
+from lintfit.memory.tensors.fused_experts import Fused, fused, named
+from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
+from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
-from lintfit.memory.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 

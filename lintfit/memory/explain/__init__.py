@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.frozen import frozen
-from lintfit.memory.engines import states
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
+from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.passing import micro_batch
 from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
-from lintfit.memory.zero_config import zero_config
 
 __all__ = ["OTHER", "ROUNDING", "Explained", "Term", "at", "elsewhere", "explain", "host"]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from lintfit.memory import framework
+from lintfit.memory.engines.host import load_peak, pinned, ranks_per_node, reads_a_part
+from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
-from lintfit.memory.host import load_peak, pinned, ranks_per_node, reads_a_part
 from lintfit.memory.moments import at_the_loss
-from lintfit.memory.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.result import Estimate
-from lintfit.memory.rollout import beside_bytes, reference_bytes, vllm_bytes
+from lintfit.memory.rollouts.rollout import beside_bytes, reference_bytes, vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.states import States
-from lintfit.memory.weights import loaded_parameters
+from lintfit.memory.tensors.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
+from lintfit.memory.tensors.weights import loaded_parameters
 
 
 def framework_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.alive import layer_without_graph
+from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import Round
 from lintfit.memory.explain import scoring
 from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, encoded, head_terms, inputs, per_token
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.host import ranks_per_node
-from lintfit.memory.preference import Path, sequences
+from lintfit.memory.loss.preference import Path, sequences
+from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.explain.tensors import states
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.optimizers import QUANT_BLOCK, Optimizer, flat_state_bytes, flat_step_temporaries
+from lintfit.memory.tensors.optimizers import QUANT_BLOCK, Optimizer, flat_state_bytes, flat_step_temporaries
 
 TRAINED = "trainable parameters"
 

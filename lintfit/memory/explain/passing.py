@@ -9,17 +9,17 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
-from lintfit.memory.embedding import INDEX, dropout_mask, input_leaf
+from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.language import language
-from lintfit.memory.model_step import embedding_bytes
-from lintfit.memory.ppo import layer_of
-from lintfit.memory.preference import Path, loss_path, scored, sequences
+from lintfit.memory.loss.preference import Path, loss_path, scored, sequences
+from lintfit.memory.micro_batch.embedding import INDEX, dropout_mask, input_leaf
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.model_step import embedding_bytes
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
+from lintfit.memory.rollouts.ppo import layer_of
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
-from lintfit.memory.step import Step
-from lintfit.memory.tensor_parallel import local
+from lintfit.memory.tensors.tensor_parallel import local
 
 TAPE = "docs/memory.md, Activations"
 
@@ -57,7 +57,7 @@ def micro_batch(spec: Spec, states: States) -> Pass:
 
 def encoded(run: Pass) -> list[Term]:
     """The images while they become features without a graph."""
-    from lintfit.memory.vision import features
+    from lintfit.memory.micro_batch.vision import features
 
     what = "pixels, and one layer of the image encoder"
     copies = term("temporaries", "half-precision copies of the weights (autocast)", run.step.copies, source=CACHED)
@@ -104,7 +104,7 @@ def fixed(run: Pass, *, masks: bool) -> list[Term]:
 
 
 def _image_leaf(run: Pass) -> int:
-    from lintfit.memory.vision import image_leaf
+    from lintfit.memory.micro_batch.vision import image_leaf
 
     return image_leaf(run.spec, run.step.recipe)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lintfit.memory.components import plus
+from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Term, term
-from lintfit.memory.ppo import SCORES, batch, response, rolled
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.result import Components, Moment
+from lintfit.memory.rollouts.ppo import SCORES, batch, response, rolled
 from lintfit.memory.spec import Spec
-from lintfit.memory.states import States
-from lintfit.memory.step import Step
 
 SOURCE = "TRL experimental/ppo/ppo_trainer.py"
 

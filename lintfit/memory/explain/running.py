@@ -38,7 +38,7 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
         case "reference, forward":
             return scoring.reference(run)
         case "images encoded":
-            from lintfit.memory.vision import features
+            from lintfit.memory.micro_batch.vision import features
 
             what = "pixels, and one layer of the image encoder"
             return [term("activations", what, features(run.spec).activations, source=TAPE)]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.alive import layer_without_graph
 from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
 from lintfit.memory.explain.term import Term, term
+from lintfit.memory.micro_batch.alive import layer_without_graph
+from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.moments import beside_the_graph
-from lintfit.memory.parameters import model_dtype
 from lintfit.memory.result import Moment
-from lintfit.memory.rollout import cache_bytes, generated
+from lintfit.memory.rollouts.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES
-from lintfit.memory.step import Step
+from lintfit.memory.tensors.parameters import model_dtype
 
 
 def reference(run: Pass) -> list[Term]:

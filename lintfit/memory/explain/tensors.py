@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.optimizers import (
+from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.tensors.optimizers import (
     MIN_8BIT,
     MIN_PAGED,
     Optimizer,
@@ -13,8 +14,7 @@ from lintfit.memory.optimizers import (
     step_temporaries,
     tensor_state,
 )
-from lintfit.memory.parameters import Weight, rounded
-from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.tensors.parameters import Weight, rounded
 
 
 def grouped(weights: Iterable[Weight], key: Callable[[Weight], str]) -> dict[str, list[Weight]]:

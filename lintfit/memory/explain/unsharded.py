@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from lintfit.memory.ddp import broadcast_bytes
+from lintfit.memory.engines.ddp import broadcast_bytes
+from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
+from lintfit.memory.engines.loading import load_temporary
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
-from lintfit.memory.gradients import largest_gradient, tied_gradient, unreduced_gradient
-from lintfit.memory.loading import load_temporary
-from lintfit.memory.optimizers import optimizer
-from lintfit.memory.parameters import Inventory, Weight, inventory, loaded_dtype
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.optimizers import optimizer
+from lintfit.memory.tensors.parameters import Inventory, Weight, inventory, loaded_dtype
 
 REDUCER = "torch/csrc/distributed/c10d/reducer.cpp"
 
 
 def terms(spec: Spec, state: str) -> list[Term]:
-    """What one rank holds at a moment of :class:`~lintfit.memory.states.States`, without sharding."""
+    """What one rank holds at a moment of :class:`~lintfit.memory.engines.states.States`, without sharding."""
     held = inventory(spec)
     if state == "load":
         return load(spec, held)

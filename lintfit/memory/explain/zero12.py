@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from lintfit.frozen import frozen
-from lintfit.memory import zero12
-from lintfit.memory.expert_parallel import shared_elements
+from lintfit.memory.engines import zero12
+from lintfit.memory.engines.zero0 import REDUCE_ELEMENTS
+from lintfit.memory.engines.zero_config import ZeroConfig, optimizer_name, zero_config
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, new_gradient, tied
-from lintfit.memory.optimizers import Optimizer, optimizer
-from lintfit.memory.parameters import Inventory, inventory, trained_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.zero0 import REDUCE_ELEMENTS
-from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
+from lintfit.memory.tensors.expert_parallel import shared_elements
+from lintfit.memory.tensors.optimizers import Optimizer, optimizer
+from lintfit.memory.tensors.parameters import Inventory, inventory, trained_dtype
 
 SOURCE = "DeepSpeed stage_1_and_2.py"
 
@@ -55,7 +55,7 @@ def _separate_states(name: str, entry: Optimizer, held: Inventory) -> list[Term]
     found = tensors.optimizer_states(name, entry, held.weights)
     if not entry.paged:
         return found
-    from lintfit.memory.optimizers import state_bytes
+    from lintfit.memory.tensors.optimizers import state_bytes
 
     return [term("optimizer_states", f"{name}: {tensors.states(entry)}", state_bytes(entry, held.weights))]
 

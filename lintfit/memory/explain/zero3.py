@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lintfit.frozen import frozen
-from lintfit.memory import zero3
+from lintfit.memory.engines import zero3
+from lintfit.memory.engines.zero_config import ZeroConfig, optimizer_name, zero_config
 from lintfit.memory.explain import flat, tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
-from lintfit.memory.optimizers import Optimizer, flat_step_temporaries, optimizer
-from lintfit.memory.parameters import Inventory, inventory, trained_dtype
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.zero_config import ZeroConfig, optimizer_name, zero_config
+from lintfit.memory.tensors.optimizers import Optimizer, flat_step_temporaries, optimizer
+from lintfit.memory.tensors.parameters import Inventory, inventory, trained_dtype
 
 SOURCE = "DeepSpeed stage3.py"
 INIT = "DeepSpeed partition_parameters.py"

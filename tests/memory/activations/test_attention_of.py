@@ -11,7 +11,7 @@ from lintfit.fit.options import Subject, run_of
 from lintfit.fit.speed import arithmetic
 from lintfit.memory import estimate
 from lintfit.memory.activations.recipe import attention_of
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 
 RUN = {"gpu": "A100-SXM4-80GB", "weights_dtype": "bf16", "mixed_precision": "bf16", "seq_len": 2048}

@@ -11,7 +11,7 @@ import pytest
 
 from lintfit.memory import estimate
 from lintfit.memory.activations import known
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB
 
 BASE: dict[str, Any] = {

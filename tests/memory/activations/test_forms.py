@@ -6,7 +6,7 @@ import pytest
 
 from lintfit.memory.activations.profile import _form, _How
 from lintfit.memory.activations.recipe import of
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from lintfit.memory import estimate
 from lintfit.memory.explain import OTHER, ROUNDING, Explained, Term, at, explain, host
 from lintfit.memory.explain.term import amount, settled, term
-from lintfit.memory.parse import spec_from_mapping
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 

@@ -1,0 +1,246 @@
+"""FSDP 1 and 2: shards between the passes, whole units while they are used.
+
+A unit is one decoder layer (transformer wrapping); embeddings, head and the last norm form the root unit, which
+stays gathered from its first use to the end of the backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.frozen import frozen
+from lintfit.memory.components import components
+from lintfit.memory.engines.gradients import tied_gradient
+from lintfit.memory.engines.host import RankHost, host_memory, ranks_per_node
+from lintfit.memory.engines.loading import load_temporary, loaded_bytes
+from lintfit.memory.engines.states import States
+from lintfit.memory.memo import Memo
+from lintfit.memory.result import Components
+from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, step_temporaries
+from lintfit.memory.tensors.parameters import Inventory, Weight, inventory, rounded
+from lintfit.memory.versions import since
+
+
+@frozen
+class _Unit:
+    """Bytes of one unit: gathered for compute, and the gathered gradient of its trainable part."""
+
+    gathered: int
+    gradient: int
+
+
+def fsdp(spec: Spec) -> States:
+    """Bytes of one rank under FSDP.
+
+    With mixed precision Accelerate upcasts trainable parameters to fp32 before it shards them (accelerator.py
+    ``prepare_model``, fsdp_utils.py ``fsdp2_prepare_model``): 16 bytes a parameter over the ranks, gathered in half
+    precision. Without it all stays in the dtype of the weights.
+    """
+    settings = spec.fsdp or Fsdp()
+    ranks = _ranks(spec, settings.strategy)
+    held = stored(spec)
+    shard = sharded(held, ranks)
+    entry, not_modelled = optimizer(spec.optimizer)
+    layer, root = _units(spec, held)
+    whole = sum(_gathered(spec, weight) for weight in held.weights)
+    accumulates = spec.gradient_accumulation_steps > 1
+    gradients = shard.trainable_bytes
+    states = resident_bytes(entry, shard.weights)
+    offload = settings.cpu_offload
+    steady = components(
+        parameters=0 if offload else shard.bytes,
+        optimizer_states=0 if offload else states,
+    )
+    kept = _accumulated(spec, held) if accumulates else 0
+    at_turn, in_layer, last = _gathered_at(spec, settings.gathers, ranks, layer, root, whole)
+    forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
+    # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
+    running = {
+        **forward,
+        **components(communication_buffers=in_layer, temporaries=2 * layer.gradient if ranks > 1 else 0),
+    }
+    end = {
+        **steady,
+        **components(
+            gradients=0 if offload else gradients,
+            communication_buffers=last,
+            temporaries=(2 * root.gradient if ranks > 1 else 0) + tied_gradient(spec, shard),
+        ),
+    }
+    step = (
+        steady
+        if offload
+        else {
+            **steady,
+            **components(gradients=gradients, temporaries=step_temporaries(entry, shard.weights)),
+        }
+    )
+    rank_host = RankHost((shard.bytes, gradients), states) if offload else RankHost()
+    return States(
+        load=_load(spec, held, shard),
+        initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
+        forward=forward,
+        backward_start=forward,
+        first_gradient=running,
+        layer_end={**running, **components(communication_buffers=in_layer + layer.gathered)}
+        if wraps_adapters(spec) and ranks > 1 and in_layer < whole
+        else None,
+        backward_end=end,
+        reduced={**steady, **components(gradients=0 if offload else gradients)},
+        step=step,
+        evaluate={**steady, **components(communication_buffers=at_turn)},
+        # FSDP 1 drops the flat gradients only at the next forward (flat_param.py
+        # _reset_flat_param_grad_info_if_needed), whatever zero_grad did.
+        save={
+            **steady,
+            **components(
+                gradients=gradients if settings.version == 1 and not offload else 0,
+                temporaries=saved(spec, held),
+            ),
+        },
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
+        not_modelled=not_modelled,
+    )
+
+
+def _accumulated(spec: Spec, held: Inventory) -> int:
+    """Bytes of the gradients that earlier micro-batches leave: whole, not sharded, in the gathered dtype.
+
+    HF's Trainer and Accelerate run all but the last micro-batch under ``no_sync`` (``sync_each_batch`` is off by
+    default), where FSDP keeps the unreduced gradients of every unit.
+    """
+    return int(sum(_gathered(spec, weight) for weight in held.weights if weight.trainable))
+
+
+def _ranks(spec: Spec, strategy: str) -> int:
+    """Ranks that a parameter is divided over: also those that share a sequence (Accelerate's mesh ``dp_shard_cp``)."""
+    if strategy == "NO_SHARD":
+        return 1
+    replicas = spec.fsdp.replicas if spec.fsdp is not None else 1
+    ranks = max(1, spec.sharding_ranks // replicas)
+    if strategy.startswith("HYBRID"):
+        return min(ranks, ranks_per_node(spec))
+    return ranks
+
+
+_STORED: Memo[Inventory] = Memo()
+_SHARDED: Memo[Inventory] = Memo()
+
+
+def stored(spec: Spec) -> Inventory:
+    """All parameters in the dtype in which their shards are kept, before sharding."""
+    held = inventory(spec)
+    if spec.mixed_precision == "no":
+        return held
+    return _STORED.get(held, "", lambda: _upcast(held))
+
+
+def _upcast(held: Inventory) -> Inventory:
+    """The same with everything trained in fp32."""
+    return Inventory.of(tuple(weight.cast("fp32") if weight.trainable else weight for weight in held.weights))
+
+
+def sharded(held: Inventory, ranks: int) -> Inventory:
+    """The shard of one rank: every tensor divided evenly, rounded up to whole elements.
+
+    Of a 4-bit weight the packed values are divided; its block constants belong to the quantisation state,
+    which every rank keeps whole (bitsandbytes ``QuantState`` is no parameter).
+    """
+    return _SHARDED.get(held, ranks, lambda: Inventory.of(tuple(_shard(weight, ranks) for weight in held.weights)))
+
+
+def _shard(weight: Weight, ranks: int) -> Weight:
+    numel = -(-weight.numel // ranks)
+    if weight.quantised:
+        packed = weight.numel // 2 if weight.storage < weight.numel else weight.numel
+        return replace(weight, storage=-(-packed // ranks) + weight.storage - packed)
+    return replace(weight, shape=(numel,), storage=numel * DTYPE_BYTES[weight.dtype])
+
+
+def _gathered(spec: Spec, weight: Weight) -> int:
+    """Bytes of all copies of a weight, gathered for compute."""
+    return int(_gathered_one(spec, weight) * weight.copies)
+
+
+def _gathered_one(spec: Spec, weight: Weight) -> int:
+    if weight.quantised:
+        return weight.numel // 2 if weight.storage < weight.numel else weight.numel
+    dtype = spec.mixed_precision if spec.mixed_precision != "no" else weight.dtype
+    return weight.numel * DTYPE_BYTES[dtype]
+
+
+def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
+    """The largest layer and the root unit."""
+    layer = gradient = root = root_gradient = 0.0
+    for weight in held.weights:
+        size = _gathered_one(spec, weight)
+        if weight.per_layer:
+            layer += size * weight.per_layer
+            gradient += size * weight.per_layer * weight.trainable
+        else:
+            root += size * weight.copies
+            root_gradient += size * weight.copies * weight.trainable
+    return _Unit(int(layer), int(gradient)), _Unit(int(root), int(root_gradient))
+
+
+def _gathered_at(spec: Spec, gathers: int, ranks: int, layer: _Unit, root: _Unit, whole: int) -> tuple[int, int, int]:
+    """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
+
+    Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the forward
+    gathered until its backward.
+    """
+    if ranks == 1:
+        return 0, 0, 0
+    if gathers == 1:
+        return whole, whole, root.gathered
+    ahead = 0 if wraps_adapters(spec) else layer.gathered
+    return root.gathered, root.gathered + layer.gathered + ahead, root.gathered
+
+
+def wraps_adapters(spec: Spec) -> bool:
+    """Whether the unit after a layer in the backward is one adapter matrix rather than the layer below.
+
+    FSDP 1 needs units whose parameters are all trained or all frozen, so PEFT's wrapping policy
+    (``fsdp_auto_wrap_policy``) makes a unit of every adapter matrix. These end inside their layer's forward, so
+    that in the reverse order of the backward they stand between it and the layer below, and ``BACKWARD_PRE``
+    prefetches the layer below only when the layer's first adapter is reached.
+    """
+    settings = spec.fsdp or Fsdp()
+    return spec.method == "lora" and settings.version == 1
+
+
+SAVES_ON_HOST = (4, 30)
+"""The first transformers version that takes FSDP's full state dict to the host unit by unit (``FullStateDictConfig``).
+Before, ``Trainer.save_model`` called ``model.state_dict()``, for which every rank copies every unit on its GPU: runs on
+A100-40GB, A100-80GB and V100 train and die as they save (LLaVA#177, FastChat#256, transformers#23386)."""
+
+
+def copies_to_save(spec: Spec) -> bool:
+    """Whether every rank copies the whole model on its GPU to save it."""
+    return (spec.fsdp or Fsdp()).version == 1 and not since(spec, "transformers", SAVES_ON_HOST)
+
+
+def saved(spec: Spec, held: Inventory) -> int:
+    """Bytes that a full state dict takes on the GPU, in the shards' own dtype."""
+    return _unit_stored(held) + (held.bytes if copies_to_save(spec) else 0)
+
+
+def _unit_stored(held: Inventory) -> int:
+    """Bytes of the largest unit in the shards' own dtype, as a full state dict gathers it."""
+    layer = int(sum(rounded(weight.storage) * weight.per_layer for weight in held.weights))
+    root = sum(weight.bytes for weight in held.weights if not weight.per_layer)
+    return max(layer, root)
+
+
+def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
+    """Shards and one unit on its way, or the whole model where the script moved it to the GPU first.
+
+    With CPU offload the shard of a unit goes back to the host before the next unit comes (FSDP1:
+    ``_init_param_handle_from_params``; FSDP2 never brings it to the GPU).
+    """
+    if spec.loaded_on_gpu:
+        return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
+    offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
+    return components(parameters=0 if offloaded else shard.bytes, temporaries=_unit_stored(held) + load_temporary(spec))

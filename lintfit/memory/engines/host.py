@@ -1,0 +1,72 @@
+"""Memory of one node's host: offloaded states with their pinned rounding, and the copies made while loading."""
+
+from __future__ import annotations
+
+from lintfit.frozen import frozen
+from lintfit.memory.result import HostMemory
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.parameters import Inventory, loaded_dtype
+from lintfit.memory.tensors.weights import loaded_parameters
+
+
+def pinned(*sizes: int) -> int:
+    """Bytes that torch really page-locks for blocks of these sizes.
+
+    ``CachingHostAllocator`` rounds every block up to the next power of two (c10/core/CachingHostAllocator.h
+    ``allocate``: ``c10::llvm::PowerOf2Ceil``); blocks are kept for reuse.
+    """
+    return sum(1 << (size - 1).bit_length() for size in sizes if size > 0)
+
+
+def ranks_per_node(spec: Spec) -> int:
+    return -(-spec.gpus // max(1, spec.nodes))
+
+
+@frozen
+class RankHost:
+    """Bytes that one rank keeps on its host in steady state: page-locked blocks, ordinary memory, files on NVMe."""
+
+    locked: tuple[int, ...] = ()
+    plain: int = 0
+    nvme: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the tensors themselves, before the rounding of page-locked blocks."""
+        return sum(self.locked) + self.plain
+
+
+def host_memory(spec: Spec, held: Inventory, rank: RankHost | None = None, passing: int = 0) -> HostMemory:
+    """One node's host memory from what each of its ranks keeps there; ``passing``: bytes there for a while at start."""
+    rank = rank or RankHost()
+    ranks = ranks_per_node(spec)
+    locked = pinned(*rank.locked)
+    return HostMemory(
+        steady=(locked + rank.plain) * ranks,
+        pinned=locked * ranks,
+        load_peak=max(load_peak(spec, held), passing),
+        nvme=rank.nvme * ranks,
+    )
+
+
+def reads_a_part(spec: Spec) -> bool:
+    """Whether a process reads no more of the checkpoint than its own stage, or its own part of each matrix."""
+    return spec.pipeline_parallel > 1 or (spec.tensor_parallel > 1 and spec.engine != "deepspeed")
+
+
+def load_peak(spec: Spec, held: Inventory) -> int:
+    """Bytes on one node while the ranks load the checkpoint.
+
+    Every rank reads a full copy into host memory before it moves it. Under ``zero.Init`` only one rank a node
+    reads (transformers loads on rank 0, the others build on meta), and under FSDP Accelerate's
+    ``cpu_ram_efficient_loading`` (default) does the same. Quantised weights go to the GPU tensor by tensor;
+    of a model that it splits transformers reads a rank's part. PPO's four models are all read before the first is
+    moved.
+    """
+    if reads_a_part(spec):
+        return held.cast(loaded_dtype(spec)).bytes * ranks_per_node(spec)
+    if spec.quantization is not None:
+        return held.largest * DTYPE_BYTES[spec.weights_dtype] * ranks_per_node(spec)
+    copy = loaded_parameters(spec) * DTYPE_BYTES[loaded_dtype(spec)]
+    sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init) or spec.engine == "fsdp"
+    return copy * (1 if sharded else ranks_per_node(spec))

@@ -1,0 +1,84 @@
+"""From a spec to the model states that its engine makes: what :class:`~lintfit.memory.engines.states.States` holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.memory.alike import alike
+from lintfit.memory.engines.states import States
+from lintfit.memory.engines.zero_config import not_modelled, zero_config
+from lintfit.memory.memo import Memo
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.parameters import inventory
+
+_FOUND: Memo[States] = Memo()
+
+
+def states(spec: Spec) -> States:
+    """What one rank of a run holds at each moment, without activations, logits and framework (bytes).
+
+    Counted once for runs that differ in their batch and its lengths only.
+    """
+    return _FOUND.get(alike(spec), "", lambda: _counted(spec))
+
+
+def _counted(spec: Spec) -> States:
+    held = _of_engine(spec)
+    assumed, missing = _assumptions(spec), _not_modelled(spec)
+    if not assumed and not missing:
+        return held
+    return replace(held, assumptions=(*held.assumptions, *assumed), not_modelled=(*held.not_modelled, *missing))
+
+
+def _of_engine(spec: Spec) -> States:
+    match spec.engine:
+        case "deepspeed":
+            return _deepspeed(spec)
+        case "fsdp":
+            from lintfit.memory.engines.fsdp import fsdp
+
+            return fsdp(spec)
+        case "single" | "ddp":
+            from lintfit.memory.engines.unsharded import unsharded
+
+            return unsharded(spec)
+
+
+def _deepspeed(spec: Spec) -> States:
+    """DeepSpeed's states by stage.
+
+    The engine casts the whole module to the enabled precision and keeps fp32 masters and fp32 optimizer states
+    (stage 0 without an enabled precision keeps what it is given).
+    """
+    config = zero_config(spec)
+    held = inventory(spec)
+    match config.stage:
+        case 0:
+            from lintfit.memory.engines.zero0 import zero0
+
+            return zero0(spec, held)
+        case 1 | 2:
+            from lintfit.memory.engines.zero12 import zero12
+
+            return zero12(spec, config, held)
+        case _:
+            from lintfit.memory.engines.zero3 import zero3
+
+            return zero3(spec, config, held)
+
+
+def _assumptions(spec: Spec) -> tuple[str, ...]:
+    if spec.engine == "fsdp":
+        return (
+            "FSDP wraps every decoder layer as one unit",
+            "one rank a node reads the checkpoint (cpu_ram_efficient_loading)",
+        )
+    if spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init and zero_config(spec).mics:
+        return ("the model is made under deepspeed.zero.MiCS_Init (zero.Init dies of mics_shard_size)",)
+    if spec.engine == "ddp" and spec.data_parallel > 1:
+        return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
+    return ()
+
+
+def _not_modelled(spec: Spec) -> tuple[str, ...]:
+    return not_modelled(spec) if spec.engine == "deepspeed" else ()

@@ -1,0 +1,60 @@
+"""One process, or DDP: every rank holds all parameters, gradients and optimizer states."""
+
+from __future__ import annotations
+
+from lintfit.memory.components import components
+from lintfit.memory.engines.ddp import broadcast_bytes, bucket_bytes
+from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
+from lintfit.memory.engines.host import RankHost, host_memory
+from lintfit.memory.engines.loading import load_temporary, loaded_bytes
+from lintfit.memory.engines.states import States
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
+from lintfit.memory.tensors.parameters import inventory
+
+
+def unsharded(spec: Spec) -> States:
+    """Bytes of one rank without sharding.
+
+    Weights, gradients and states of torch's optimizers all take the parameter's dtype: bf16 weights with AdamW
+    are 2 + 2 + 4 bytes a parameter, fp32 weights 4 + 4 + 8, with or without autocast.
+    """
+    held = inventory(spec)
+    entry, not_modelled = optimizer(spec.optimizer)
+    parameters = held.bytes
+    optimizer_states = resident_bytes(entry, held.weights)
+    buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.data_parallel > 1 else 0
+    gradients = held.trainable_bytes + unreduced_gradient(spec)
+    largest = largest_gradient(held)
+    if spec.optimizer_in_backward:
+        gradients = largest
+    steady = components(
+        parameters=parameters,
+        optimizer_states=optimizer_states,
+        communication_buffers=buckets,
+    )
+    accumulates = spec.gradient_accumulation_steps > 1 and not spec.optimizer_in_backward
+    between = {**steady, **components(gradients=gradients if accumulates else 0)}
+    full = {**steady, **components(gradients=gradients)}
+    late = tied_gradient(spec, held) + (largest if accumulates else 0)
+    step = {**full, **components(temporaries=step_temporaries(entry, held.weights))}
+    rank_host = RankHost(plain=state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0)
+    return States(
+        load=components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec)),
+        initialize=components(
+            parameters=parameters,
+            communication_buffers=buckets,
+            temporaries=broadcast_bytes(held) if buckets else 0,
+        ),
+        forward=between,
+        backward_start=between,
+        first_gradient=between,
+        backward_end={**full, **components(temporaries=late)},
+        reduced=full,
+        step=step if not spec.optimizer_in_backward else {**full},
+        evaluate=steady,
+        save=steady,
+        host=host_memory(spec, held, rank_host),
+        rank_host=rank_host,
+        not_modelled=not_modelled,
+    )

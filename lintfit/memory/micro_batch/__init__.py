@@ -1,0 +1,1 @@
+"""What one micro-batch adds to the model states: layers, head, embedding, images."""

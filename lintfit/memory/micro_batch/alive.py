@@ -1,0 +1,49 @@
+"""What is alive at a moment: model states with what a pass has beside them, and a layer's forward without a graph."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.micro_batch.model_step import without_gradients
+from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.result import Components
+from lintfit.memory.spec import Spec
+
+
+def together(states: Components, *alive: Live) -> Components:
+    """States and what is alive beside them, by the contract's component names; weight copies are temporaries."""
+    activations, logits, casts, temporaries, gradients = map(sum, zip(*alive, strict=True))
+    result = dict(states)
+    if activations:
+        result["activations"] = result.get("activations", 0) + activations
+    if logits:
+        result["logits"] = result.get("logits", 0) + logits
+    if casts + temporaries:
+        result["temporaries"] = result.get("temporaries", 0) + casts + temporaries
+    if gradients:
+        result["gradients"] = result.get("gradients", 0) + gradients
+    return result
+
+
+def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
+    """The worst layer of a forward without a graph: masks and tables, the embeddings' output, which the model's loop
+    holds throughout, and the layer's own tensors.
+
+    Autocast's copies of trained weights are the caller's to count.
+    """
+    return Live(_around_a_layer(step) + without_gradients(spec, recipe))
+
+
+def most_without_graph(step: Step) -> int:
+    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
+
+    That pass frees what a graph would keep; the backward begins with all of it.
+    """
+    worst = max([stretch.layer.peak.total + stretch.layer.input for stretch in step.stretches], default=0)
+    return _around_a_layer(step) + worst
+
+
+def _around_a_layer(step: Step) -> int:
+    text = step.count - step.before
+    embeds = step.stretches[step.before].layer.input if text > 1 else 0
+    return step.front + step.masks + step.named + embeds

@@ -1,0 +1,39 @@
+"""Autocast's cache of half-precision weights.
+
+``torch.autocast`` keeps a half-precision copy of every trained fp32 weight that a matmul has used until the
+outermost context exits, which is the end of the forward pass (torch ``aten/src/ATen/autocast_mode.cpp``:
+``cached_cast``). Copies that the graph has saved live on until their layer's backward; those are on the tapes.
+"""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.memo import Memo
+from lintfit.memory.tensors.parameters import Inventory, rounded
+from lintfit.memory.tensors.weights import VALUE
+from lintfit.memory.versions import GROUPED_EXPERTS
+
+
+def cached_copies(recipe: Recipe, held: Inventory) -> int:
+    """Bytes of the copies that the cache holds at the end of the forward pass.
+
+    Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
+    product are not cast at all. Not for FSDP, whose mixed precision gathers the weights in half precision already.
+    """
+    return _COPIES.get(held, recipe, lambda: _copies(recipe, held)) if recipe.autocast else 0
+
+
+_COPIES: Memo[int] = Memo()
+
+
+def _copies(recipe: Recipe, held: Inventory) -> int:
+    uncast = ("norm", "bias", "conv", *(("expert",) if recipe.transformers >= GROUPED_EXPERTS else ()))
+    tied = not any(weight.role == "lm_head" for weight in held.weights)
+    return sum(
+        rounded(weight.numel * 2) * weight.copies
+        for weight in held.weights
+        if weight.trainable
+        and weight.dtype == "fp32"
+        and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
+        and (weight.role != "embedding" or (tied and len(weight.shape) == 2 and not weight.name.startswith(VALUE)))
+    )

@@ -1,0 +1,103 @@
+"""Around the layers: the embeddings' output and gradient, positions and masks."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import stretches
+from lintfit.memory.activations.attention import mask_bytes
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.spec import Spec
+from lintfit.memory.versions import transformers_version
+
+SORTED_EMBEDDING = 3072
+"""Tokens above which the embedding's backward sorts (``embedding_dense_backward_cuda``)."""
+
+LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
+"""Model types without rotary embeddings."""
+
+SCALED_EMBEDDINGS = frozenset(
+    {"gemma", "gemma2", "gemma3", "gemma3_text", "granite", "granitemoe", "minicpm", "minicpm3"}
+)
+"""Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
+
+CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | {"gpt_neo"}
+"""The same, and those that add learned positions or norm them."""
+
+OPENS_EVERY_INPUT = (5, 0)
+"""The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model
+that takes ids; before, it did so only for adapters of transformers' own loader."""
+
+SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
+"""Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
+since transformers 5."""
+
+INDEX = 8
+"""Bytes of a token id (int64)."""
+
+
+def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
+    """Bytes of the rotary tables, cosine and sine, of a sequence; LitGPT keeps them in fp32.
+
+    ``item``: bytes of an element of the residual stream.
+    """
+    if recipe.litgpt:
+        return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
+    return 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * item)
+
+
+def opens_inputs(spec: Spec) -> bool:
+    """Whether checkpointing over a frozen base makes the embeddings' output a leaf that needs a gradient.
+
+    Reentrant checkpointing works with nothing else, so that PEFT, TRL or the script see to it; since
+    ``OPENS_EVERY_INPUT`` transformers does so for either kind.
+    """
+    if spec.method != "lora" or spec.gradient_checkpointing is False:
+        return False
+    version = transformers_version(spec)
+    return spec.use_reentrant or (version >= OPENS_EVERY_INPUT and spec.front_end != "litgpt")
+
+
+def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
+    """The embeddings' output where it is a leaf (:func:`opens_inputs`) and not the first layer's input.
+
+    A leaf stays as long as the graph; a model that scales it or adds positions keeps both. The fms runs of PowerLM-3b
+    with LoRA (Granite) show it: 2h bytes a token.
+    """
+    kind = language(spec.facts).model_type
+    inside = kind in SCALES_ITSELF and (kind.startswith("gemma3") or transformers_version(spec) >= (5, 0))
+    scaled = kind in CHANGED_EMBEDDINGS and not inside
+    return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
+
+
+def triangles(facts: ModelFacts) -> int:
+    """Bytes of boolean causal masks over all positions, which old models hold as buffers: one, or one a layer."""
+    count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
+    return count * rounded((facts.max_positions or 0) ** 2) if count else 0
+
+
+def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    windows = {kind.window for kind, _, _ in stretches(facts)}
+    bites = any(window is not None and seq >= window for window in windows)
+    return mask_bytes(recipe, len(windows), bites, batch, seq, item)
+
+
+def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:
+    """The mask of GPT-2's dropout behind the embeddings (one byte an element).
+
+    Frozen ones have a gradient only where checkpointing over adapters asks for one.
+    """
+    if recipe.frozen and not checkpoints:
+        return 0
+    rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
+    return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
+
+
+def scratch(tokens: int, hidden: int, item: int) -> int:
+    """The embedding's incoming gradient, and above 3072 tokens fp32 rows and sorted indices.
+
+    ``aten/src/ATen/native/cuda/Embedding.cu``: the sorting kernel sums rows in fp32 and holds six int64 a token.
+    """
+    scratch = tokens * hidden * item
+    return scratch + (tokens * (4 * hidden + 6 * INDEX) if tokens > SORTED_EMBEDDING else 0)

@@ -1,0 +1,211 @@
+"""The step of one model of a micro-batch, counted: its layers, its head, and what lies around them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import Kind, known, stretches
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.profile import Profile, profile, without_graph
+from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.engines.gradients import sums_out_of_place
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.logits import Head, head
+from lintfit.memory.loss.preference import Path, scored, sequences
+from lintfit.memory.micro_batch.aside import aside, gradient_beside
+from lintfit.memory.micro_batch.autocast import cached_copies
+from lintfit.memory.micro_batch.embedding import INDEX, dropout_mask, input_leaf, masks, scratch, tables, triangles
+from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.step import NOTHING, Step, Stretch, pinned
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.parameters import Inventory
+from lintfit.memory.tensors.tensor_parallel import local
+
+
+def record_model(
+    spec: Spec, states: States, held: Inventory, path: Path, *, seen: bool = False, beside: Beside | None = None
+) -> Step:
+    """Count the layers, the head and the embedding of one model of a micro-batch, with its way through the loss.
+
+    ``held``: all that is trained together. ``seen``: whether features of images that need a gradient are put in
+    between the embeddings. ``beside``: what layers attend to beside the text.
+    """
+    recipe = of(spec) if beside is None else with_beside(of(spec), beside)
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    shape = _Shape(sequences(spec), -(-spec.seq_len // spec.sequence_parallel), stream_bytes(facts, recipe))
+    tokens = shape.batch * shape.seq
+    kept = _kept(spec, states, held)
+    checkpoints = spec.gradient_checkpointing is not False
+    layers = _stretches(spec, facts, recipe, shape, kept, seen=seen)
+    by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
+    tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
+    trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
+    # The first and the last stage of a pipeline each hold an embedding of their own.
+    shares = trains_embedding and facts.tied and spec.pipeline_stage is None
+    exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
+    return Step(
+        stretches=tuple(layers),
+        head=tail,
+        recipe=recipe,
+        copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
+        inputs=rounded(tokens * INDEX),
+        front=tables(facts, recipe, shape.seq, shape.stream)
+        + exchanged
+        + triangles(facts)
+        + dropout_mask(facts, recipe, tokens, checkpoints)
+        + input_leaf(spec, checkpoints, tokens, embedding_bytes(recipe)),
+        cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
+        masks=masks(facts, recipe, shape.batch, shape.seq, shape.stream),
+        kept_share=kept,
+        retained=checkpoints and _retains_inputs(spec),
+        offloaded=spec.activation_offload,
+        in_flight=_in_flight(spec),
+        embedding_scratch=scratch(tokens, facts.hidden, shape.stream) if trains_embedding else 0,
+        waiting=tail.weights if shares else 0,
+        last_graph=tail.pinned + pinned(layers) if recipe.litgpt else 0,
+        out_of_place=shares and sums_out_of_place(spec),
+        exchanged=exchanged,
+        notes=_notes(spec, facts),
+        named=by_it.named,
+        named_saved=by_it.lasting,
+        evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
+        earlier=NOTHING
+        if checkpoints
+        else Live(forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache),
+    )
+
+
+class _Shape(NamedTuple):
+    """A micro-batch on one rank: sequences, tokens of each, and bytes of an element of the residual stream."""
+
+    batch: int
+    seq: int
+    stream: int
+
+
+def _stretches(
+    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, kept: float, *, seen: bool
+) -> list[Stretch]:
+    """The layers of this rank in their order, equal ones together; each kind is counted once."""
+    checkpoints = spec.gradient_checkpointing is not False
+
+    def one(index: int, stream: int, flows: bool) -> Profile:
+        return profile(
+            facts,
+            recipe,
+            shape.batch,
+            shape.seq,
+            index,
+            stream=stream,
+            flows=flows,
+            checkpointed=checkpoints,
+            selective=spec.gradient_checkpointing == "selective",
+            reentrant=spec.use_reentrant,
+            kept=kept,
+        )
+
+    counted: dict[Kind, Profile] = {}
+    layers: list[Stretch] = []
+    count = -(-facts.layers // spec.pipeline_parallel)
+    for kind, start, length in stretches(facts):
+        if start >= count:
+            break
+        if kind.crosses and recipe.beside is None:
+            continue
+        if kind not in counted:
+            counted[kind] = one(start, shape.stream, flows=True)
+        if kind.crosses == "last cross":
+            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            layers = [stretch._replace(waiting=waiting) for stretch in layers]
+        layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
+    no_gradient = recipe.frozen and not seen and not checkpoints and (recipe.litgpt or not recipe.quantized)
+    if no_gradient or embedding_bytes(recipe) != shape.stream:
+        first = Stretch(1, one(0, embedding_bytes(recipe), flows=not no_gradient), checkpoints, layers[0].waiting)
+        rest = layers[0]._replace(length=layers[0].length - 1)
+        layers[:1] = [first, rest] if rest.length else [first]
+    return layers
+
+
+def _head(spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, path: Path, kept: float) -> Head:
+    """The way from the last layer to the loss, of all tokens or of those that are scored."""
+    some = scored(spec, shape.seq)
+    part = some if some < shape.seq else None
+    return head(facts, recipe, shape.batch, shape.seq, path, stream=shape.stream, kept=kept, scored=part)
+
+
+def _notes(spec: Spec, facts: ModelFacts) -> tuple[str, ...]:
+    """What is left out, or another model's."""
+    notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
+    if spec.facts.vision is not None and spec.images is None:
+        notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
+    return notes
+
+
+NO_HEAD = Head(NOTHING, NOTHING, NOTHING, NOTHING, 0, NOTHING)
+"""The head of a stage that has none."""
+
+
+def _exchanged(spec: Spec, size: int) -> int:
+    """Bytes of what a stage receives, one buffer of ``size`` bytes for each micro-batch.
+
+    torch makes the buffers of all micro-batches beforehand (``pipelining/stage.py:_prepare_forward_infra``), DeepSpeed
+    one, and at least two, for every micro-batch in flight (``pipe/schedule.py:TrainSchedule.num_pipe_buffers``).
+    """
+    if spec.pipeline_stage is None or spec.pipeline_parallel == 1:
+        return 0
+    count = max(2, _in_flight(spec)) if spec.engine == "deepspeed" else spec.gradient_accumulation_steps
+    return count * rounded(size)
+
+
+def _in_flight(spec: Spec) -> int:
+    """Micro-batches whose graphs a stage holds at once; the last one runs each backward straight away."""
+    if spec.pipeline_stage == "last":
+        return 1
+    return min(spec.pipeline_parallel, spec.gradient_accumulation_steps)
+
+
+def without_gradients(spec: Spec, recipe: Recipe) -> int:
+    """Bytes at the worst point of any layer's forward pass without gradients."""
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    stream = stream_bytes(facts, recipe)
+    runs = [part for part in stretches(facts) if recipe.beside is not None or not part[0].crosses]
+    first = {kind: start for kind, start, _ in reversed(runs)}
+    return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first.values())
+
+
+def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
+    """Bytes of an element of the residual stream.
+
+    A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
+    autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
+    ``Linear4bit.forward``, ``out.to(inp_dtype)``). So does a norm at the end of a layer (OPT-350m).
+    """
+    ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
+    behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends)
+    upcast = recipe.upcast_norms or behind
+    return 4 if upcast else recipe.weights
+
+
+def embedding_bytes(recipe: Recipe) -> int:
+    """Bytes of an element of the embeddings' output, which the first layer takes."""
+    return 4 if recipe.upcast_head else recipe.weights
+
+
+def _kept(spec: Spec, states: States, held: Inventory) -> float:
+    """The share of a parameter gradient that stays with the rank once it is made."""
+    grown = states.backward_end.get("gradients", 0) - states.first_gradient.get("gradients", 0)
+    return min(1.0, max(0.0, grown / held.trainable_bytes)) if held.trainable_bytes else 0.0
+
+
+def _retains_inputs(spec: Spec) -> bool:
+    """FSDP 1 over frozen layers with reentrant checkpointing: no layer's input dies before the backward ends.
+
+    ``_register_post_backward_reshard_only_hook`` keeps a hook on the detached input of every frozen unit, and the
+    hook its gradient accumulator, until ``_post_backward_final_callback``: input and gradient stay.
+    """
+    first = spec.fsdp is None or spec.fsdp.version == 1
+    return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant

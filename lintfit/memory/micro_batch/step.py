@@ -1,0 +1,138 @@
+"""What one micro-batch keeps in memory on one rank: every layer, the head, and what lies around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.profile import Profile
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.loss.logits import Head
+
+NOTHING = Live()
+
+
+class Stretch(NamedTuple):
+    """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed.
+
+    ``waiting``: bytes of gradients that wait through their backward for what lies before them.
+    """
+
+    length: int
+    layer: Profile
+    checkpointed: bool
+    waiting: int = 0
+
+
+@frozen
+class Step:
+    """What one micro-batch of a run saves: its layers in order, its head, and the embedding's side."""
+
+    stretches: tuple[Stretch, ...]
+    head: Head
+    recipe: Recipe
+    copies: int
+    inputs: int
+    front: int
+    cached: int
+    masks: int
+    kept_share: float
+    retained: bool
+    offloaded: bool
+    in_flight: int
+    embedding_scratch: int
+    out_of_place: bool
+    waiting: int
+    """Bytes of the head's gradient where it waits in the engine for the embedding's, which has the same weight."""
+    last_graph: int
+    """What the last iteration's graph still holds while this one's forward runs: LitGPT's loop keeps its loss."""
+    notes: tuple[str, ...]
+    exchanged: int = 0
+    """Of ``front`` the buffers that a pipeline's stage receives activations or gradients in."""
+    before: int = 0
+    """Of ``layers``, those of the image encoder, which run first."""
+    named: int = 0
+    """Bytes that the model's forward has names for while the text's layers run."""
+    named_saved: int = 0
+    """Of these what layers save."""
+    embedded: int = 0
+    """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
+    outputs: Live = NOTHING
+    """What variables of the training loop hold of a micro-batch's results until the next one has its own, apart from
+    what the layers' ``pinned`` and the head's ``lingering`` say."""
+    evaluated: int = 0
+    """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
+    earlier: Live = NOTHING
+    """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
+
+    @property
+    def count(self) -> int:
+        """How many layers there are."""
+        return sum([stretch.length for stretch in self.stretches])
+
+    @property
+    def checkpoints(self) -> bool:
+        """Whether any layer is checkpointed."""
+        return any(stretch.checkpointed for stretch in self.stretches)
+
+    @property
+    def layers(self) -> tuple[Profile, ...]:
+        """Every layer, in the order of the forward pass."""
+        return tuple([stretch.layer for stretch in self.stretches for _ in range(stretch.length)])
+
+    @property
+    def checkpointed(self) -> tuple[bool, ...]:
+        """Whether it is, of every layer."""
+        return tuple([stretch.checkpointed for stretch in self.stretches for _ in range(stretch.length)])
+
+    def keeps(self, stretch: Stretch) -> Live:
+        """What each layer of a stretch keeps on the GPU from its forward to its backward."""
+        if not stretch.checkpointed:
+            return stretch.layer.saved
+        return NOTHING if self.offloaded else Live(stretch.layer.input + stretch.layer.marked)
+
+    def own(self, stretch: Stretch) -> int:
+        """Bytes of a layer's checkpointed input while it runs backward; an offloaded one is back beside the next."""
+        if not stretch.checkpointed:
+            return 0
+        return stretch.layer.input * (2 if self.offloaded else 1) + stretch.layer.marked
+
+    def kept(self, before: int | None = None) -> Live:
+        """What layers keep together: the first ones, up to a number, or all."""
+        left = self.count if before is None else before
+        counts: dict[int, int] = {}
+        kinds: dict[int, Stretch] = {}
+        for stretch in self.stretches:
+            if left <= 0:
+                break
+            kind, count = id(stretch.layer), min(stretch.length, left)
+            kinds[kind] = stretch
+            counts[kind] = counts.get(kind, 0) + count
+            left -= count
+        parts = [[counts[kind] * size for size in self.keeps(stretch)] for kind, stretch in kinds.items()]
+        return Live(*map(sum, zip(*parts, strict=True)))
+
+    def waits_at(self, index: int) -> int:
+        """Bytes of the gradients that wait while this layer runs backward."""
+        for stretch in self.stretches:
+            if index < stretch.length:
+                return stretch.waiting
+            index -= stretch.length
+        return 0
+
+    def waits(self) -> int:
+        """Bytes of :attr:`waiting` that are no gradient of this rank's own while the layers run backward."""
+        return self.waiting - int(self.kept_share * self.waiting)
+
+    def results(self) -> Live:
+        """What the loop's variables hold once the backward is done; LitGPT's loop holds a graph, in ``last_graph``."""
+        if self.outputs is NOTHING:
+            return self.outputs
+        return Live(self.outputs.activations + pinned(self.stretches), self.outputs.logits + self.head.lingering)
+
+
+def pinned(stretches: Iterable[Stretch]) -> int:
+    """Bytes of what layers keep beyond their backward, until the graph goes."""
+    return sum([stretch.length * stretch.layer.pinned for stretch in stretches])

@@ -1,0 +1,263 @@
+"""What an image encoder adds to a step: its layers run before the language model's, and their backward after it.
+
+How many images a sample has only ``images`` says; without it the encoder counts in the high end of the range alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.profile import Profile, counted, passing
+from lintfit.memory.activations.recipe import Beside, Recipe, of
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.activations.towers import CHANNELS, Style, form, handed_on, mllama, order, style, tower_of
+from lintfit.memory.loss.preference import sequences
+from lintfit.memory.micro_batch.aside import aside, gradient_beside, keeps_input
+from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.images import pictures
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.model_step import stream_bytes
+from lintfit.memory.micro_batch.step import Step, Stretch
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.parameters import inventory
+from lintfit.memory.tensors.tensor_parallel import local
+from lintfit.memory.versions import transformers_version
+
+WITHOUT_SDPA = frozenset({"minicpmv"})
+"""Model types whose encoder runs FlashAttention 2 where the model is told to, and eager scores else."""
+
+PIXEL = 4
+"""Bytes of a pixel's channel as the processors make it (fp32)."""
+
+EVERY_EMBEDDING = (5, 0)
+"""The transformers version from which ``enable_input_require_grads`` hooks the image encoder's patches, too, so that a
+frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the language model's embeddings alone)."""
+
+
+def with_tower(spec: Spec, step: Step) -> Step:
+    """A step with the encoder's layers and projector in front of the language model's."""
+    encoder = _parts(spec, step.kept_share)
+    parts = (*encoder, *_handed_over(spec, step.recipe))
+    wide, wide_saved = _named(spec)
+    return replace(
+        step,
+        stretches=(*parts, *step.stretches),
+        before=len(parts),
+        embedded=_embedded(spec),
+        named=step.named + wide,
+        named_saved=step.named_saved + (wide if wide_saved else 0),
+        inputs=step.inputs + _pixels(spec),
+        front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
+    )
+
+
+def trains_tower(spec: Spec) -> bool:
+    """Whether any part of the encoder or its projector is trained."""
+    return _adapted(spec) or _projects(spec)
+
+
+def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
+    """What stands beside the text as a part of its own, between the encoder and the text; empty where nothing does."""
+    if recipe.beside is None:
+        return ()
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    size = aside(facts, recipe, batch, seq, spec.gradient_checkpointing is not False).lasting
+    gradient = gradient_beside(recipe, batch, facts.hidden)
+    return (Stretch(1, Profile(0, Live(size), Live(temporaries=gradient), 0, gradient), False),)
+
+
+def _named(spec: Spec) -> tuple[int, bool]:
+    """Bytes of what goes into the projector, where a name holds it while the text's layers run; whether it is saved."""
+    if not style(spec.facts).joins:
+        return 0, False
+    recipe, facts = _recipe(spec), spec.facts
+    stream = _stream(recipe, style(facts))
+    images = (1 if spec.images is None else spec.images) * sequences(spec)
+    wide = rounded(images * mllama.seen(tower_of(facts)) * mllama.projected(facts) * stream)
+    frozen = recipe.frozen or not any("multi_modal_projector" in name for name in _trained(spec))
+    return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
+
+
+def _adapted(spec: Spec) -> bool:
+    """Whether anything of the encoder itself is trained.
+
+    Adapters in an encoder that checkpoints itself are not: what goes into its first layer needs no gradient, and under
+    reentrant checkpointing what comes out needs none then.
+    """
+    if style(spec.facts).checkpoints_itself and spec.method == "lora" and not _hooked(spec):
+        return False
+    return any(not any(part in name for part in PROJECTORS) for name in _trained(spec))
+
+
+def _projects(spec: Spec) -> bool:
+    """Whether anything behind the encoder is trained."""
+    return any(part in name for name in _trained(spec) for part in PROJECTORS)
+
+
+def _trained(spec: Spec) -> list[str]:
+    """The names of the trained weights between pixels and words."""
+    return [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
+
+
+def _embedded(spec: Spec) -> int:
+    """Bytes of the embedding's gradient, where the model encodes its images before it looks up the words."""
+    if not style(spec.facts).joins:
+        return 0
+    found = [weight for weight in inventory(spec).trainables if weight.role == "embedding" and weight.where != "vision"]
+    return sum(weight.bytes for weight in found)
+
+
+def in_sequence(spec: Spec) -> bool:
+    """Whether features that need a gradient are put in between the text's embeddings."""
+    return trains_tower(spec) and not style(spec.facts).joins
+
+
+def beside_text(spec: Spec) -> Beside | None:
+    """What layers of the language model attend to in the images, where they stand beside the text."""
+    if not style(spec.facts).joins:
+        return None
+    recipe, images = _recipe(spec), 1 if spec.images is None else spec.images
+    count = images * mllama.seen(tower_of(spec.facts))
+    return Beside(count, 2 if recipe.autocast else recipe.weights, trains_tower(spec) or _hooked(spec), recipe.weights)
+
+
+def transient(spec: Spec) -> int:
+    """Bytes of one layer of the encoder where it leaves no graph, with what the others gave where a list has it."""
+    recipe = replace(_recipe(spec), frozen=True, lora=None, trained_modules=())
+    batch, seq = _sequences(spec, recipe, style(spec.facts))
+    stream = _stream(recipe, style(spec.facts))
+    block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
+    one = passing(block, batch, seq)
+    if not style(spec.facts).joins:
+        return one
+    tower, given = tower_of(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
+    _, several = handed_on(spec.facts)
+    # A list holds what all layers gave until some of it is stacked, and put beside the last one's.
+    return max(one + (tower.layers - 1) * given, (tower.layers + several) * given + _named(spec)[0])
+
+
+def _hooked(spec: Spec) -> bool:
+    """Whether the images' embeddings are made to need a gradient over a frozen encoder."""
+    if transformers_version(spec) < EVERY_EMBEDDING:
+        return False
+    return opens_inputs(spec) or (spec.method == "full" and spec.gradient_checkpointing is not False)
+
+
+def image_leaf(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
+    if not opens_inputs(spec) or style(spec.facts).joins:
+        return 0
+    return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
+
+
+def _recipe(spec: Spec) -> Recipe:
+    """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
+    eager = spec.facts.model_type in WITHOUT_SDPA and spec.attention == "sdpa"
+    return replace(of(spec), attention="eager" if eager else spec.attention)
+
+
+def _stream(recipe: Recipe, how: Style) -> int:
+    """Bytes of an element of the encoder's stream.
+
+    Autocast runs the convolution in half precision, and a LayerNorm in front of the layers in fp32. Where neither norm
+    nor fp32 positions follow (Qwen casts its own), the stream stays half.
+    """
+    if not recipe.autocast:
+        return recipe.weights
+    if how.first_norm and not how.rms:
+        return 4
+    return 2 if how.fused and how.packed else recipe.weights
+
+
+def _pixels(spec: Spec) -> int:
+    """Bytes of the batch's pixels, which stay through the step."""
+    seen, tower = pictures(spec), tower_of(spec.facts)
+    return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
+
+
+def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
+    """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart.
+
+    ``graph``: whether the encoder leaves one, without which nobody has the mask of its joined tiles any longer.
+    """
+    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
+    if how.joins:
+        number, positions = _sequences(spec, recipe, how)
+        kept = graph and (recipe.attention != "eager" or spec.gradient_checkpointing is not False)
+        return rounded(number * positions**2 * (2 if recipe.autocast else recipe.weights)) if kept else 0
+    positions = seen.number * seen.positions
+    mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
+    if not how.rotary:
+        return mask
+    return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.fused else recipe.weights))
+
+
+def _sequences(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
+    """Sequences of the encoder and positions in each: all pictures are one where a mask keeps them apart."""
+    seen = pictures(spec)
+    if how.joins:
+        tower = tower_of(spec.facts)
+        return seen.number // tower.tiles, mllama.positions(tower)
+    if how.masked and recipe.attention != "flash_attention_2":
+        return 1, seen.number * seen.positions
+    return seen.number, seen.positions
+
+
+def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
+    """The encoder's parts that leave a graph, in their order.
+
+    A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
+    """
+    facts, recipe, how = spec.facts, _recipe(spec), style(spec.facts)
+    batch, seq = _sequences(spec, recipe, how)
+    checkpoints = spec.gradient_checkpointing is not False and (
+        how.checkpointed_before is None or transformers_version(spec) < how.checkpointed_before
+    )
+    trained, adapted = _trained(spec), _adapted(spec)
+    copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
+    recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
+    projects = _projects(spec)
+    encoder = recipe if adapted else replace(recipe, frozen=True)
+    connector = recipe if projects else replace(recipe, frozen=True)
+    flows = _hooked(spec) or not encoder.frozen
+    stream = _stream(recipe, how)
+    parts: list[Stretch] = []
+    made: dict[tuple[object, ...], Profile] = {}
+
+    def add(
+        name: str, flowing: bool, images: int, positions: int, checkpointed: bool = False, waiting: int = 0
+    ) -> None:
+        key = name, flowing, images, positions, checkpointed
+        if key not in made:
+            part = connector if name == "merge" else encoder
+            shape = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
+            reentrant = spec.use_reentrant or how.checkpoints_itself
+            made[key] = counted(shape, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
+        parts.append(Stretch(1, made[key], checkpointed, waiting))
+
+    if flows or adapted:
+        add("stem", flows, batch, seq)
+        first, several = handed_on(facts)
+        inner = several * rounded(batch * seq * tower_of(facts).hidden * stream)
+        for index, (name, size) in enumerate(order(facts)):
+            images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
+            again = (checkpoints or how.checkpoints_itself) and name in CHECKPOINTED
+            add(name, flows or index > 0, images, positions, again, inner if index > first else 0)
+        add("merge", True, batch, seq)
+    elif projects:
+        add("merge", False, batch, seq)
+    return tuple(parts)
+
+
+CHECKPOINTED = frozenset({"block", "gated_block"})
+"""The parts that are layers of the encoder."""
+
+PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
+"""What the names of the parts behind the encoder have in them."""
+
+
+def features(spec: Spec) -> Live:
+    """What is alive while the images are encoded, where that leaves no graph."""
+    return Live(_pixels(spec) + _tables(spec, _recipe(spec), graph=True) + transient(spec))

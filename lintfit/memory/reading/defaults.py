@@ -1,0 +1,79 @@
+"""What the libraries take where a spec says nothing, by version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory import litgpt
+from lintfit.memory.reading.keys import choice
+from lintfit.memory.spec import Fsdp, Generation
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, release
+
+DEFAULT_SEQUENCE = 2048
+TRL_COMPLETION = 256
+"""``GRPOConfig.max_completion_length``."""
+TRL_RESPONSE = 53
+"""``PPOConfig.response_length``."""
+HF_BATCH = 8
+"""``TrainingArguments.per_device_train_batch_size``."""
+
+
+def complete(values: dict[str, Any], facts: ModelFacts) -> None:
+    """Fill in what the libraries default to, by version.
+
+    Raises :class:`~lintfit.memory.reading.contradictions.SpecError` for a value of the DeepSpeed config that is not
+    allowed.
+    """
+    modern = (release(values.get("versions", {}).get("transformers")) or NEWEST_TRANSFORMERS) >= (5,)
+    if "method" not in values and any(key.startswith("lora_") for key in values):
+        values["method"] = "lora"
+    _engine(values)
+    if "weights_dtype" not in values:
+        checkpoint = facts.checkpoint_dtype if facts.checkpoint_dtype in ("fp32", "bf16", "fp16") else "bf16"
+        values["weights_dtype"] = checkpoint if modern else "fp32"
+    if values.get("front_end") == "litgpt":
+        values.setdefault("lora_dtype", values["weights_dtype"])
+        values.setdefault("lora_dropout", litgpt.DROPOUT)
+    values.setdefault("micro_batch_size", HF_BATCH)
+    values.setdefault("seq_len", min(DEFAULT_SEQUENCE, facts.max_positions or DEFAULT_SEQUENCE))
+    values.setdefault("optimizer", "adamw_torch_fused" if modern else "adamw_torch")
+    values.setdefault("use_reentrant", not modern)
+    _trainer(values)
+
+
+def _engine(values: dict[str, Any]) -> None:
+    """The engine that the settings ask for, and what its own section says of its stage and its offload."""
+    if "engine" not in values:
+        sharded = bool(values.get("zero_stage")) or "deepspeed_config" in values
+        plain = "ddp" if values.get("gpus", 1) > 1 else "single"
+        values["engine"] = "deepspeed" if sharded else "fsdp" if values.get("fsdp") else plain
+    if values["engine"] == "fsdp" and values.get("fsdp") is None:
+        values["fsdp"] = Fsdp()
+    if values["engine"] != "deepspeed":
+        return
+    section = values.get("deepspeed_config", {}).get("zero_optimization")
+    zero = section if isinstance(section, Mapping) else {}
+    if "zero_stage" not in values:
+        values["zero_stage"] = choice(0, 1, 2, 3)("deepspeed_config.zero_optimization.stage", zero.get("stage", 0))
+    for key in ("offload_optimizer", "offload_param"):
+        part = zero.get(key)
+        if key not in values and isinstance(part, Mapping):
+            where = f"deepspeed_config.zero_optimization.{key}.device"
+            values[key] = choice("none", "cpu", "nvme")(where, part.get("device", "none"))
+
+
+def _trainer(values: dict[str, Any]) -> None:
+    """What TRL's trainers make and generate where nothing else is asked for."""
+    trainer = values.get("trainer")
+    # TRL makes a reference model where none is handed in, unless adapters can be switched off for it.
+    refers = trainer in ("dpo", "kto", "ppo") and values.get("method", "full") == "full"
+    values.setdefault("reference_model", refers)
+    if trainer in ("grpo", "rloo") and values.get("generation") is None:
+        values["generation"] = Generation(completion_len=min(TRL_COMPLETION, values["seq_len"]))
+    if trainer == "ppo":
+        # Prompts of several lengths are padded on the left, and every forward gets the mask.
+        values.setdefault("padded_batches", True)
+        if values.get("generation") is None:
+            values["generation"] = Generation(completion_len=min(TRL_RESPONSE, values["seq_len"]))

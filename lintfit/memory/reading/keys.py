@@ -1,0 +1,254 @@
+"""The keys of a spec, and how the value of each is read: one line naming key, value and what is allowed for a bad one.
+
+Models and cards are in :mod:`lintfit.memory.reading.named`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lintfit.memory.reading.contradictions import SpecError, shown
+from lintfit.memory.spec import (
+    FSDP_GATHERS,
+    KERNELS,
+    LARGEST_COUNT,
+    LARGEST_SEQUENCE,
+    ROLLOUT_BATCH,
+    Evaluation,
+    Fsdp,
+    Generation,
+)
+from lintfit.memory.tensors.optimizers import TABLE
+from lintfit.suggest import nearest
+
+Read = Callable[[str, Any], Any]
+
+EVALUATION_BATCH = 8
+"""``TrainingArguments.per_device_eval_batch_size``."""
+
+
+def unknown(key: str) -> SpecError:
+    """The error of a key that no spec has, with the one that may have been meant."""
+    return SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
+
+
+def _json(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    close = nearest(word, known)
+    return f" (did you mean '{close}'?)" if close is not None else f"; known keys: {', '.join(known)}"
+
+
+def _count(least: int = 1, most: int = LARGEST_COUNT) -> Read:
+    def read(key: str, value: Any) -> int:
+        whole = int(value) if isinstance(value, float) and value.is_integer() else value
+        if isinstance(whole, bool) or not isinstance(whole, int) or not least <= whole <= most:
+            raise SpecError(f"{key}: {shown(value)} must be a whole number from {least} to {most}")
+        return whole
+
+    return read
+
+
+def _amount(least: float, most: float, exclusive: bool = False) -> Read:
+    def read(key: str, value: Any) -> float:
+        fine = not isinstance(value, bool) and isinstance(value, int | float) and least <= value <= most
+        if not fine or (exclusive and value == least):
+            bound = f"above {least:g}" if exclusive else f"from {least:g}"
+            raise SpecError(f"{key}: {shown(value)} must be a number {bound} to {most:g}")
+        return float(value)
+
+    return read
+
+
+def choice(*allowed: Any) -> Read:
+    """A reader of one of a few values."""
+
+    def read(key: str, value: Any) -> Any:
+        for choice in allowed:
+            if value == choice and type(value) is type(choice):
+                return choice
+        words = ", ".join(_json(choice) for choice in allowed)
+        raise SpecError(f"{key}: {shown(value)} must be one of {words}")
+
+    return read
+
+
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise SpecError(f"{key}: {shown(value)} must be true or false")
+    return value
+
+
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    if (
+        isinstance(value, str)
+        or not isinstance(value, list | tuple)
+        or not all(isinstance(name, str) for name in value)
+    ):
+        raise SpecError(f"{key}: {shown(value)} must be a list of module names")
+    return tuple(value)
+
+
+def _targets(key: str, value: Any) -> tuple[str, ...] | str | None:
+    if value is None or value == "all-linear":
+        return value  # type: ignore[no-any-return]
+    names = _names(key, value) if not isinstance(value, str) else ()
+    if not names:
+        raise SpecError(f"{key}: {shown(value)} must be a list of module names or 'all-linear'")
+    return names
+
+
+def _kernels(key: str, value: Any) -> tuple[str, ...]:
+    names = _names(key, value)
+    for name in names:
+        if name not in KERNELS:
+            raise SpecError(f"{key}: {shown(name)} must be one of {', '.join(KERNELS)}")
+    return names
+
+
+def _mapping(key: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SpecError(f"{key}: {shown(value)} must be a JSON object")
+    return value
+
+
+def _versions(key: str, value: Any) -> Mapping[str, str]:
+    for name, version in _mapping(key, value).items():
+        if not isinstance(version, str):
+            raise SpecError(f"{key}.{name}: {shown(version)} must be a string such as '4.48.1'")
+        if not version.lstrip("v")[:1].isdigit():
+            raise SpecError(f"{key}.{name}: {shown(version)} must be a version such as '4.48.1'")
+    return dict(value)
+
+
+def _fsdp(key: str, value: Any) -> Fsdp | None:
+    if value is None:
+        return None
+    for name in _mapping(key, value):
+        if name not in ("version", "strategy", "cpu_offload"):
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
+    strategy = choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2")(f"{key}.strategy", value.get("strategy", "FULL_SHARD"))
+    return Fsdp(
+        version=choice(1, 2)(f"{key}.version", value.get("version", 1)),
+        strategy=strategy.lstrip("_"),
+        cpu_offload=_flag(f"{key}.cpu_offload", value.get("cpu_offload", False)),
+    )
+
+
+def _generation(key: str, value: Any) -> Generation | None:
+    if value is None:
+        return None
+    known = (
+        "completion_len",
+        "vllm_gpu_memory_utilization",
+        "gather_weights",
+        "steps_per_generation",
+        "vllm_sleeps",
+        "rollout_batch_size",
+        "mini_batches",
+    )
+    steps = value.get("steps_per_generation") if isinstance(value, Mapping) else None
+    for name in _mapping(key, value):
+        if name not in known:
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, known)}")
+    return Generation(
+        completion_len=_count(most=LARGEST_SEQUENCE)(f"{key}.completion_len", value.get("completion_len", 256)),
+        vllm_gpu_memory_utilization=_amount(0, 1)(
+            f"{key}.vllm_gpu_memory_utilization", value.get("vllm_gpu_memory_utilization", 0.0)
+        ),
+        gather_weights=_flag(f"{key}.gather_weights", value.get("gather_weights", False)),
+        steps_per_generation=None if steps is None else _count()(f"{key}.steps_per_generation", steps),
+        vllm_sleeps=_flag(f"{key}.vllm_sleeps", value.get("vllm_sleeps", False)),
+        rollout_batch_size=_count()(f"{key}.rollout_batch_size", value.get("rollout_batch_size", ROLLOUT_BATCH)),
+        mini_batches=_count()(f"{key}.mini_batches", value.get("mini_batches", 1)),
+    )
+
+
+def _evaluation(key: str, value: Any) -> Evaluation | None:
+    if value is None:
+        return None
+    readers: Mapping[str, Read] = {
+        "batch_size": _count(0),
+        "predictions": choice("none", "dropped", "gathered", "kept"),
+        "accumulation_steps": _count(),
+        "concat_batches": _flag,
+        "samples": _count(most=LARGEST_SEQUENCE),
+        "generates": _flag,
+        "beams": _count(),
+    }
+    stated = {}
+    for name, part in _mapping(key, value).items():
+        if name not in readers:
+            raise SpecError(f"{key}.{name}: unknown key{_meant(name, tuple(readers))}")
+        if part is not None:
+            stated[name] = readers[name](f"{key}.{name}", part)
+    return Evaluation(**{"batch_size": EVALUATION_BATCH, **stated})
+
+
+def _optimizer(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise SpecError(f"{key}: {shown(value)} must be an optimizer's name such as 'adamw_torch'")
+    meant = nearest(value, TABLE) if value.lower() not in TABLE else None
+    if meant is not None:
+        raise SpecError(f"{key}: {shown(value)} is no optimizer that is known (did you mean '{meant}'?)")
+    return value
+
+
+SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model")
+NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation", "evaluation"})
+DTYPES = choice("fp32", "bf16", "fp16")
+
+READERS: Mapping[str, Read] = {
+    "gpu_memory_gib": _amount(0, 2**16, exclusive=True),
+    "gpus": _count(),
+    "nodes": _count(),
+    "host_memory_gib": _amount(0, 2**20, exclusive=True),
+    "engine": choice("single", "ddp", "deepspeed", "fsdp"),
+    "zero_stage": choice(0, 1, 2, 3),
+    "offload_optimizer": choice("none", "cpu", "nvme"),
+    "offload_param": choice("none", "cpu", "nvme"),
+    "deepspeed_config": _mapping,
+    "fsdp": _fsdp,
+    "tensor_parallel": _count(),
+    "pipeline_parallel": _count(),
+    "sequence_parallel": _count(),
+    "expert_parallel": _count(),
+    "weights_dtype": DTYPES,
+    "mixed_precision": choice("no", "bf16", "fp16"),
+    "method": choice("full", "lora"),
+    "lora_rank": _count(),
+    "lora_targets": _targets,
+    "lora_modules_to_save": _names,
+    "frozen_modules": _names,
+    "lora_dtype": DTYPES,
+    "lora_dropout": _amount(0, 1),
+    "use_dora": _flag,
+    "quantization": choice(None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"),
+    "optimizer": _optimizer,
+    "optimizer_in_backward": _flag,
+    "micro_batch_size": _count(),
+    "gradient_accumulation_steps": _count(),
+    "seq_len": _count(most=LARGEST_SEQUENCE),
+    "gradient_checkpointing": choice(True, False, "selective"),
+    "use_reentrant": _flag,
+    "activation_offload": _flag,
+    "attention": choice("eager", "sdpa", "flash_attention_2"),
+    "padded_batches": _flag,
+    "loss": choice("full", "chunked", "liger"),
+    "use_cache": _flag,
+    "max_grad_norm": _amount(0, float("inf")),
+    "trainer": choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
+    "front_end": choice("transformers", "litgpt"),
+    "fused_kernels": _kernels,
+    "kbit_upcast": choice("none", "norms", "all"),
+    "reference_model": _flag,
+    "generation": _generation,
+    "evaluation": _evaluation,
+    "images": _count(0),
+    "image_patches": _count(most=LARGEST_SEQUENCE),
+    "image_tiles": _count(),
+    "versions": _versions,
+}

@@ -1,0 +1,87 @@
+"""``estimate --spec``: from one JSON object to a :class:`~lintfit.memory.spec.Spec`, with one-line errors.
+
+The keys are the contract's; what is missing takes the libraries' defaults and stays out of ``Spec.stated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog import gpus
+from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.memory import litgpt
+from lintfit.memory.reading import deepspeed_values
+from lintfit.memory.reading.contradictions import SpecError, consistent, shown
+from lintfit.memory.reading.defaults import complete
+from lintfit.memory.reading.keys import NULLABLE, READERS, SPECIAL, unknown
+from lintfit.memory.reading.named import card, model, other_model
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.tensors.parameters import frozen_beside
+
+
+def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
+    """The spec that a JSON object describes.
+
+    Raises :class:`SpecError` for an unknown key, a value out of range, an unknown model or GPU, and settings
+    that contradict each other; the message names the key, the value and what is allowed.
+    """
+    if not isinstance(obj, Mapping):
+        raise SpecError(f"spec: must be a JSON object, got {shown(obj)}")
+    for key in obj:
+        if key not in READERS and key not in SPECIAL:
+            raise unknown(key)
+    values = {
+        key: READERS[key](key, value)
+        for key, value in obj.items()
+        if key not in SPECIAL and (value is not None or key in NULLABLE)
+    }
+    if litgpt.meant(values):
+        values["front_end"] = "litgpt"
+        values["versions"] = litgpt.pinned(values.get("versions", {}))
+    facts = model(obj)
+    for key in ("reward_model", "value_model"):
+        if obj.get(key) is not None:
+            values[key] = other_model(key, obj[key])
+    if values.get("front_end") == "litgpt":
+        facts = litgpt.as_built(facts)
+    gpu = card(obj)
+    if "gpus" not in values and gpu is not None:
+        values.update(_stated_cards(obj["gpu"], values.get("nodes", 1)))
+    values.update(_capacities(values, gpu))
+    _check_parts(values, facts)
+    deepspeed_values.check(values)
+    complete(values, facts)
+    consistent(values, facts)
+    stated = frozenset(key for key, value in obj.items() if value is not None)
+    return Spec(facts=facts, gpu=gpu, stated=stated, **values)
+
+
+def _stated_cards(name: str, nodes: int) -> dict[str, int]:
+    """How many cards the run has, where the card's name says so: ``8x3090``, ``p4d.24xlarge``."""
+    cards = gpus.stated_count(name)
+    if cards == 0:
+        raise SpecError(f"gpu: {shown(name)} states no card; a run has one at least")
+    return {} if cards is None else {"gpus": cards * nodes}
+
+
+def _capacities(values: dict[str, Any], gpu: Gpu | None) -> dict[str, int]:
+    """Bytes that the card and the host have, from what is stated in GiB, which is taken out of ``values``."""
+    found = {} if gpu is None else {"capacity_bytes": gpu.usable_bytes}
+    for key, name in (("gpu_memory_gib", "capacity_bytes"), ("host_memory_gib", "host_memory_bytes")):
+        if key in values:
+            found[name] = int(values.pop(key) * GIB)
+    return found
+
+
+def _check_parts(values: Mapping[str, Any], facts: ModelFacts) -> None:
+    """Raise :class:`SpecError` for images or frozen parts that the model does not have."""
+    name = facts.name or facts.model_type
+    for key in ("images", "image_patches", "image_tiles"):
+        if values.get(key) and facts.vision is None:
+            raise SpecError(f"{key}: {values[key]} needs a vision-language model; {name} is none")
+    for part in values.get("frozen_modules", ()):
+        if not frozen_beside(facts, (part,)):
+            raise SpecError(
+                f"frozen_modules: {part!r} must be a part of the image encoder of {name}, or of what follows it"
+            )

@@ -1,0 +1,120 @@
+"""Every parameter tensor of one rank: the model's own and what PEFT adds, trainable or frozen, quantised or not."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.alike import alike
+from lintfit.memory.memo import Memo
+from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.tensors.lora import adapters, saved_modules
+from lintfit.memory.tensors.quantization import gptq_group, quantised_tensor, quantises
+from lintfit.memory.tensors.tensor_parallel import splits_embedding
+from lintfit.memory.tensors.weights import (
+    BLOCK,
+    VALUE,
+    Inventory,
+    Weight,
+    adapter_dtype,
+    has_separate_experts,
+    kbit_upcast,
+    loaded_dtype,
+    local_tensors,
+    model_dtype,
+    rounded,
+    trained_dtype,
+    value_facts,
+)
+
+__all__ = ["BLOCK", "Inventory", "Weight", "inventory", "loaded_dtype", "model_dtype", "rounded", "trained_dtype"]
+
+
+_OF: Memo[Inventory] = Memo()
+_FOUND: Memo[tuple[ModelFacts | None, Inventory]] = Memo()
+"""With PPO's value model, whose identity is in the key."""
+
+
+def inventory(spec: Spec) -> Inventory:
+    """Every parameter tensor of one rank in the dtype in which it trains.
+
+    Counted once for the same model and settings: the parts of an estimate ask for it again and again.
+    """
+    return _OF.get(alike(spec), "", lambda: _known(spec))
+
+
+def _known(spec: Spec) -> Inventory:
+    """The same for runs that differ in what has nothing to do with weights."""
+    key: tuple[object, ...] = (
+        model_dtype(spec),
+        spec.quantization,
+        has_separate_experts(spec),
+        spec.tensor_parallel,
+        splits_embedding(spec),
+        spec.pipeline_parallel,
+        spec.pipeline_stage,
+        spec.expert_parallel,
+        spec.method,
+        spec.trainer == "reward",
+        spec.front_end,
+        kbit_upcast(spec),
+    )
+    if spec.frozen_modules:
+        key = (*key, spec.frozen_modules)
+    value = value_facts(spec) if spec.trainer == "ppo" else None
+    if value is not None:
+        key = (*key, id(value))
+    if spec.method == "lora":
+        key = (
+            *key,
+            spec.lora_rank,
+            spec.lora_targets,
+            spec.lora_modules_to_save,
+            adapter_dtype(spec),
+            spec.use_dora,
+        )
+    return _FOUND.get(spec.facts, key, lambda: (value, _count(spec)))[1]
+
+
+def within(name: str, modules: tuple[str, ...]) -> bool:
+    """Whether a parameter belongs to one of the named modules, or to a part of one."""
+    return any(f".{module}." in f".{name}" for module in modules)
+
+
+def frozen_beside(facts: ModelFacts, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """Of modules by their names those that are parts beside the language model, and nothing else of the model."""
+    found = []
+    for module in modules:
+        hit = [tensor for tensor in facts.tensors if within(tensor.name, (module,))]
+        if hit and all(tensor.where == "vision" for tensor in hit):
+            found.append(module)
+    return tuple(found)
+
+
+def _count(spec: Spec) -> Inventory:
+    plain, full = model_dtype(spec), spec.method == "full"
+    upcast = kbit_upcast(spec)
+    legacy = has_separate_experts(spec)
+    weights = []
+    for tensor, per_layer in local_tensors(spec):
+        values = tensor.name.startswith(VALUE)
+        quantised = bool(spec.quantization) and not values and quantises(tensor, legacy, spec.front_end == "litgpt")
+        cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
+        dtype: Dtype = "fp32" if cast else plain
+        storage = tensor.numel * DTYPE_BYTES[dtype]
+        if spec.quantization and quantised:
+            storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
+        weights.append(
+            Weight(
+                tensor.name,
+                tensor.shape,
+                tensor.copies,
+                dtype,
+                values or (full and not within(tensor.name, spec.frozen_modules)),
+                storage,
+                tensor.role,
+                tensor.where,
+                per_layer,
+            )
+        )
+    if not full:
+        weights += [*adapters(spec), *saved_modules(spec)]
+    return Inventory.of(tuple(weights))

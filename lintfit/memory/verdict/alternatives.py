@@ -1,0 +1,147 @@
+"""What a run may be besides what its spec is taken to mean: other versions, code that nobody has read, other images.
+
+A spec leaves things open. Where one of them decides much, the range around the peak counts the other runs, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from lintfit.memory.activations import known
+from lintfit.memory.activations.towers import ITSELF
+from lintfit.memory.activations.towers import counted as counted_images
+from lintfit.memory.loss.preference import FUSED
+from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
+from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.weights import ALWAYS_FUSED
+
+WHOLE_LOGITS = "1.13"
+"""A TRL version whose trainers hold all logits of a micro-batch."""
+
+WHOLE_SOFTMAX = "0.14"
+"""A TRL version whose PPOTrainer holds a log-softmax of the whole response."""
+
+
+LINEAR_EXPERTS = "4.57.0"
+"""A transformers version whose experts are linear layers, which bitsandbytes quantises."""
+
+
+class Alternative(NamedTuple):
+    """A run that the spec may mean, what the estimate says of the assumption, bytes that it may do without, and whether
+    its model states are others than the spec's."""
+
+    spec: Spec
+    note: str = ""
+    less: int = 0
+    restated: bool = False
+
+
+def cheaper(spec: Spec) -> Iterator[Alternative]:
+    """Runs that the spec may mean and that may need less: they bound the low end."""
+    if spec.front_end == "litgpt" and "front_end" not in spec.stated:
+        yield from _if_not_litgpt(spec)
+    if unsaid(spec):
+        yield Alternative(
+            without_images(spec),
+            "images as large, or of as many tiles, as the model and the sequence let them be (image_patches or "
+            "image_tiles would say); the low end counts text only",
+        )
+    elif spec.images and _uncounted_images(spec):
+        yield Alternative(without_images(spec))
+    if _may_quantise_experts(spec):
+        yield Alternative(
+            _running(spec, "transformers", LINEAR_EXPERTS),
+            "experts in 16 bits, as transformers 5 has them (version not stated; before, bitsandbytes quantises them: "
+            "the low end)",
+            restated=True,
+        )
+
+
+def dearer(spec: Spec) -> Iterator[Alternative]:
+    """Runs that the spec may mean and that may need more: they bound the high end."""
+    if not known(spec.facts):
+        yield Alternative(_remote_code(spec))
+    if _may_hold_inputs(spec):
+        yield Alternative(_running(spec, "bitsandbytes", "0.43.1"))
+    if spec.facts.vision is not None and spec.images != 0:
+        yield from _with_images(spec)
+    if "trl" in spec.versions:
+        return
+    if spec.trainer in FUSED:
+        yield Alternative(
+            _running(spec, "trl", WHOLE_LOGITS),
+            "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
+        )
+    if spec.trainer == "ppo":
+        yield Alternative(
+            _running(spec, "trl", WHOLE_SOFTMAX),
+            "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
+        )
+
+
+def _running(spec: Spec, library: str, version: str) -> Spec:
+    return replace(spec, versions={**spec.versions, library: version})
+
+
+def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
+    """transformers and TRL, or a newer LitGPT, where LitGPT is a guess.
+
+    Newer versions install a bitsandbytes that keeps no inputs; TRL may tie the head that LitGPT unties.
+    """
+    guess = "LitGPT, by its chunked loss in true half precision with nothing recomputed (not stated)"
+    newer = {name: version for name, version in spec.versions.items() if name != "bitsandbytes"}
+    four_bit = (spec.quantization or "").startswith("nf4")
+    if four_bit:
+        version = spec.versions.get("bitsandbytes", "of today")
+        guess += f"; bitsandbytes {version}, where LitGPT before 0.5.5 pins 0.42, whose 4-bit layers keep their inputs"
+    head = spec.facts.vocab * spec.facts.hidden * DTYPE_BYTES[spec.weights_dtype]
+    yield Alternative(replace(spec, front_end="transformers", versions=newer), guess, less=head)
+    if four_bit and len(newer) < len(spec.versions):
+        yield Alternative(replace(spec, versions=newer))
+
+
+def _with_images(spec: Spec) -> Iterator[Alternative]:
+    """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
+    seen = with_an_image(spec) if spec.images is None else spec
+    note = ""
+    if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
+        seen = replace(seen, attention="eager")
+        note = (
+            "FlashAttention 2, which the model's own code takes where it is installed (not stated; the high end counts "
+            "its eager attention)"
+        )
+    if _uncounted_images(spec):
+        seen = replace(seen, image_patches=2 * patches(seen))
+        note = (
+            f"the way from pixels to words of {spec.facts.model_type} as its code reads, measured by nobody: the "
+            "low end counts text only, the high end twice the patches"
+        )
+    if seen is not spec:
+        yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
+
+
+def _uncounted_images(spec: Spec) -> bool:
+    return spec.facts.vision is not None and not counted_images(spec.facts)
+
+
+def _remote_code(spec: Spec) -> Spec:
+    """A model whose own code nobody has counted may ignore gradient checkpointing and compute attention eagerly."""
+    return replace(spec, gradient_checkpointing=False, attention="eager")
+
+
+def _may_hold_inputs(spec: Spec) -> bool:
+    """Whether a bitsandbytes of before 0.43.2 may run, whose 4-bit layers keep their inputs until the graph goes.
+
+    Where layers are checkpointed, what was written for that version checkpoints reentrantly, which frees them.
+    """
+    unstated = "bitsandbytes" not in spec.versions and spec.gradient_checkpointing is False
+    return unstated and (spec.quantization or "").startswith("nf4")
+
+
+def _may_quantise_experts(spec: Spec) -> bool:
+    """Whether a transformers of before 5 may run, where bitsandbytes finds the experts among the linear layers."""
+    if spec.facts.moe is None or "transformers" in spec.versions or spec.facts.model_type in ALWAYS_FUSED:
+        return False
+    return (spec.quantization or "").startswith(("nf4", "int8")) and spec.front_end != "litgpt"

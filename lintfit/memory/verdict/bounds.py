@@ -1,0 +1,99 @@
+"""The range around the likely peak, from named uncertainties, and the verdict on a card.
+
+``low`` is what must be there. ``high`` is what to plan for: everything below that may come on top. ``fits`` needs
+``high`` to fit, ``does-not-fit`` needs ``low`` not to; what lies between is ``tight``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lintfit.memory.engines.model_states import states
+from lintfit.memory.engines.states import States
+from lintfit.memory.engines.zero_config import optimizer_name
+from lintfit.memory.framework import context, nccl
+from lintfit.memory.moments import moments
+from lintfit.memory.result import Moment, Range, Verdict
+from lintfit.memory.rollouts.rollout import vllm_bytes
+from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.tensors.optimizers import counted
+from lintfit.memory.verdict.alternatives import cheaper, dearer
+from lintfit.memory.verdict.headroom import held_chunks, planned
+
+DESKTOP = int(0.5 * GIB)
+"""What a display server and other programs hold on a GeForce card; data-centre cards drive no screen."""
+
+UNSEEN = 2.0
+"""Where even the parameters are those of a similar model, the peak is doubled and halved: the published errors of
+estimators on models that they do not know are of this size."""
+
+LONG_SEQUENCE = 131_072
+"""Tokens of one rank beyond which no plain implementation trains: such runs tile the loss and the MLP, split the
+sequence or offload checkpoints (ALST, arXiv 2506.13996: an 8B model ends at 32K on one H100 without), so only the
+model states are certain."""
+
+STATES_ALONE = frozenset({"load", "initialize", "step", "save"})
+"""Phases that the length of the sequence has no part in."""
+
+
+def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) -> tuple[Range, tuple[str, ...]]:
+    """Low, likely and high bytes of the peak, and the assumptions that the range rests on.
+
+    ``points``: the moments of the run as the spec is taken; ``beside``: bytes outside torch's allocator.
+    """
+    peak = _largest(points)
+    low, notes = _low(spec, points, held)
+    worst = list(points)
+    for other in dearer(spec):
+        worst.extend(moments(other.spec, held)[0])
+        notes.append(other.note)
+    chunks = held_chunks(spec)
+    if chunks:
+        notes.append(
+            f"a chunked loss that frees its chunks, as TRL's (whose it is is not stated; LitGPT's and torchtune's keep "
+            f"{chunks / GIB:.1f} GiB of logits, which the high end counts)"
+        )
+    high = planned(spec, worst, held, chunks) + _outside(spec)
+    if not spec.facts.exact:
+        high = max(high, int(UNSEEN * (peak.allocated + beside.low)))
+        low = int(low / UNSEEN)
+    if not counted(optimizer_name(spec)):
+        low -= peak.components.get("optimizer_states", 0)
+    likely = peak.allocated + beside.likely
+    return Range(low + beside.low, likely, max(high + vllm_bytes(spec), likely)), tuple(filter(None, notes))
+
+
+def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, list[str]]:
+    """Bytes that torch's allocator must have, by all that the spec may mean, and what that rests on."""
+    low = _largest(points).allocated
+    notes = []
+    if spec.seq_len // spec.sequence_parallel > LONG_SEQUENCE and "sequence_parallel" not in spec.stated:
+        low = max(moment.allocated for moment in points if moment.phase in STATES_ALONE)
+        notes.append(
+            f"sequence of {spec.seq_len} tokens on one GPU: such runs split or tile it, which the spec does not say; "
+            "the low end counts the model states only"
+        )
+    for other in cheaper(spec):
+        own = states(other.spec) if other.restated else held
+        low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)
+        notes.append(other.note)
+    return low, notes
+
+
+def _largest(points: Iterable[Moment]) -> Moment:
+    return max(points, key=lambda moment: moment.allocated)
+
+
+def _outside(spec: Spec) -> int:
+    """Bytes to plan for that torch's allocator does not see."""
+    geforce = spec.gpu is not None and "GeForce" in spec.gpu.name
+    return context(spec).high + nccl(spec).high + (DESKTOP if geforce else 0)
+
+
+def judge(span: Range, capacity: int | None) -> Verdict:
+    """``fits`` where the high end fits the card, ``does-not-fit`` where the low end does not, else ``tight``."""
+    if capacity is None:
+        return Verdict.UNKNOWN
+    if span.high <= capacity:
+        return Verdict.FITS
+    return Verdict.DOES_NOT_FIT if span.low > capacity else Verdict.TIGHT

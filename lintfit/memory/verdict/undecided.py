@@ -1,0 +1,128 @@
+"""Runs of which too little is known, or that the libraries refuse: no verdict but *does not fit* can be given."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.engines.zero_config import zero_config
+from lintfit.memory.reading.contradictions import unshared_experts
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.lora import unadapted
+from lintfit.memory.tensors.parameters import inventory
+from lintfit.memory.tensors.tensor_parallel import undivided
+from lintfit.memory.versions import transformers_version
+
+MICS_REMOVED = (0, 19, 7)
+"""The first DeepSpeed without MiCS (``runtime/config.py:_REMOVED_ZERO_CONFIG_KEYS``)."""
+
+
+def undecided(spec: Spec) -> tuple[str, ...]:
+    """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
+    lines = (
+        undivided(spec),
+        _no_adapters(spec),
+        unadapted(spec),
+        _sequences(spec),
+        _stages(spec),
+        _experts(spec),
+        _groups(spec),
+        _rollouts(spec),
+        _encoder(spec),
+    )
+    return (*(line for line in lines if line), *_evaluated(spec))
+
+
+def _evaluated(spec: Spec) -> tuple[str, ...]:
+    """Logits of a whole evaluation on the GPU, of which nobody says how many there are."""
+    if spec.evaluation is None:
+        return ()
+    from lintfit.memory.evaluation import without_end
+
+    return without_end(spec)
+
+
+def _no_adapters(spec: Spec) -> str:
+    """PEFT stops where none of its targets is there (``tuners_utils.py:inject_adapter``)."""
+    if spec.method != "lora" or any(weight.role == "adapter" for weight in inventory(spec).weights):
+        return ""
+    if not spec.facts.exact:
+        return "adapters: lora_targets name no module of the models that this one is taken for"
+    return f"adapters: lora_targets name no module of {spec.facts.name or spec.facts.model_type}, which PEFT refuses"
+
+
+def _rollouts(spec: Spec) -> str:
+    """PPO's loop knows data parallelism alone; the value model is not split with the policy."""
+    split = spec.tensor_parallel * spec.sequence_parallel * spec.pipeline_parallel > 1
+    return "PPO with a model or a sequence split over ranks" if spec.trainer == "ppo" and split else ""
+
+
+KEYWORDS = (4, 55)
+"""The first transformers version whose Mllama layers get the images' states as a keyword, which reentrant checkpointing
+does not detach (``modeling_layers.py:GradientCheckpointingLayer``)."""
+
+
+def _encoder(spec: Spec) -> str:
+    """Every layer that attends to the images then runs the encoder's backward, which the first has freed."""
+    if not spec.images or not spec.use_reentrant or spec.gradient_checkpointing is False:
+        return ""
+    if spec.facts.model_type != "mllama" or spec.facts.vision is None or transformers_version(spec) < KEYWORDS:
+        return ""
+    from lintfit.memory.micro_batch.vision import beside_text
+
+    beside = beside_text(spec)
+    refused = "reentrant checkpointing of Llama 3.2 Vision: its image encoder's graph would be run back several times"
+    return refused if beside is not None and beside.flows else ""
+
+
+def _stages(spec: Spec) -> str:
+    """Where layers do not divide, the script alone says which stage has more."""
+    layers, stages = spec.facts.layers, spec.pipeline_parallel
+    return f"pipeline parallelism: {layers} layers do not divide over {stages} stages" if layers % stages else ""
+
+
+def _experts(spec: Spec) -> str:
+    """AutoEP at stage 3 knows data parallelism alone (``engine.py:_validate_zero3_moe_compatibility``)."""
+    unshared = unshared_experts(spec.facts, spec.expert_parallel)
+    if unshared:
+        return f"expert parallelism: {unshared}"
+    if spec.expert_parallel == 1 or spec.engine != "deepspeed" or spec.zero_stage != 3:
+        return ""
+    if spec.sequence_parallel > 1:
+        return "expert parallelism: AutoEP at ZeRO stage 3 refuses sequence parallelism"
+    return "expert parallelism: AutoEP at ZeRO stage 3 refuses hpZ" if zero_config(spec).hpz > 1 else ""
+
+
+def _groups(spec: Spec) -> str:
+    """Groups of ranks inside ZeRO-3's that DeepSpeed refuses."""
+    if spec.engine != "deepspeed" or spec.zero_stage != 3:
+        return ""
+    config = zero_config(spec)
+    if config.hpz > 1 and config.nvme_param:
+        return "hpZ with parameters on NVMe: DeepSpeed makes its second shard on a device 'nvme', which torch has not"
+    if config.mics and config.version >= MICS_REMOVED:
+        return "MiCS, which DeepSpeed refuses since 0.19.7 (mics_shard_size)"
+    return ""
+
+
+def _sequences(spec: Spec) -> str:
+    """Ulysses exchanges whole heads; torch's ring knows SDPA alone, and Accelerate only under FSDP 2."""
+    parts, facts = spec.sequence_parallel, spec.facts
+    if parts == 1:
+        return ""
+    if spec.engine != "deepspeed":
+        return _ring(spec)
+    if attention_of(spec) == "eager":
+        return "sequence parallelism: Ulysses refuses eager attention"
+    if facts.heads % parts:
+        return f"sequence parallelism: Ulysses cannot split {facts.heads} heads over {parts} ranks"
+    if facts.kv_heads % parts and parts % facts.kv_heads:
+        return f"sequence parallelism: Ulysses cannot split {facts.kv_heads} key and value heads over {parts} ranks"
+    if "kv_lora_rank" in facts.config:
+        return "sequence parallelism: Ulysses wants keys and values of one width"
+    return ""
+
+
+def _ring(spec: Spec) -> str:
+    if spec.engine != "fsdp" or (spec.fsdp is not None and "fsdp" in spec.stated and spec.fsdp.version == 1):
+        return "context parallelism without FSDP 2, which Accelerate does not offer"
+    kernel = attention_of(spec)
+    return "" if kernel == "sdpa" else f"context parallelism with {kernel} attention: torch's ring runs SDPA"

@@ -1,0 +1,109 @@
+"""What TRL's trainers change about a step; DPO and GRPO themselves are counted by ``bench.fake_tensors``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lintfit.memory import estimate
+from lintfit.memory.loss.preference import loss_path, scored, sequences
+from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.result import Estimate, Moment
+from lintfit.memory.spec import GIB, Spec
+
+VOCABULARY = 128_256
+
+
+def _spec(**more: Any) -> Spec:
+    return spec_from_mapping(
+        {
+            "model": "meta-llama/Llama-3.2-1B",
+            "gpu_memory_gib": 79.2,
+            "weights_dtype": "bf16",
+            "micro_batch_size": 2,
+            "seq_len": 1024,
+            **more,
+        }
+    )
+
+
+def _at(guess: Estimate, name: str) -> Moment:
+    return next(moment for moment in guess.moments if moment.name == name)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "trl", "path"),
+    [
+        ("causal-lm", "1.13.0", "full"),
+        ("dpo", "1.16.0", "chunked"),
+        ("dpo", "1.14.0", "selective"),
+        ("kto", "0.24.0", "selective"),
+        ("grpo", "1.15.0", "chunked"),
+        ("orpo", "1.16.0", "selective"),
+        ("reward", "1.16.0", "score"),
+    ],
+)
+def test_the_loss_follows_the_trainer_and_its_version(trainer: str, trl: str, path: str) -> None:
+    assert loss_path(_spec(trainer=trainer, versions={"trl": trl})) == path
+
+
+def test_pairs_double_the_sequences() -> None:
+    found = [sequences(_spec(trainer=name)) for name in ("dpo", "reward", "kto", "grpo", "causal-lm")]
+    assert found == [4, 4, 2, 2, 2]
+
+
+def test_rollouts_score_the_completion_only() -> None:
+    spec = _spec(trainer="grpo", generation={"completion_len": 256})
+    assert scored(spec, 1024) == 256
+    older = _spec(trainer="grpo", generation={"completion_len": 256}, versions={"trl": "0.19.0"})
+    assert scored(older, 1024) == 257
+
+
+def test_whole_logits_of_older_versions() -> None:
+    """fp32 logits under autocast are there three times: kept, as gathered gradients, and as scattered ones."""
+    guess = estimate(_spec(trainer="dpo", mixed_precision="bf16", versions={"trl": "1.13.0"}))
+    entries = 4 * 1024 * VOCABULARY
+    parts = _at(guess, "loss, backward").components
+    assert parts["logits"] == pytest.approx(8 * entries, rel=0.01)
+    assert parts["temporaries"] >= 4 * entries
+
+
+def test_a_version_that_nobody_states_may_hold_whole_logits() -> None:
+    unsaid, newest = (estimate(_spec(trainer="dpo", versions=v)) for v in ({}, {"trl": "1.16.0"}))
+    assert unsaid.allocated_bytes == newest.allocated_bytes
+    assert unsaid.peak.high > newest.peak.high + GIB
+
+
+def test_the_reference_scores_beside_the_policys_graph() -> None:
+    full = estimate(_spec(trainer="dpo"))
+    assert _at(full, "reference, forward").allocated > _at(full, "loss, forward").allocated
+    without = estimate(_spec(trainer="dpo", reference_model=False))
+    assert [moment for moment in without.moments if moment.name == "reference, forward"] == []
+    states = [_at(guess, "optimizer step").components["parameters"] for guess in (full, without)]
+    assert states[0] == pytest.approx(2 * states[1], rel=1e-4)
+
+
+def test_a_reward_model_has_no_head() -> None:
+    spec = _spec(trainer="reward", model="meta-llama/Llama-2-7b-hf")
+    guess = estimate(spec)
+    assert _at(guess, "optimizer step").components["parameters"] == pytest.approx(
+        2 * (6_738_415_616 - 32000 * 4096), rel=1e-4
+    )
+    assert _at(guess, "loss, backward").components.get("logits", 0) < 2**20
+
+
+def test_a_vllm_that_sleeps_gives_its_share_back() -> None:
+    colocated = {"completion_len": 256, "vllm_gpu_memory_utilization": 0.5}
+    awake = estimate(_spec(trainer="grpo", generation=colocated))
+    asleep = estimate(_spec(trainer="grpo", generation={**colocated, "vllm_sleeps": True}))
+    assert awake.peak_moment.components["framework"] > asleep.peak_moment.components["framework"] + 30 * GIB
+    assert _at(asleep, "generation").components["temporaries"] == pytest.approx(0.5 * 79.2 * GIB, rel=1e-6)
+
+
+def test_all_micro_batches_of_a_step_are_generated_at_once() -> None:
+    one = _at(estimate(_spec(trainer="grpo")), "generation").components["activations"]
+    four = _at(estimate(_spec(trainer="grpo", gradient_accumulation_steps=4)), "generation").components["activations"]
+    assert four == 4 * one == 4 * (16 + 1) * 2 * 8 * 64 * 2 * 2 * 1024
+    older = _spec(trainer="grpo", gradient_accumulation_steps=4, versions={"trl": "0.17.0"})
+    assert _at(estimate(older), "generation").components["activations"] == one

@@ -1,0 +1,98 @@
+"""Bytes of optimizer states and of the step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory import estimate
+from lintfit.memory.result import Verdict
+from lintfit.memory.spec import DTYPE_BYTES, GIB, Dtype, Spec
+from lintfit.memory.tensors.optimizers import TABLE, optimizer, resident_bytes, state_bytes, step_temporaries
+from lintfit.memory.tensors.parameters import Inventory, Weight, inventory
+
+
+def weight(*shape: int, dtype: Dtype = "fp32", role: str = "linear") -> Weight:
+    numel = 1
+    for size in shape:
+        numel *= size
+    return Weight("w", shape, 1, dtype, True, numel * DTYPE_BYTES[dtype], role, "layer")
+
+
+SQUARE = weight(1024, 1024)
+MI = 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("adamw_torch", 8 * MI),
+        ("adamw_torch_fused", 8 * MI + 512),
+        ("sgd", 0),
+        ("adamw_8bit", 2 * MI + 8 * (MI // 256)),
+        ("lion_32bit", 4 * MI),
+        ("lion_8bit", MI + 4 * (MI // 256)),
+        ("adafactor", 8192),
+        ("muon", 4 * MI),
+        ("paged_adamw_32bit", 8 * MI),
+        ("adamw_anyprecision", 6 * MI),
+        ("lomo", 0),
+    ],
+)
+def test_states_of_a_square_in_fp32(name: str, expected: int) -> None:
+    assert state_bytes(optimizer(name)[0], [SQUARE]) == expected
+
+
+def test_torch_optimizers_follow_the_parameters_dtype_and_bitsandbytes_does_not() -> None:
+    half = weight(1024, 1024, dtype="bf16")
+    assert state_bytes(TABLE["adamw_torch"], [half]) == 4 * MI
+    assert state_bytes(TABLE["paged_adamw_32bit"], [half]) == 8 * MI
+
+
+def test_small_tensors_and_embeddings_keep_32_bit_states() -> None:
+    assert state_bytes(TABLE["adamw_8bit"], [weight(4095)]) == 2 * 16_384
+    assert state_bytes(TABLE["adamw_8bit"], [weight(1024, 1024, role="embedding")]) == 8 * MI
+
+
+def test_paged_states_of_large_tensors_may_leave_the_gpu() -> None:
+    assert resident_bytes(TABLE["paged_adamw_32bit"], [SQUARE, weight(1024)]) == 2 * 4096
+
+
+def test_an_embedding_is_not_for_muon() -> None:
+    assert state_bytes(TABLE["muon"], [weight(1024, 1024, role="embedding")]) == 8 * MI
+
+
+def test_the_step(small: ModelFacts) -> None:
+    held: Inventory = inventory(Spec(small, weights_dtype="bf16"))
+    decayed = sum(w.bytes for w in held.weights if w.decays)
+    assert step_temporaries(TABLE["adamw_torch"], held.weights) == decayed
+    assert step_temporaries(TABLE["adamw_torch_fused"], held.weights) == 0
+    assert step_temporaries(TABLE["adafactor"], held.weights) == 4 * 4 * 2048 * 256
+
+
+@pytest.mark.parametrize("name", ["galore_adamw", "shampoo"])
+def test_what_is_not_modelled_is_counted_as_adamw_and_said(name: str) -> None:
+    entry, notes = optimizer(name)
+    assert state_bytes(entry, [SQUARE]) == 8 * MI
+    assert name in notes[0]
+
+
+def test_an_optimizer_that_nobody_knows_has_no_verdict(small: ModelFacts) -> None:
+    spec = Spec(small, capacity_bytes=80 * GIB, optimizer="lbfgs")
+    assert estimate(spec).verdict is Verdict.UNKNOWN
+    assert estimate(replace(spec, capacity_bytes=GIB // 100)).verdict is Verdict.DOES_NOT_FIT
+    assert estimate(replace(spec, optimizer="adamw_torch")).verdict is Verdict.FITS
+
+
+def test_low_rank_states_are_anything_up_to_those_of_adamw(small: ModelFacts) -> None:
+    low_rank, adamw = (estimate(Spec(small, optimizer=name)) for name in ("galore_adamw", "adamw_torch"))
+    assert low_rank.peak.high == adamw.peak.high
+    assert low_rank.peak.low < adamw.peak.low
+
+
+def test_adagrad_holds_roots_and_scaled_gradients_at_once() -> None:
+    """``std`` and ``numerator`` of torch's ``_multi_tensor_adagrad``; RMSprop divides the gradients in place."""
+    assert step_temporaries(TABLE["adagrad"], [SQUARE]) == 2 * SQUARE.bytes
+    assert step_temporaries(TABLE["rmsprop"], [SQUARE]) == SQUARE.bytes
