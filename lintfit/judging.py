@@ -17,6 +17,10 @@ SHORT: int = FAVOURABLE["seq_len"]
 """Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
 
 
+LONGEST = 131_072
+"""Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
+
+
 def judge(run: Run) -> RunResult:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
@@ -40,6 +44,8 @@ def judge(run: Run) -> RunResult:
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
+    if verdict is Verdict.FITS and scaled is None:
+        result = _with_longest(spec, result)
     if verdict in (Verdict.FITS, Verdict.TIGHT):
         verdict = _with_host(run, verdict, [result] if scaled is None else [each for _, each in scaled.by_count])
     if verdict is Verdict.UNKNOWN:
@@ -63,6 +69,24 @@ def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> 
         return False
     short = replace(spec, seq_len=SHORT)
     return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
+
+
+def _with_longest(spec: Spec, result: Estimate) -> Estimate:
+    """The estimate of a run that fits with how long its sequences may be, where nobody states their length."""
+    longest = spec.facts.max_positions or LONGEST
+    if "seq_len" in spec.stated or spec.seq_len >= longest:
+        return result
+    fitting, length = spec.seq_len, min(2 * spec.seq_len, longest)
+    while length > fitting and estimate(replace(spec, seq_len=length)).verdict is Verdict.FITS:
+        fitting, length = length, min(2 * length, longest)
+    if length == fitting:
+        return result
+    more = f"not stated; fits up to {fitting} tokens, perhaps not with {length}"
+    lines = [
+        line.replace("not stated", more, 1) if line.startswith("sequence length") else line
+        for line in result.assumptions
+    ]
+    return replace(result, assumptions=tuple(lines))
 
 
 def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:

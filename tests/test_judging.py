@@ -1,0 +1,39 @@
+"""What is said of a verdict where the files leave something open."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.support import lintfit
+
+SCRIPT = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+from data import dataset
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+args = TrainingArguments(output_dir="out", bf16=True, per_device_train_batch_size=1, gradient_checkpointing=True)
+Trainer(model=model, args=args, train_dataset=dataset).train()
+"""
+
+
+def of_length(folder: Path, *flags: str) -> tuple[str, list[str]]:
+    """The verdict on one 3090, and what is assumed of the length."""
+    (folder / "train.py").write_text(SCRIPT)
+    found = lintfit("check", "train.py", *flags, "--gpu", "3090", "--gpus", "1", "--output-format", "json", cwd=folder)
+    (run,) = found.json["runs"]
+    lines = [line for line in run["estimate"]["assumptions"] if line.startswith("sequence length")]
+    return run["estimate"]["verdict"], lines
+
+
+def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Path) -> None:
+    verdict, (line,) = of_length(tmp_path)
+    said = re.match(r"sequence length 2048 \(not stated; fits up to (\d+) tokens, perhaps not with (\d+)", line)
+    assert verdict == "fits" and said is not None
+    assert of_length(tmp_path, "--seq-len", said[1])[0] == "fits"
+    assert of_length(tmp_path, "--seq-len", said[2])[0] != "fits"
+
+
+def test_a_stated_length_is_no_assumption(tmp_path: Path) -> None:
+    assert of_length(tmp_path, "--seq-len", "2048") == ("fits", [])
