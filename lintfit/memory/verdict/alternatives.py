@@ -103,11 +103,7 @@ def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
 
 
 def _with_images(spec: Spec) -> Iterator[Alternative]:
-    """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted.
-
-    Encoders are those of transformers' classes, which do as they are told about kernel and checkpointing, or of
-    ``ITSELF``.
-    """
+    """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
     seen = with_an_image(spec) if spec.images is None else spec
     note = ""
     if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
@@ -123,7 +119,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
             "low end counts text only, the high end twice the patches"
         )
     if seen is not spec:
-        yield Alternative(seen, note)
+        yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
 def _uncounted_images(spec: Spec) -> bool:
