@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Document, Span
 from lintfit.findings import Fix, Plan, Rejected, Related, Severity
+from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
@@ -47,6 +48,10 @@ class FileContext:
     """Whether the user gave the file by name."""
 
 
+_TRAINED: Memo[Estimate | None] = Memo(64)
+"""Estimates of runs without their evaluations, for which many rules ask."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RunContext:
     """One run with its estimate, as ``check_run(context)`` gets it."""
@@ -85,7 +90,7 @@ class RunContext:
         """The estimate without evaluations, where one of them is the peak: what rules about the training ask for."""
         if self.estimate is None or not self.estimate.peaks_in_evaluation or self.verdict is Verdict.UNKNOWN:
             return self.estimate
-        return self.what_if(eval_batch_size=0)
+        return _TRAINED.get(self, "", lambda: self.what_if(eval_batch_size=0))
 
     @property
     def verdict_of_training(self) -> Verdict:
