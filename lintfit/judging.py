@@ -81,12 +81,8 @@ def _with_longest(spec: Spec, result: Estimate) -> Estimate:
         fitting, length = length, min(2 * length, longest)
     if length == fitting:
         return result
-    more = f"not stated; fits up to {fitting} tokens, perhaps not with {length}"
-    lines = [
-        line.replace("not stated", more, 1) if line.startswith("sequence length") else line
-        for line in result.assumptions
-    ]
-    return replace(result, assumptions=tuple(lines))
+    line = f"sequences of no more than {fitting} tokens (no length is stated; with {length} it may not fit)"
+    return replace(result, assumptions=(line, *result.assumptions))
 
 
 def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:

@@ -19,17 +19,17 @@ Trainer(model=model, args=args, train_dataset=dataset).train()
 
 
 def of_length(folder: Path, *flags: str) -> tuple[str, list[str]]:
-    """The verdict on one 3090, and what is assumed of the length."""
+    """The verdict on one 3090, and what is assumed of the length beyond which it may not hold."""
     (folder / "train.py").write_text(SCRIPT)
     found = lintfit("check", "train.py", *flags, "--gpu", "3090", "--gpus", "1", "--output-format", "json", cwd=folder)
     (run,) = found.json["runs"]
-    lines = [line for line in run["estimate"]["assumptions"] if line.startswith("sequence length")]
+    lines = [line for line in run["estimate"]["assumptions"] if line.startswith("sequences of")]
     return run["estimate"]["verdict"], lines
 
 
 def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Path) -> None:
     verdict, (line,) = of_length(tmp_path)
-    said = re.match(r"sequence length 2048 \(not stated; fits up to (\d+) tokens, perhaps not with (\d+)", line)
+    said = re.match(r"sequences of no more than (\d+) tokens \(no length is stated; with (\d+) it may not fit", line)
     assert verdict == "fits" and said is not None
     assert of_length(tmp_path, "--seq-len", said[1])[0] == "fits"
     assert of_length(tmp_path, "--seq-len", said[2])[0] != "fits"
