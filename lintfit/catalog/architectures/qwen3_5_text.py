@@ -12,22 +12,7 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = qwen2.REQUIRED
-SHARED: Mapping[str, Any] = {
-    "vocab_size": 248320,
-    "head_dim": 256,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.25,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "linear_conv_kernel_dim": 4,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-    "linear_num_key_heads": 16,
-    "linear_num_value_heads": 32,
-    "full_attention_interval": 4,
-}
+SHARED: Mapping[str, Any] = {**qwen3_next.MIXERS, "vocab_size": 248320}
 """What the models with routed experts take as well."""
 
 DEFAULTS: Mapping[str, Any] = {

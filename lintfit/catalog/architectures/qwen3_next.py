@@ -21,13 +21,7 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
+MIXERS: Mapping[str, Any] = {
     "head_dim": 256,
     "hidden_act": "silu",
     "max_position_embeddings": 32768,
@@ -40,13 +34,24 @@ DEFAULTS: Mapping[str, Any] = {
     "linear_value_head_dim": 128,
     "linear_num_key_heads": 16,
     "linear_num_value_heads": 32,
+    "full_attention_interval": 4,
+}
+"""What Qwen 3.5 takes as well."""
+
+DEFAULTS: Mapping[str, Any] = {
+    **MIXERS,
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
     "decoder_sparse_step": 1,
     "moe_intermediate_size": 512,
     "shared_expert_intermediate_size": 512,
     "num_experts_per_tok": 10,
     "num_experts": 512,
     "mlp_only_layers": [],
-    "full_attention_interval": 4,
     "output_router_logits": False,
 }
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
