@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import place_of
+from lintfit.checks.wording import capability
 from lintfit.findings import Applicability, FileEdit, Fix
 from lintfit.run.model import Run
 
@@ -15,10 +16,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     gpu = run.hardware.gpu
     if gpu is None or gpu.native_bf16 is not False or run.value("mixed_precision") != "bf16":
         return
-    capability = ".".join(str(part) for part in gpu.compute_capability) if gpu.compute_capability else "below 8.0"
     yield Report(
         place_of(run, "mixed_precision", "bf16"),
-        f"{gpu.name} (compute capability {capability}) has no bf16: training stops with "
+        f"{gpu.name} (compute capability {capability(gpu)}) has no bf16: training stops with "
         '"Your setup doesn\'t support bf16/gpu", or torch emulates it slowly',
         fix=_fp16(run),
         help="use fp16, and watch the loss scale: models trained in bf16 may overflow",

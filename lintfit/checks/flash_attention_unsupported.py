@@ -8,9 +8,10 @@ from lintfit.catalog.attention import FLASH, has_flash, has_sdpa
 from lintfit.catalog.facts import Gpu
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change
+from lintfit.checks.wording import capability
 from lintfit.findings import Applicability
 from lintfit.memory.spec import Spec
-from lintfit.memory.versions import NEWEST_TRANSFORMERS, transformers_version
+from lintfit.memory.versions import transformers_versions
 from lintfit.run.model import Run
 
 _EARLIEST = (4, 36)
@@ -43,9 +44,8 @@ Reason = tuple[str, str]
 def _card(gpu: Gpu | None) -> Reason | None:
     if gpu is None or gpu.flash_attention_2 is not False or gpu.compute_capability is None:
         return None
-    capability = ".".join(str(part) for part in gpu.compute_capability)
     return (
-        f"{gpu.name} has compute capability {capability}, FlashAttention 2 needs 8.0: the run stops with "
+        f"{gpu.name} has compute capability {capability(gpu)}, FlashAttention 2 needs 8.0: the run stops with "
         '"FlashAttention only supports Ampere GPUs or newer"',
         "sdpa",
     )
@@ -55,8 +55,7 @@ def _model(spec: Spec | None) -> Reason | None:
     """A model whose class has no FlashAttention 2 in the version that is stated, or in any."""
     if spec is None or spec.facts.model_type not in FLASH or spec.facts.model_type in _OTHER_KERNEL:
         return None
-    kind, stated = spec.facts.model_type, "transformers" in spec.versions
-    versions = (transformers_version(spec),) if stated else (_EARLIEST, NEWEST_TRANSFORMERS)
+    kind, versions = spec.facts.model_type, transformers_versions(spec, _EARLIEST)
     if any(has_flash(kind, version) for version in versions):
         return None
     name = spec.facts.name or kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lintfit.catalog.facts import Gpu
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB
 from lintfit.settings import Place
@@ -49,6 +50,11 @@ def peak(estimate: Estimate) -> str:
     """A peak against its card: ``27.9 of 23.7 GiB``, or the bare size where the card is unknown."""
     likely = estimate.peak.likely
     return of_gib(likely, estimate.capacity_bytes) if estimate.capacity_bytes is not None else gib(likely)
+
+
+def capability(gpu: Gpu) -> str:
+    """``7.5``; where nobody states it, what a card without bf16 has."""
+    return ".".join(map(str, gpu.compute_capability)) if gpu.compute_capability else "below 8.0"
 
 
 def spot(place: Place) -> str:

@@ -33,6 +33,12 @@ def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:
     return stated is None or stated >= first
 
 
+def transformers_versions(spec: Spec, earliest: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """The version that is stated, else the ends of the span that it may be of."""
+    stated = release(spec.versions.get("transformers"))
+    return (earliest, NEWEST_TRANSFORMERS) if stated is None else (stated[:2],)
+
+
 def transformers_version(spec: Spec) -> tuple[int, int]:
     """Transformers' major and minor version, the newest known where it is not stated."""
     stated = release(spec.versions.get("transformers"))
