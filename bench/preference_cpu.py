@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.ranks import held, optimizer_states, program
-from bench.small_llama import MODEL, config_of, made
+from bench.small_llama import MODEL, config_of, lora_of, made
 
 RANKS = 2
 TRAINERS = {"SFT": "causal-lm", "DPO": "dpo", "PPO": "ppo"}
@@ -135,11 +135,7 @@ PAIRS = [{"prompt": "w3 w4 w5", "chosen": " w6 w7 w8", "rejected": " w9 w10 w11"
 
 
 def _adapters(spec: dict[str, Any]) -> Any:
-    if spec.get("method") != "lora":
-        return None
-    from peft import LoraConfig
-
-    return LoraConfig(r=spec["lora_rank"], target_modules=spec["lora_targets"], task_type="CAUSAL_LM")
+    return lora_of(spec) if spec.get("method") == "lora" else None
 
 
 def _fsdp_on_cpus() -> None:

@@ -42,10 +42,16 @@ def made(case: Mapping[str, Any]) -> Any:
 
 def adapted(model: Any, spec: Mapping[str, Any]) -> Any:
     """The model with PEFT's adapters of a spec."""
-    from peft import LoraConfig, get_peft_model
+    from peft import get_peft_model
 
-    lora = LoraConfig(r=spec["lora_rank"], target_modules=list(spec["lora_targets"]), task_type="CAUSAL_LM")
-    return get_peft_model(model, lora)
+    return get_peft_model(model, lora_of(spec))
+
+
+def lora_of(spec: Mapping[str, Any]) -> Any:
+    """PEFT's config of the adapters of a spec."""
+    from peft import LoraConfig
+
+    return LoraConfig(r=spec["lora_rank"], target_modules=list(spec["lora_targets"]), task_type="CAUSAL_LM")
 
 
 def batch_of(case: Mapping[str, Any], shards: int = 1) -> Any:
