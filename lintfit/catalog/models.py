@@ -189,13 +189,28 @@ def text_only(facts: ModelFacts) -> ModelFacts:
 
 
 def from_directory(path: Path | str, name: str = "") -> ModelFacts:
-    """Facts from ``config.json`` in a directory, or from a config file itself. Raises :class:`CatalogError`."""
+    """Facts from ``config.json`` in a directory, or from a config file itself; the same object while that is the same.
+
+    Raises :class:`CatalogError`.
+    """
     file = Path(path)
     if file.is_dir():
         file = file / "config.json"
     try:
-        if file.stat().st_size > LARGEST_CONFIG_BYTES:
-            raise CatalogError(f"{file}: larger than {LARGEST_CONFIG_BYTES} bytes; not a model's config.json")
+        known = file.stat()
+    except OSError as error:
+        raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:  # a null byte in the path
+        raise CatalogError(f"{str(file)!r}: cannot be read ({error})") from error
+    if known.st_size > LARGEST_CONFIG_BYTES:
+        raise CatalogError(f"{file}: larger than {LARGEST_CONFIG_BYTES} bytes; not a model's config.json")
+    return _of_file(file, name, (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size))
+
+
+@functools.lru_cache(maxsize=64)
+def _of_file(file: Path, name: str, state: tuple[int, ...]) -> ModelFacts:
+    """The facts of a file; ``state`` tells it from what it was before."""
+    try:
         config = json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error

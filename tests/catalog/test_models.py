@@ -397,3 +397,19 @@ def test_importing_the_catalogue_reads_no_data_and_no_heavy_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_config_file_is_read_once_while_it_stays_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    config, _ = models.config_of("gpt2")
+    file.write_text(json.dumps(config))
+    facts = from_directory(tmp_path)
+    assert from_directory(file, tmp_path.name) is from_directory(tmp_path, tmp_path.name)
+    assert from_directory(tmp_path) is facts
+    file.write_text(json.dumps({**config, "n_layer": 2}))
+    assert from_directory(tmp_path).layers == 2
+
+
+def test_a_path_with_a_null_byte_is_one_line() -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        from_directory("a\0b")
