@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from lintfit import cli_flags
+from lintfit import cli_flags, estimating
 from lintfit.memory.reading.keys import READERS, SPECIAL
+from lintfit.report import View
+from lintfit.specs import Estimated, estimate_mapping
 from tests.support import lintfit
 
 CONFIG = {
@@ -55,6 +57,24 @@ def test_an_array_gives_an_array_with_errors_in_place(folder: Path) -> None:
     assert third == {"error": "a spec is a JSON object"}
     assert fourth["components"]["activations"] > first["components"]["activations"]
     assert [line.split(":")[1] for line in outcome.err.splitlines()] == [" spec 2", " spec 3"]
+
+
+def test_a_spec_that_comes_again_is_estimated_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimated: list[object] = []
+
+    def counting(mapping: object) -> Estimated:
+        estimated.append(mapping)
+        return estimate_mapping(mapping)
+
+    monkeypatch.setattr(estimating, "estimate_mapping", counting)
+    longer, wrong = {**SPEC, "seq_len": 256}, {**SPEC, "gpus": 0}
+    (folder / "specs.json").write_text(json.dumps([SPEC, longer, SPEC, wrong, wrong, longer]))
+    done = estimating.of_specs(str(folder / "specs.json"), estimating.Shown("json", False, View()))
+    first, second, third, *errors, last = json.loads(done.text)
+    assert (first, second) == (third, last) and first != second
+    assert [list(error) for error in errors] == [["error"], ["error"]]
+    assert [error.split(":")[0] for error in done.errors] == ["spec 4", "spec 5"]
+    assert estimated == [SPEC, longer, wrong, wrong]
 
 
 def test_an_empty_array(folder: Path) -> None:
