@@ -101,6 +101,35 @@ MODELS: dict[str, dict[str, Any]] = {
         "model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576,
         "n_positions": 8192, "vocab_size": 49152, "multi_query": True,
     },
+    "afm 4.6 B": {
+        "model_type": "arcee", "hidden_size": 2560, "intermediate_size": 18432, "num_hidden_layers": 36,
+        "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 128004,
+        "max_position_embeddings": 65536, "hidden_act": "relu2", "tie_word_embeddings": False,
+    },
+    "hunyuan 1.8 B, tied": {
+        "model_type": "hunyuan_v1_dense", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 32,
+        "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 120818,
+        "max_position_embeddings": 262144, "tie_word_embeddings": True,
+    },
+    "granite moe 3.3 B, tied": {
+        "model_type": "granitemoe", "hidden_size": 1536, "intermediate_size": 512, "num_hidden_layers": 32,
+        "num_attention_heads": 24, "num_key_value_heads": 8, "num_local_experts": 40, "num_experts_per_tok": 8,
+        "vocab_size": 49152, "max_position_embeddings": 4096, "embedding_multiplier": 12.0,
+        "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0,
+        "tie_word_embeddings": True,
+    },
+    "phi 3.5 moe 41.9 B": {
+        "model_type": "phimoe", "hidden_size": 4096, "intermediate_size": 6400, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 16, "num_experts_per_tok": 2,
+        "vocab_size": 32064, "max_position_embeddings": 131072, "sliding_window": 131072, "attention_bias": True,
+        "lm_head_bias": True, "pad_token_id": 32000, "tie_word_embeddings": False,
+    },
+    "minicpm3 4 B, tied": {
+        "model_type": "minicpm3", "hidden_size": 2560, "intermediate_size": 6400, "num_hidden_layers": 62,
+        "num_attention_heads": 40, "num_key_value_heads": 40, "q_lora_rank": 768, "kv_lora_rank": 256,
+        "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "vocab_size": 73448,
+        "max_position_embeddings": 32768, "tie_word_embeddings": True,
+    },
 }  # fmt: skip
 
 PRECISIONS: dict[str, dict[str, str]] = {
@@ -166,6 +195,16 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt-j 6.1 B", "fp32 + autocast", 4, 1024, {**EVERY, "attention": "eager"}),
     ("gpt-j 6.1 B", "bf16", 4, 1024, {**GC, "attention": "flash_attention_2"}),
     ("starcoder 15.5 B, tied", "bf16", 2, 2048, {**EVERY, **REENTRANT}),
+    ("afm 4.6 B", "bf16", 2, 2048, {}),
+    ("afm 4.6 B", "bf16 + autocast", 2, 2048, {**EVERY, **REENTRANT}),
+    ("hunyuan 1.8 B, tied", "fp32 + autocast", 2, 2048, {}),
+    ("hunyuan 1.8 B, tied", "bf16", 2, 2048, {**LORA, **GC}),
+    ("granite moe 3.3 B, tied", "bf16", 2, 2048, {}),
+    ("granite moe 3.3 B, tied", "bf16 + autocast", 2, 1024, EVERY),
+    ("phi 3.5 moe 41.9 B", "bf16", 1, 2048, {"optimizer": "sgd"}),
+    ("phi 3.5 moe 41.9 B", "bf16", 2, 2048, {**LORA, **GC}),
+    ("minicpm3 4 B, tied", "bf16", 2, 1024, {}),
+    ("minicpm3 4 B, tied", "fp32 + autocast", 2, 1024, {**EVERY, **GC}),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, **GA}),
     ("gemma2 2.6 B, tied", "bf16 + autocast", 1, 512, {"attention": "eager", **GC}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),

@@ -61,6 +61,12 @@ CASES: dict[str, dict[str, Any]] = {
     "seed_oss": {"head_dim": 32, "attention_dropout": 0.0, "residual_dropout": 0.0},
     "ernie4_5": {"head_dim": 32},
     "exaone4": {"sliding_window": 4096, "head_dim": 32},
+    "arcee": {"hidden_act": "relu2"},
+    "hunyuan_v1_dense": {"head_dim": 32},
+    "minicpm3": {
+        "num_key_value_heads": 8, "q_lora_rank": 96, "kv_lora_rank": 64, "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16, "v_head_dim": 24,
+    },
     "nemotron": {},
     "phi": {},
     "gpt_neox": {},
@@ -73,7 +79,7 @@ CASES: dict[str, dict[str, Any]] = {
     "gpt_neo": {"num_heads": 8, "num_layers": 2, "attention_types": [[["global"], 1]], "resid_dropout": 0.0},
     "gptj": {**OLD, "rotary_dim": 32, "n_inner": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
     "codegen": {**OLD, "rotary_dim": 32, "n_inner": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
-}
+}  # fmt: skip
 DEPTH = {
     "gpt2": "n_layer", "gpt_bigcode": "n_layer", "gptj": "n_layer", "codegen": "n_layer", "bloom": "n_layer",
     "mpt": "n_layers", "gpt_neo": "num_layers",

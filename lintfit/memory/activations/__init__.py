@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
+from lintfit.catalog.architectures import ALIASES
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
@@ -41,7 +42,9 @@ _MODULES = {
     "gpt_neox": "gpt_neox",
     "gpt_oss": "gpt_oss",
     "gptj": "gptj",
+    "granitemoe": "moe",
     "internlm2": "fused",
+    "minicpm3": "moe",
     "minimax_m2": "moe",
     "mixtral": "moe",
     "mllama": "mllama",
@@ -54,6 +57,7 @@ _MODULES = {
     "opt": "opt",
     "phi": "layernorm",
     "phi3": "phi3",
+    "phimoe": "moe",
     "qwen": "fused",
     "qwen2_moe": "moe",
     "qwen3_moe": "moe",
@@ -63,8 +67,10 @@ _MODULES = {
 
 _LLAMA = frozenset(
     {
+        "arcee",
         "ernie4_5",
         "granite",
+        "hunyuan_v1_dense",
         "internlm",
         "internlm3",
         "llama",
@@ -90,9 +96,11 @@ def family(facts: ModelFacts) -> Family:
 
     Models without a module of their own take the nearest one: MoE, Llama's for gated MLPs, GPT-NeoX's otherwise.
     """
-    name = _MODULES.get(facts.model_type)
+    kind = ALIASES.get(facts.model_type, facts.model_type)
+    name = _MODULES.get(kind)
     if name is None:
-        name = "moe" if facts.moe else "llama" if facts.gated else "gpt_neox"
+        like_llama = facts.gated or kind in _LLAMA
+        name = "moe" if facts.moe else "llama" if like_llama else "gpt_neox"
     return _layer(name)
 
 
@@ -176,4 +184,5 @@ def _crossing(facts: ModelFacts) -> list[str]:
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
     kind = language(facts).model_type
+    kind = ALIASES.get(kind, kind)
     return kind not in _UNREAD and (kind in _MODULES or kind in _LLAMA)

@@ -314,7 +314,7 @@ def eager(
     t.scores = made if keeps_product else weights
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
-    out = t.like(q, q.width, v.item, grad or v.grad)
+    out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
     saved = [var for var, other in ((weights, v), (v, weights)) if other.grad]
     t.op(out, (weights, v), saved)
     return t.map(out)

@@ -284,7 +284,7 @@ class Layer(Tape):
             case "relu2":
                 out = self.like(x, x.width, x.item, x.grad)
                 self.op(out, (x,), (out,))
-                return self.map(out, (out,), temp=(x.scratch(x.item),))
+                return self.map(out, (out,), temp=(x.scratch(2 * x.item),))
             case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
                 # Autocast runs ``pow`` in fp32, and what follows inherits that.
                 base = self.cast(x, 4) if self.recipe.autocast else x

@@ -31,12 +31,12 @@ ROUTERS = {
     "mixtral": Router(kept=True),
     "deepseek_v2": Router(full=True, kept=True),
     "deepseek_v3": Router(full=True, kept=True),
+    "kimi_k2": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),
     "glm4_moe_lite": Router(full=True, kept=True),
     "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
     "gpt_oss": Router(first=True, upcast=False),
-    "phimoe": Router(upcast=False),
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""
 
@@ -94,6 +94,7 @@ def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: boo
     temp = [out.scratch(item), *([t.uncast(out, item)] if out.item < item else [])]
     t.op(weighted, (out, weights), (out, weights), temp=temp)
     ordered = t.map(weighted, (t.new(k, INDEX, False),))
+    t.held = (*t.held, ordered)
     if t.recipe.autocast:
         ordered = t.cast(ordered, 4)
     total = t.cast(t.op(t.new(h, ordered.item, ordered.grad), (ordered,)), x.item)
@@ -103,6 +104,8 @@ def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: boo
 
 def _route(t: Layer, x: Var, moe: MoE) -> Var:
     """The weights of every token's experts."""
+    if t.facts.model_type == "phimoe":
+        return _sparsemixer(t, t.linear("router", x, t.facts.hidden, moe.experts))
     how = ROUTERS.get(t.facts.model_type, Router())
     k = moe.top_k
     logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts)
@@ -117,6 +120,26 @@ def _route(t: Layer, x: Var, moe: MoE) -> Var:
         chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
         weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad else chosen
     return weights if how.kept else t.cast(weights, logits.item)
+
+
+def _sparsemixer(t: Layer, logits: Var) -> Var:
+    """Phi-3.5 MoE's two experts, one after the other, each from a softmax of its own (``sparsemixer``).
+
+    The best one's weight goes through a function of its own (``PhimoeMultiplier``); the other's softmax is over the
+    scores without it.
+    """
+    parts, scores = [], logits
+    for _ in range(2):
+        masked = t.map(scores, (t.like(scores, scores.width, 1, False),))
+        masked = t.cast(masked, 4) if t.recipe.autocast else masked
+        gates = t.like(masked, masked.width, masked.item, masked.grad)
+        t.op(gates, (masked,), (gates,))
+        index = t.new(1, INDEX, False)
+        weight = t.new(1, gates.item, False)
+        part = t.op(t.new(1, gates.item, gates.grad), (gates,), (index, weight), temp=(gates.scratch(gates.item),))
+        parts.append(part)
+        scores = t.map(logits)
+    return t.op(t.new(2, parts[0].item, parts[0].grad), parts)
 
 
 def _logits(t: Layer, x: Var, count: int) -> Var:

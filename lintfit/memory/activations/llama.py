@@ -1,6 +1,7 @@
 """The Llama family: RMSNorm, rotary attention, gated MLP (transformers ``modeling_llama.py`` and its copies).
 
-Also Mistral, Qwen2, Qwen3 (norms on q and k), Granite (scaled residuals), and what has the same shape.
+Also Mistral, Qwen2, Qwen3 and Hunyuan (norms on q and k), Granite (scaled residuals), Arcee (an MLP without a gate),
+and what has the same shape.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
-HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2", "hunyuan_v1_dense"})
+HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
+NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense"})
+"""Model types that normalise the heads of queries and keys behind the rotary, not in front of it."""
 WIDE_NORMS = frozenset({"minimax_m2", "olmoe"})
 """Model types that normalise queries and keys of all heads together."""
 PARTLY_TURNED = frozenset({"glm4_moe", "minimax_m2"})
@@ -55,7 +58,10 @@ def attention(t: Layer, x: Var, index: int) -> Var:
         q, k = t.rmsnorm(q, wide), t.rmsnorm(k, narrow)
     partial = facts.model_type in PARTLY_TURNED
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
-    q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
+    if facts.model_type in NORMS_WHAT_IS_TURNED:  # by tables of the stream's dtype, which the norms keep
+        q, k = (t.rmsnorm(t.rotary(t.cast(part, x.item)), shape.dim) for part in (q, k))
+    else:
+        q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, shape, dropout=rate, head_major=partial)
     return t.residual_dropout(t.linear("o_proj", out, wide, h), _rate(facts))
@@ -67,9 +73,14 @@ def _rate(facts: ModelFacts) -> float:
 
 
 def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
-    """``down(act(gate(x)) * up(x))``. Liger's fused SwiGLU recomputes the activation: it keeps gate and up only."""
+    """``down(act(gate(x)) * up(x))``, or ``down(act(up(x)))`` without a gate.
+
+    Liger's fused SwiGLU recomputes the activation: it keeps gate and up only.
+    """
     h = t.facts.hidden
     i = width or t.facts.intermediate
+    if not t.facts.gated:
+        return t.linear("down_proj", t.activation(t.linear("up_proj", x, h, i), t.facts.activation), i, h)
     gate = t.linear("gate_proj", x, h, i)
     held = t.held
     if not t.graph:  # where there is one, the activation keeps it

@@ -12,14 +12,16 @@ from lintfit.memory.activations.tape import Var
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer; layers without experts have the dense MLP."""
     facts = t.facts
-    y = t.rmsnorm(x)
+    norm = t.layernorm if facts.norm == "layernorm" else t.rmsnorm
+    y = norm(x)
     t.held = (x, y)
-    x = t.add(x, mla.attention(t, y) if "kv_lora_rank" in facts.config else llama.attention(t, y, index))
+    mixed = mla.attention(t, y) if "kv_lora_rank" in facts.config else llama.attention(t, y, index)
+    x = llama.residual(t, x, mixed)
     t.held = (x,)
-    y = t.rmsnorm(x)
+    y = norm(x)
     t.held = (x, y)
     if facts.moe is None or not has_experts(facts, index):
-        return t.add(x, llama.mlp(t, y))
+        return llama.residual(t, x, llama.mlp(t, y))
     if facts.model_type in GATED_SHARED:
         shared = llama.mlp(t, y, facts.moe.shared_intermediate)
         t.held = (x, y, shared)
@@ -30,7 +32,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     if facts.moe.shared_intermediate:
         t.held = (x, y, out)
         out = t.add(out, llama.mlp(t, y, facts.moe.shared_intermediate))
-    return t.add(x, out)
+    return llama.residual(t, x, out)
 
 
 GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"})

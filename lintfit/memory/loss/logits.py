@@ -117,7 +117,10 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     if recipe.litgpt:
         return _litgpt(t, stream)
     x = t.new(h, stream)
-    y = final_norm(t, x)
+    normed = y = final_norm(t, x)
+    scales = facts.model_type in SCALED_STATES
+    if scales:
+        y = t.map(y)
     h = y.width
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(h, y.item, y.grad, per=Scored(scored)), (y,))
@@ -153,7 +156,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
         points.append((table.storage(logits.storage), table.number(LOGITS, logits.width * 4, logits.per)))
-    hidden = () if t.saves(y) else (table.storage(y.storage),)
+    named = (normed, y) if scales else (y,)
+    hidden = tuple([table.storage(var.storage) for var in named if not t.saves(var)])
     return _Form(
         table=table,
         logits=tuple(points),
@@ -207,6 +211,9 @@ class _Chunked(NamedTuple):
             lingering=made,
         )
 
+
+SCALED_STATES = frozenset({"minicpm", "minicpm3"})
+"""Model types that scale the head's input; the model's output holds what was not scaled."""
 
 _FORMS: Memo[_Form | _Chunked] = Memo(4096)
 

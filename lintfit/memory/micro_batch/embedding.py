@@ -29,9 +29,9 @@ OPENS_EVERY_INPUT = (5, 0)
 """The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model
 that takes ids; before, it did so only for adapters of transformers' own loader."""
 
-SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text"})
+SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "minicpm3"})
 """Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
-since transformers 5."""
+since transformers 5, MiniCPM 3 where it is transformers' own class."""
 
 INDEX = 8
 """Bytes of a token id (int64)."""
@@ -44,7 +44,8 @@ def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
     """
     if recipe.litgpt:
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
-    return 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * facts.head_dim * item)
+    turned = facts.rotary_dim if "kv_lora_rank" in facts.config else facts.head_dim
+    return 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * turned * item)
 
 
 def opens_inputs(spec: Spec) -> bool:

@@ -53,6 +53,9 @@ RECORDED = {
     "gpt_neo": (21008.0, 13832.0),
     "gptj": (18696.0, 12420.0),
     "codegen": (18696.0, 12420.0),
+    "arcee": (16392.0, 11272.0),
+    "hunyuan_v1_dense": (23608.0, 15672.0),
+    "minicpm3": (22992.0, 14864.0),
 }
 
 
@@ -77,3 +80,9 @@ def test_a_layer_saves_what_the_real_one_saves(name: str, half: bool) -> None:
 def test_what_is_recorded_counts_as_known() -> None:
     for name in RECORDED:
         assert known(models.from_config(SAVED.config_of(name, 2))), name
+
+
+def test_another_name_of_a_family_is_known_as_well() -> None:
+    config = SAVED.config_of("llama", 2)
+    assert all(known(models.from_config({**config, "model_type": name})) for name in ("Yi", "aquila", "code_llama"))
+    assert not known(models.from_config({**config, "model_type": "nobody_has_read_this"}))
