@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError
-from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
@@ -22,10 +22,13 @@ from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import assemble
 from lintfit.run.versions import versions_near
-from lintfit.settings import Setting
+from lintfit.settings import Place, Setting
 from lintfit.sources import detect
+from lintfit.sources.flags import Flag
+from lintfit.sources.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
+    from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launcher import Launch
@@ -160,13 +163,9 @@ class _Builder:
         if not isinstance(document, PythonDocument) or document.module is None:
             return None
         if launch is None:
-            return read_script(
-                document,
-                versions=self.versions,
-                open_file=self._read,
-                open_data=self._data,
-                open_arguments=self._arguments,
-            )
+            return self._alone(document)
+        if not launch.sure and not maybe_training_script(document.text):
+            return None
         return read_script(
             document,
             flags=launch.flags,
@@ -180,6 +179,41 @@ class _Builder:
             open_data=self._data,
             open_arguments=self._arguments,
         )
+
+    def _alone(self, document: PythonDocument) -> ScriptSource:
+        """A script that no launch line starts: handed the file of arguments that was named beside it, if it takes it.
+
+        HfArgumentParser's scripts take a JSON as their only word, TrlParser's a YAML by ``--config``, others' as their
+        first word.
+        """
+        from lintfit.sources.script import read_script
+
+        read = partial(
+            read_script,
+            document,
+            versions=self.versions,
+            open_file=self._read,
+            open_data=self._data,
+            open_arguments=self._arguments,
+        )
+        handed = self._handed()
+        if handed is not None:
+            path = handed.path.absolute()
+            name = path.as_posix()
+            config = Flag("config", name, Place(handed, Span(0, 0)))
+            for words in ({"positional": (name,)}, {"flags": (config,)}):
+                before = len(self.documents)
+                script = read(has_launch=True, **words)
+                if any(taken.path.absolute() == path for taken in self.documents):
+                    return script
+                del self.documents[before:]
+        return read()
+
+    def _handed(self) -> DataDocument | None:
+        """The one file of arguments that the user named beside the script."""
+        found = [document for path in self.origin.partners if (document := self._partner(path)) is not None]
+        handed = [document for document in found if detect.is_arguments(document)]
+        return handed[0] if len(handed) == 1 else None
 
     def _ranks(self, launch: Launch) -> dict[str, str]:
         """What the launcher sets for its first process, which needs no less memory than the others."""
@@ -295,8 +329,12 @@ class _Builder:
         return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
 
     def _dialect(self, path: Path) -> str | None:
+        document = self._partner(path)
+        return detect.dialect(document) if document is not None else None
+
+    def _partner(self, path: Path) -> DataDocument | None:
         try:
             document = self.workspace.read(path)
         except ReadError:
             return None
-        return detect.dialect(document) if isinstance(document, DataDocument) else None
+        return document if isinstance(document, DataDocument) else None

@@ -17,6 +17,8 @@ from lintfit.run.model import Origin, Run
 from lintfit.sources import detect
 from lintfit.sources.prefilter import is_test, maybe_training_script
 
+_CONFIGS = (Kind.JSON, Kind.YAML)
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -36,7 +38,7 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     reader = _Reader(found, workspace, cli)
     documents = reader.read_all()
     launches = [origin for document in documents for origin in _launch_origins(document)]
-    runs = [build(origin, workspace, cli) for origin in launches]
+    runs = [run for run in (build(origin, workspace, cli) for origin in launches) if _launches(run)]
     taken = {_key(document.path) for run in runs for document in run.documents}
     for origin in _lonely_scripts(documents, taken, found, cli):
         run = build(origin, workspace, cli)
@@ -98,23 +100,25 @@ def _launch_origins(document: Document) -> Iterable[Origin]:
         yield Origin("launch", document.path, index)
 
 
+def _launches(run: Run) -> bool:
+    """Whether a launch line's run is a training: where the line does not tell, the script does."""
+    return run.launch is None or run.launch.sure or (run.script is not None and run.script.facts.trains)
+
+
 def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Found, cli: Options) -> Iterable[Origin]:
     scripts = [d for d in documents if d.kind is Kind.PYTHON and _key(d.path) not in taken]
     named = [script for script in scripts if script.path in found.named]
     for script in scripts:
         if is_test(script.path.name, script.text):
             continue
-        yield Origin("script", script.path, partners=_partners(script, named, documents, found, cli))
+        yield Origin("script", script.path, partners=_partners(script, named, found, cli))
 
 
-def _partners(
-    script: Document, named: Sequence[Document], documents: Sequence[Document], found: Found, cli: Options
-) -> tuple[Path, ...]:
+def _partners(script: Document, named: Sequence[Document], found: Found, cli: Options) -> tuple[Path, ...]:
     """Configs that belong to a script: those of its ``[[run]]`` table, or named together with this one script."""
     group = config_for(script.path, cli).group_of(script.path)
     if group is not None:
         return tuple(path for path in group.files if path.suffix in SUFFIXES and path != script.path.absolute())
     if len(named) != 1 or script is not named[0]:
         return ()
-    configs = [d.path for d in documents if isinstance(d, DataDocument) and d.path in found.named]
-    return tuple(configs)
+    return tuple(path for path in found.files if path in found.named and SUFFIXES.get(path.suffix) in _CONFIGS)

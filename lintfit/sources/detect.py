@@ -53,6 +53,8 @@ _OTHER_JSON = frozenset(
 )
 """Keys of ``config.json``, ``trainer_state.json``, ``tokenizer.json``, ``package.json``, trainer arguments …"""
 
+_ARGUMENTS = frozenset({"model_name_or_path", "output_dir", "per_device_train_batch_size"})
+
 _MEGATRON = frozenset(
     {
         "attention_config",
@@ -152,6 +154,14 @@ def maybe_accelerate(text: str) -> bool:
 def maybe_launch(text: str) -> bool:
     """Whether a shell script is worth reading: it names a program that may start a training."""
     return _LAUNCH_TEXT.search(text) is not None
+
+
+def is_arguments(document: DataDocument) -> bool:
+    """Whether a JSON or YAML document holds the arguments of a script that trains, as HfArgumentParser reads them."""
+    root = document.root
+    if root is None or root.shape != "mapping" or dialect(document) is not None:
+        return False
+    return not _ARGUMENTS.isdisjoint(entry.key for entry in root.entries)
 
 
 def dialect(document: DataDocument) -> Dialect | None:

@@ -64,7 +64,7 @@ class Launch:
     cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
     whose values are known. ``positional`` are the words between the script and its first flag, ``overrides`` the
     ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe is asked for; such
-    a launch has no script.
+    a launch has no script. ``sure`` is False where only the script can tell whether it trains.
     """
 
     document: ShellDocument
@@ -83,6 +83,7 @@ class Launch:
     overrides: tuple[Flag, ...] = ()
     conditional: bool = False
     action: str | None = None
+    sure: bool = True
     dialect: str = field(default="launcher")
 
     @property
@@ -220,7 +221,7 @@ ReadText = Callable[[str], str | None]
 
 
 def read_launches(document: Document, read_text: ReadText | None = None) -> tuple[Launch, ...]:
-    """The commands of a shell script that start a training, in order; none for a document of another kind.
+    """The commands of a shell script that start a training or may, in order; none for a document of another kind.
 
     ``read_text`` opens the hostfiles that they name.
     """
@@ -245,7 +246,7 @@ def count_launches(document: Document) -> int:
 def _trainings(document: ShellDocument) -> Iterator[tuple[Command, Invocation]]:
     for command in document.commands:
         invocation = take_apart(command.words)
-        if invocation is not None and _trains(invocation):
+        if invocation is not None and _trains(invocation) is not False:
             yield command, invocation
 
 
@@ -277,6 +278,7 @@ def _launch(document: ShellDocument, command: Command, invocation: Invocation, r
         overrides=tuple(_overrides(document, invocation)),
         conditional=command.conditional,
         action=invocation.action,
+        sure=_trains(invocation) is not None,
     )
 
 
@@ -315,10 +317,10 @@ def _set_flag(
     return tuple(FileEdit(document.path, edit, document) for edit in edits)
 
 
-def _trains(invocation: Invocation) -> bool:
+def _trains(invocation: Invocation) -> bool | None:
     """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
 
-    Where neither tells, a distributed launcher counts and plain python does not.
+    Where neither tells, a distributed launcher counts; of plain python only the script can say (None).
     """
     if invocation.action is not None:
         return True
@@ -337,7 +339,9 @@ def _trains(invocation: Invocation) -> bool:
     folders = (invocation.script.text if invocation.script is not None else "").split("/")[:-1]
     if folders and folders[-1] in _TRAINS and flags:
         return True
-    return invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts)
+    if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
+        return True
+    return None if invocation.script is not None and not invocation.module else False
 
 
 def _script_path(invocation: Invocation) -> str | None:
