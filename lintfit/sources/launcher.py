@@ -42,7 +42,7 @@ _MAY_TRAIN = _names("fine ft lora qlora reward rm tune")
 _DOES_NOT = _names("""
     api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
     evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
-    preprocess process push quantize sample score serve server submit test tests tokenize upload vllm web webui
+    preprocess process push quantize sample score serve server setup submit test tests tokenize upload vllm web webui
     """)
 """Words in the name of a script that does something else."""
 
