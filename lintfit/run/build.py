@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,6 @@ from lintfit.sources.flags import Flag
 from lintfit.sources.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
-    from lintfit.documents.python_reader import PythonDocument
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launcher import Launch
@@ -160,34 +160,11 @@ class _Builder:
             if path is None and launch.script and launch.module:
                 path = self.locator.find(f"{launch.script.removesuffix('.py')}/__main__.py")
         document = self._read(path) if path is not None else None
-        if not isinstance(document, PythonDocument) or document.module is None:
+        if not isinstance(document, PythonDocument):
             return None
-        if launch is None:
-            return self._alone(document)
-        if not launch.sure and not maybe_training_script(document.text):
+        told = launch is None or launch.sure or maybe_training_script(document.text)
+        if not told or document.module is None:
             return None
-        return read_script(
-            document,
-            flags=launch.flags,
-            env={**launch.environment, **self._ranks(launch)},
-            versions=self.versions,
-            has_launch=True,
-            add_flag=launch.set_flag,
-            positional=launch.positional,
-            overrides=launch.overrides,
-            open_file=self._read,
-            open_data=self._data,
-            open_arguments=self._arguments,
-        )
-
-    def _alone(self, document: PythonDocument) -> ScriptSource:
-        """A script that no launch line starts: handed the file of arguments that was named beside it, if it takes it.
-
-        HfArgumentParser's scripts take a JSON as their only word, TrlParser's a YAML by ``--config``, others' as their
-        first word.
-        """
-        from lintfit.sources.script import read_script
-
         read = partial(
             read_script,
             document,
@@ -196,6 +173,23 @@ class _Builder:
             open_data=self._data,
             open_arguments=self._arguments,
         )
+        if launch is None:
+            return self._alone(read)
+        return read(
+            flags=launch.flags,
+            env={**launch.environment, **self._ranks(launch)},
+            has_launch=True,
+            add_flag=launch.set_flag,
+            positional=launch.positional,
+            overrides=launch.overrides,
+        )
+
+    def _alone(self, read: Callable[..., ScriptSource]) -> ScriptSource:
+        """A script that no launch line starts: handed the file of arguments that was named beside it, if it takes it.
+
+        HfArgumentParser's scripts take a JSON as their only word, TrlParser's a YAML by ``--config``, others' as their
+        first word.
+        """
         handed = self._handed()
         if handed is not None:
             path = handed.path.absolute()
