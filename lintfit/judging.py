@@ -44,13 +44,15 @@ def judge(run: Run) -> RunResult:
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
     result = replace(result, verdict=verdict)
-    if verdict is Verdict.FITS and scaled is None:
-        result = _with_longest(spec, result)
+    longest = _longest(spec) if verdict is Verdict.FITS and scaled is None else None
+    if longest is not None:
+        line = f"sequences of no more than {longest} tokens (no length is stated; longer ones may not fit)"
+        result = replace(result, assumptions=(line, *result.assumptions))
     if verdict in (Verdict.FITS, Verdict.TIGHT):
         verdict = _with_host(run, verdict, [result] if scaled is None else [each for _, each in scaled.by_count])
     if verdict is Verdict.UNKNOWN:
         result = replace(result, verdict=verdict)
-    return RunResult(run, result, verdict, scaling=scaled)
+    return RunResult(run, result, verdict, longest=longest if verdict is Verdict.FITS else None, scaling=scaled)
 
 
 def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:
@@ -71,18 +73,17 @@ def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> 
     return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
 
 
-def _with_longest(spec: Spec, result: Estimate) -> Estimate:
-    """The estimate of a run that fits with how long its sequences may be, where nobody states their length."""
+def _longest(spec: Spec) -> int | None:
+    """Tokens up to which a run fits whose sequences nobody states the length of; None where the longest fit, too."""
     longest = spec.facts.max_positions or LONGEST
-    if "seq_len" in spec.stated or spec.seq_len >= longest:
-        return result
-    fitting, length = spec.seq_len, min(2 * spec.seq_len, longest)
-    while length > fitting and estimate(replace(spec, seq_len=length)).verdict is Verdict.FITS:
-        fitting, length = length, min(2 * length, longest)
-    if length == fitting:
-        return result
-    line = f"sequences of no more than {fitting} tokens (no length is stated; with {length} it may not fit)"
-    return replace(result, assumptions=(line, *result.assumptions))
+    if "seq_len" in spec.stated:
+        return None
+    fitting = spec.seq_len
+    while fitting < longest:
+        if estimate(replace(spec, seq_len=min(2 * fitting, longest))).verdict is not Verdict.FITS:
+            return fitting
+        fitting *= 2
+    return None
 
 
 def decided_by_images(spec: Spec, scaled: Scaling | None) -> bool:

@@ -31,6 +31,8 @@ class RunResult:
     before: Estimate | None = None
     alternatives: tuple[Plan, ...] = ()
     """The best plan of every kind, where they were asked for; the first is no worse than ``plan``."""
+    longest: int | None = None
+    """Tokens of a sequence up to which the run fits, where nobody states how long they are and longer ones may not."""
     scaling: Scaling | None = None
     """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0

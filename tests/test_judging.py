@@ -29,10 +29,12 @@ def of_length(folder: Path, *flags: str) -> tuple[str, list[str]]:
 
 def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Path) -> None:
     verdict, (line,) = of_length(tmp_path)
-    said = re.match(r"sequences of no more than (\d+) tokens \(no length is stated; with (\d+) it may not fit", line)
+    said = re.match(r"sequences of no more than (\d+) tokens \(no length is stated; longer ones may not fit", line)
     assert verdict == "fits" and said is not None
     assert of_length(tmp_path, "--seq-len", said[1])[0] == "fits"
-    assert of_length(tmp_path, "--seq-len", said[2])[0] != "fits"
+    assert of_length(tmp_path, "--seq-len", str(2 * int(said[1])))[0] != "fits"
+    shown = lintfit("check", "train.py", "--gpu", "3090", "--gpus", "1", cwd=tmp_path).out
+    assert f" GiB, fits with sequences of up to {said[1]} tokens\n" in shown
 
 
 def test_a_stated_length_is_no_assumption(tmp_path: Path) -> None:

@@ -17,6 +17,11 @@ from lintfit.settings import in_words
 _NAMED = 4
 """How many settings a message names."""
 
+_STARTED = (
+    "check the script that starts it, or name the file of its arguments beside it (lintfit check train.py args.json); "
+    "a [[run]] table lists what belongs together"
+)
+
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
@@ -33,7 +38,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if run.unknown:
         known = f"the memory of this run is not known without {' and '.join(run.unknown)}{_by_count(context)}"
-        yield Report(anchor(run), known)
+        unseen = run.launch is None and not run.origin.partners and run.script is not None and run.script.walk.parses
+        yield Report(anchor(run), known, help=_STARTED if unseen else "")
     elif run.doubtful:
         named = in_words(run.doubtful)
         yield Report(
@@ -90,7 +96,7 @@ def _assumed(run: Run, named: str) -> Report:
     return Report(
         anchor(run),
         f"the memory of this run is not known: its command line decides {named}, and no launch line is known",
-        help="check the script or folder that starts it, or list what belongs together in a [[run]] table",
+        help=_STARTED,
     )
 
 

@@ -77,6 +77,8 @@ def _row(run: RunResult, changed: bool) -> list[str]:
     verdict = words[0] if words[0] == words[1] else f"{words[0]} → **{words[1]}**"
     if run.plan is not None:
         verdict += " with the plan"
+    elif run.longest is not None:
+        verdict += f" with sequences of up to {run.longest} tokens"
     card = gib(capacity) if capacity is not None else "?"
     return [code(run.run.id), text(", ".join(what_runs(run.run))), *figures, card, verdict]
 

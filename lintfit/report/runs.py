@@ -38,7 +38,7 @@ def run_lines(result: RunResult, view: View) -> list[Line]:
             missing = ", ".join(result.run.unknown)
             lines += wrapped([("  memory unknown: ", "note")], f"to know it, add {missing}", view.width, 4)
         return lines
-    lines += memory_lines(estimate, view)
+    lines += memory_lines(estimate, view, longest=result.longest)
     if result.scaling is not None:
         lines += _by_count(result.scaling, view)
     if result.before is not None:
@@ -59,7 +59,7 @@ def short_line(result: RunResult, view: View) -> Line:
     line: Line = [(result.run.id, "path"), (" ", "")]
     if estimate is None:
         return [*line, ("memory unknown", "note")]
-    return [*line, *_verdict(estimate), (f" · {' · '.join(what_runs(result.run))}", "")]
+    return [*line, *_verdict(estimate, result.longest), (f" · {' · '.join(what_runs(result.run))}", "")]
 
 
 def unknown_line(result: RunResult, view: View) -> list[Line]:
@@ -169,11 +169,11 @@ def _by_count(scaling: Scaling, view: View) -> list[Line]:
     return flowed(entries, view.width, "  GiB by number of GPUs: ", "  ")
 
 
-def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> list[Line]:
-    """Verdict, bar, legend and the range of one estimate."""
+def memory_lines(estimate: Estimate, view: View, longest: int | None = None) -> list[Line]:
+    """Verdict, bar, legend and the range of one estimate; ``longest``: see :class:`.results.RunResult`."""
     peak = estimate.peak_moment.components
-    lines: list[Line] = [[("  memory of one GPU: ", ""), *_verdict(estimate)]]
-    lines.append([("  ", ""), *bar(peak, estimate.capacity_bytes, scale)])
+    lines: list[Line] = [[("  memory of one GPU: ", ""), *_verdict(estimate, longest)]]
+    lines.append([("  ", ""), *bar(peak, estimate.capacity_bytes)])
     lines += flowed(legend(peak), view.width, "  GiB: ", "  ")
     phase = PHASE_WORDS.get(estimate.peak_moment.phase, estimate.peak_moment.phase)
     spread = f"likely {gib(estimate.peak.likely)}, from {gib(estimate.peak.low)} to {gib(estimate.peak.high)} GiB"
@@ -182,7 +182,7 @@ def memory_lines(estimate: Estimate, view: View, scale: int | None = None) -> li
     return lines
 
 
-def _verdict(estimate: Estimate) -> Line:
+def _verdict(estimate: Estimate, longest: int | None) -> Line:
     style = VERDICT_STYLES[estimate.verdict]
     likely, capacity = estimate.peak.likely, estimate.capacity_bytes
     if capacity is None:
@@ -192,7 +192,8 @@ def _verdict(estimate: Estimate) -> Line:
         return [*line, ("as far as is known: no verdict", style)]
     if estimate.verdict is Verdict.DOES_NOT_FIT and likely > capacity:
         return [*line, (f"does not fit: {gib(likely - capacity)} GiB too much", style)]
-    return [*line, (_words(estimate), style)]
+    upto = f" with sequences of up to {longest} tokens" if longest is not None else ""
+    return [*line, (f"{_words(estimate)}{upto}", style)]
 
 
 def _words(estimate: Estimate) -> str:
