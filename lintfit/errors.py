@@ -1,5 +1,12 @@
 """Errors that end a command with one line for the user instead of a traceback."""
 
+from __future__ import annotations
+
+from typing import Any
+
+LONGEST_VALUE = 60
+"""Characters of a value that a message quotes."""
+
 
 class CannotWrite(Exception):
     """A change of a run that is not written into its files; the message says why in a few words."""
@@ -10,3 +17,12 @@ class LintfitError(Exception):
 
     The message is one line that says where, what, and what to do. The CLI prints it and exits with 2.
     """
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it, in one line whatever is in it."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested deeper than repr follows; more digits than Python writes out
+        return f"a {type(value).__name__} too large to show"
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

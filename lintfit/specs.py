@@ -9,13 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, shown
 from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 
 LARGEST_SPECS = 64 * 2**20
 """Bytes of a file of specs: thousands of them with a whole config.json each."""
+OWN_MISTAKE = "spec: lintfit cannot estimate it, and should say why; please report it with the spec"
+"""What stands in the place of an estimate where nothing else says why there is none."""
 
 
 @frozen
@@ -33,26 +35,32 @@ class Estimated:
 
 def read_specs(source: str) -> tuple[list[object], bool]:
     """The specs of a file (``-``: standard input) and whether they came as an array. Raises LintfitError."""
-    shown = "standard input" if source == "-" else source
+    name = "standard input" if source == "-" else source
     try:
         raw = _raw(source)
         if len(raw) > LARGEST_SPECS:
-            raise LintfitError(f"{shown}: more than {LARGEST_SPECS >> 20} MiB; give the specs in several files")
-        content = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=_stated_once)
+            raise LintfitError(f"{name}: more than {LARGEST_SPECS >> 20} MiB; give the specs in several files")
+        text = raw.decode("utf-8-sig")
+        if not text.strip():
+            raise LintfitError(f"{name}: empty; a spec is a JSON object, or an array of them")
+        content = json.loads(text, object_pairs_hook=_stated_once)
     except OSError as error:
-        raise LintfitError(f"{shown}: cannot be read: {error.strerror}") from None
+        raise LintfitError(f"{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise LintfitError(f"{shown}: not UTF-8") from None
+        raise LintfitError(f"{name}: not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise LintfitError(f"{shown}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+        more = f"{error.msg}; several specs stand in an array" if error.msg == "Extra data" else error.msg
+        raise LintfitError(f"{name}:{error.lineno}:{error.colno}: not JSON: {more}") from None
     except RecursionError:
-        raise LintfitError(f"{shown}: not JSON that can be read: nested too deeply") from None
-    except ValueError as error:
-        raise LintfitError(f"{shown}: not JSON that can be read: {error}") from None
+        raise LintfitError(f"{name}: not JSON that can be read: nested too deeply") from None
+    except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
+        raise LintfitError(f"{name}: not JSON that can be read: a number has more than 4300 digits") from None
     if isinstance(content, list):
         return content, True
+    if isinstance(content, _StatedTwice):
+        raise LintfitError(f"{name}: {content.error}")
     if not isinstance(content, dict):
-        raise LintfitError(f"{shown}: a spec is a JSON object, or an array of them")
+        raise LintfitError(f"{name}: a spec is a JSON object, or an array of them")
     return [content], False
 
 
@@ -64,16 +72,30 @@ def _raw(source: str) -> bytes:
         return file.read(LARGEST_SPECS + 1)
 
 
-def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object's keys and values. Raises ValueError where a key is there twice: nobody knows which was meant."""
+class _StatedTwice:
+    """What stands in the place of an object that states a key twice, or has such a one in it."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+
+def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _StatedTwice:
+    """An object's keys and values, as long as every key is there once: nobody knows which of two was meant."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
         for key, value in pairs:
             if key in seen:
-                raise ValueError(f"{key!r} is stated twice, the second time as {value!r:.60}; state it once")
+                return _StatedTwice(f"{shown(key)} is stated twice, the second time as {shown(value)}; state it once")
             seen.add(key)
-    return found
+    return next(filter(None, map(_twice, found.values())), found)
+
+
+def _twice(value: object) -> _StatedTwice | None:
+    """What is stated twice in a value."""
+    if isinstance(value, list):
+        return next(filter(None, map(_twice, value)), None)
+    return value if isinstance(value, _StatedTwice) else None
 
 
 def _with_host(found: Estimate) -> Estimate:
@@ -94,10 +116,14 @@ def estimate_mapping(mapping: object) -> Estimated:
     from lintfit.memory.estimator import estimate
     from lintfit.memory.reading.parse import spec_from_mapping
 
+    if isinstance(mapping, _StatedTwice):
+        return Estimated(error=mapping.error)
     if not isinstance(mapping, Mapping):
-        return Estimated(error="a spec is a JSON object")
+        return Estimated(error=f"spec: {shown(mapping)} must be a JSON object")
     try:
         spec = spec_from_mapping(mapping)
         return Estimated(spec, _with_host(estimate(spec)))
-    except (LintfitError, ValueError) as error:
+    except LintfitError as error:
         return Estimated(error=str(error))
+    except Exception as error:  # a mistake of this program's own, which may not cost the other specs their estimates
+        return Estimated(error=f"{OWN_MISTAKE} ({type(error).__name__}: {shown(str(error))})")

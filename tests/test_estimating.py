@@ -54,7 +54,7 @@ def test_an_array_gives_an_array_with_errors_in_place(folder: Path) -> None:
     first, second, third, fourth = outcome.json
     assert outcome.status == 2
     assert list(second) == ["error"] and "zero_stagee" in second["error"]
-    assert third == {"error": "a spec is a JSON object"}
+    assert third == {"error": "spec: 3 must be a JSON object"}
     assert fourth["components"]["activations"] > first["components"]["activations"]
     assert [line.split(":")[1] for line in outcome.err.splitlines()] == [" spec 2", " spec 3"]
 
@@ -77,6 +77,14 @@ def test_a_spec_that_comes_again_is_estimated_once(folder: Path, monkeypatch: py
     assert estimated == [SPEC, longer, wrong, wrong]
 
 
+def test_a_key_that_is_there_twice_costs_its_spec_alone(folder: Path) -> None:
+    twice = b'{"model": "gpt2", "deepspeed_config": {"optimizer": [{"type": "Adam", "type": "Lion"}]}}'
+    outcome = lintfit("estimate", "--spec", "-", cwd=folder, stdin=b"[%b, %b]" % (twice, json.dumps(SPEC).encode()))
+    first, second = outcome.json
+    assert first == {"error": "'type' is stated twice, the second time as 'Lion'; state it once"}
+    assert (outcome.status, "verdict" in second) == (2, True)
+
+
 def test_an_empty_array(folder: Path) -> None:
     outcome = lintfit("estimate", "--spec", "-", cwd=folder, stdin=b"[]")
     assert (outcome.status, outcome.json) == (0, [])
@@ -85,14 +93,16 @@ def test_an_empty_array(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "standard input:1:1: not JSON"),
+        (b"", "standard input: empty; a spec is a JSON object, or an array of them"),
+        (b"{}\n{}", "standard input:2:1: not JSON: Extra data; several specs stand in an array"),
+        (b'{"gpus": ' + b"9" * 5000 + b"}", "standard input: not JSON that can be read: a number has more than"),
         (b"{", "standard input:1:2: not JSON"),
         (b'"text"', "standard input: a spec is a JSON object, or an array of them"),
         (b"\xff\xfe\x00", "standard input: not UTF-8"),
         (b"[" * 100_000, "standard input: not JSON that can be read: nested too deeply"),
         (
             b'{"model": "gpt2", "gpus": 1, "gpus": 8}',
-            "standard input: not JSON that can be read: 'gpus' is stated twice",
+            "standard input: 'gpus' is stated twice, the second time as 8; state it once",
         ),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, shown
 
 LARGEST: Mapping[str, int] = {
     "hidden": 2**20,
@@ -52,7 +52,9 @@ class Config(Mapping[str, Any]):
 
     def error(self, key: str, what: str) -> CatalogError:
         """An error about ``key`` that quotes its value."""
-        stated = f"{key} is {self._values[key]!r}, " if self._values.get(key) is not None else f"{key} is missing, "
+        stated = (
+            f"{key} is {shown(self._values[key])}, " if self._values.get(key) is not None else f"{key} is missing, "
+        )
         return CatalogError(f"{self.origin}: {stated}{what}")
 
     def present(self, *keys: str) -> str:

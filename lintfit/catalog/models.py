@@ -12,9 +12,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lintfit.catalog import architectures
+from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
-from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.facts import ModelFacts, VisionTower
+from lintfit.errors import shown
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
 """Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
-RATES = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
 TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 OWN_CONFIG = "--model-config FILE takes its own"
 UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
@@ -63,7 +63,7 @@ def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
         raise CatalogError(f"{origin}: must be a JSON object with a model's config")
     model_type = config.get("model_type")
     if model_type is not None and not isinstance(model_type, str):
-        raise CatalogError(f"{origin}: model_type is {model_type!r}, must be a string such as 'llama'")
+        raise CatalogError(f"{origin}: model_type is {shown(model_type)}, must be a string such as 'llama'")
     module = architectures.find(model_type) if model_type else None
     if module is not None:
         return _facts(module, config, origin, name)
@@ -80,14 +80,16 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
     config = Config(values, module.DEFAULTS, origin)
     if required:
         config.require(module.REQUIRED)
-    _check_rates(config)
+    config_types.check(config)
     shape = module.shape(config)
+    if shape.vision is not None:
+        _check_tower(config, shape.vision)
     if "num_experts_per_tok" in config.given and shape.moe is not None and shape.moe.top_k > shape.moe.experts:
         raise config.error("num_experts_per_tok", f"must be no more than the {shape.moe.experts} experts")
     dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
     text_type, text = module.language(config) if hasattr(module, "language") else ("", {})
     return ModelFacts(
-        name=name or str(given.get("_name_or_path") or given.get("model_type") or "config.json"),
+        name=name or _stated_name(given),
         model_type=str(given.get("model_type") or module.__name__.rpartition(".")[2]),
         hidden=shape.hidden,
         layers=shape.layers,
@@ -120,6 +122,25 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
     )
 
 
+def _stated_name(given: Mapping[str, Any]) -> str:
+    """What a config calls its model, in one line."""
+    stated = str(given.get("_name_or_path") or given.get("model_type") or "config.json")
+    return stated if stated.isprintable() else shown(stated)
+
+
+def _check_tower(config: Config, tower: VisionTower) -> None:
+    """Raise for an encoder whose heads do not divide its width, or whose pictures are not even one patch or token."""
+    section = config.section("vision_config")
+    width = next((key for key in ("embed_dim", "hidden_size") if section.get(key) == tower.hidden), "hidden_size")
+    part = Config({width: tower.hidden, "image_size": tower.image_size}, {}, f"{config.origin}: vision_config")
+    if tower.hidden % tower.heads:
+        raise part.error(width, f"must be a multiple of the encoder's {tower.heads} heads")
+    if tower.image_size is not None and tower.image_size < tower.patch:
+        raise part.error("image_size", f"must be no less than a patch ({tower.patch})")
+    if tower.tokens == 0:
+        raise part.error("image_size", "must be large enough to give a token")
+
+
 def _complete(config: Config, shape: Shape) -> dict[str, Any]:
     """The config with defaults, the rotary share in one spelling whichever of its names the file uses."""
     values = dict(config)
@@ -140,14 +161,14 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
         facts = _llama_like(inner, f"{origin}: {part}", name)
     else:
         facts = _facts(module, inner, f"{origin}: {part}", name, required=False)
-    note = f"its {part} alone, without encoders (model_type {model_type!r} is not known)"
+    note = f"its {part} alone, without encoders (model_type {shown(model_type)} is not known)"
     return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note))
 
 
 def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     """Facts of an unknown architecture whose config has llama's keys."""
     model_type = config.get("model_type")
-    named = "model_type is missing" if model_type is None else f"model_type is {model_type!r}, which is not known"
+    named = "model_type is missing" if model_type is None else f"model_type is {shown(model_type)}, which is not known"
     error = CatalogError if model_type is None else UnknownArchitectureError
     experts = next((key for key, value in config.items() if EXPERTS.fullmatch(key) and _many(value)), None)
     if experts is not None:
@@ -159,7 +180,7 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     module = architectures.find("llama")
     assert module is not None
     facts = _facts(module, config, origin, name)
-    note = f"the shape of a Llama with these numbers (model_type {model_type!r} is not known)"
+    note = f"the shape of a Llama with these numbers (model_type {shown(model_type)} is not known)"
     return replace(facts, exact=False, notes=(*facts.notes, note))
 
 
@@ -245,23 +266,6 @@ def from_hf_cache(model: str) -> ModelFacts | None:
     except OSError:
         return None
     return from_directory(config, name=model) if config else None
-
-
-def _check_rates(config: Config) -> None:
-    """Raise for a dropout, in the config or in its text part, that is no share: the memory model reads it as it is."""
-    parts = [
-        Config(part, {}, f"{config.origin}: {key}")
-        for key in TEXT_PARTS
-        if isinstance(part := config.get(key), Mapping)
-    ]
-    for part in (config, *parts):
-        for key, value in part.items():
-            if value is not None and RATES.fullmatch(str(key)) and not _is_share(value):
-                raise part.error(key, "must be a number from 0 to 1")
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _many(value: Any) -> bool:

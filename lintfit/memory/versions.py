@@ -14,7 +14,7 @@ NEWEST_TRANSFORMERS = (5, 23)
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
 
-_NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+_NUMBERS = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm, plain
 from lintfit.catalog.architectures._multimodal import CLIP, SIGLIP, clip, siglip, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.errors import shown
 from lintfit.frozen import frozen
 
 PIXTRAL: Mapping[str, Any] = {
@@ -121,7 +122,7 @@ def encoder(config: Config, default: str) -> Encoder:
     given = {key: square(value) for key, value in config.section("vision_config").items()}
     model_type = str(given.get("model_type") or default)
     if model_type not in ENCODERS:
-        raise config.error("vision_config", f"model_type {model_type!r} must be one of {', '.join(ENCODERS)}")
+        raise config.error("vision_config", f"model_type {shown(model_type)} must be one of {', '.join(ENCODERS)}")
     defaults, write = ENCODERS[model_type]
     return Encoder(Config(given, defaults, f"{config.origin}: vision_config"), write)
 

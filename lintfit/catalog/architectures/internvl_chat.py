@@ -14,6 +14,7 @@ from lintfit.catalog.architectures._towers import square
 from lintfit.catalog.architectures.internvl import shuffled
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.errors import shown
 
 REQUIRED = ("llm_config", "vision_config")
 DEFAULTS: Mapping[str, Any] = {
@@ -44,7 +45,7 @@ def text_of(config: Config) -> tuple[str, ModuleType, Config]:
     model_type = str(given.get("model_type") or "")
     module = architectures.find(model_type)
     if module is None or hasattr(module, "text_of"):
-        raise config.error("llm_config", f"model_type {model_type!r} must be a language model that lintfit knows")
+        raise config.error("llm_config", f"model_type {shown(model_type)} must be a language model that lintfit knows")
     return model_type, module, Config(given, module.DEFAULTS, f"{config.origin}: llm_config")
 
 

@@ -13,6 +13,7 @@ from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.architectures._towers import Encoder, encoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.errors import shown
 
 REQUIRED = ("text_config",)
 TIED = "tie_word_embeddings"
@@ -37,7 +38,7 @@ def text_of(config: Config, default: str = "llama") -> tuple[ModuleType, Config]
     model_type = str(config.section("text_config").get("model_type") or default)
     module = architectures.find(model_type)
     if module is None or hasattr(module, "text_of"):
-        raise config.error("text_config", f"model_type {model_type!r} must be a language model that lintfit knows")
+        raise config.error("text_config", f"model_type {shown(model_type)} must be a language model that lintfit knows")
     tied = config.flag("tie_word_embeddings")
     return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
 

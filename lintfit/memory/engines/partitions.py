@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Collection, Sequence
+from itertools import accumulate, chain
 
 from lintfit.memory.tensors.weights import Inventory, Weight
 
@@ -18,14 +18,29 @@ def largest_partition(held: Inventory, ranks: int, shard: int) -> int:
     """
     if ranks == 1 or not held.trainable:
         return held.trainable
-    before, block, count, after = _segments(held.trainables)
-    # The two tensors at each boundary: the one that ends a partition and the one that starts the next.
-    largest = start = 0
-    for rank in range(1, ranks + 1):
-        boundary = min(rank * shard, held.trainable)
-        largest = max(largest, _edges(before, block, count, after, boundary - 1)[1] - start)
-        start = _edges(before, block, count, after, boundary)[0]
+    before, block, count, after = segments = _segments(held.trainables)
+    tensors = len(before) + len(block) * count + len(after)
+    largest = 0
+    for rank in range(ranks) if ranks <= tensors else _with_an_end(*segments, shard):
+        # The two tensors at the boundaries: the one that the partition starts in and the one that it ends in.
+        start = _edges(*segments, min(rank * shard, held.trainable))[0]
+        end = _edges(*segments, min((rank + 1) * shard, held.trainable) - 1)[1]
+        largest = max(largest, end - start)
     return largest
+
+
+def _with_an_end(
+    before: Sequence[int], block: Sequence[int], count: int, after: Sequence[int], shard: int
+) -> Collection[int]:
+    """The ranks whose partition holds a tensor's last element: the others are inside a tensor that one of them has."""
+    head = before[-1] if before else 0
+    layer = block[-1] if block else 0
+    ends = chain(
+        before,
+        (head + index * layer + end for index in range(count) for end in block),
+        (head + count * layer + end for end in after),
+    )
+    return {(end - 1) // shard for end in ends}
 
 
 def _segments(weights: Sequence[Weight]) -> tuple[list[int], list[int], int, list[int]]:

@@ -8,15 +8,12 @@ from typing import Any
 from lintfit.catalog.facts import ModelFacts
 from lintfit.errors import LintfitError
 
+IMAGES_BESIDE = frozenset({"mllama"})
+"""Model types whose images add nothing to the sequence."""
+
 
 class SpecError(LintfitError):
     """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
-
-
-def shown(value: Any) -> str:
-    """A value as a message quotes it, in one line whatever is in it."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
@@ -52,6 +49,9 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
     if values.get("trainer") == "ppo" and product > 1:
         raise SpecError(f"trainer: 'ppo' splits no model over GPUs, the spec does so {product} times")
+    images = values.get("images") or 0
+    if images > values["seq_len"] and facts.model_type not in IMAGES_BESIDE:
+        raise SpecError(f"images: {images} need a token each, seq_len is {values['seq_len']}")
     generation = values.get("generation")
     if generation is not None and generation.completion_len > values["seq_len"]:
         longest = values["seq_len"]

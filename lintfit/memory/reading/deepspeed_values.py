@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.memory.reading.contradictions import SpecError, shown
+from lintfit.errors import shown
+from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.spec import Dtype
 
 LARGEST_SIZE = 2**63

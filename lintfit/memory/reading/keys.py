@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lintfit.memory.reading.contradictions import SpecError, shown
+from lintfit.errors import shown
+from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.spec import (
     FSDP_GATHERS,
     KERNELS,
@@ -30,7 +31,12 @@ EVALUATION_BATCH = 8
 
 def unknown(key: str) -> SpecError:
     """The error of a key that no spec has, with the one that may have been meant."""
-    return SpecError(f"{key}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
+    return SpecError(f"{_named(key)}: unknown key{_meant(str(key), (*READERS, *SPECIAL))}")
+
+
+def _named(key: object) -> str:
+    """A key as a message names it: quoted where it is no word."""
+    return key if isinstance(key, str) and key.isidentifier() else shown(key)
 
 
 def _json(value: object) -> str:
@@ -118,9 +124,9 @@ def _mapping(key: str, value: Any) -> Mapping[str, Any]:
 def _versions(key: str, value: Any) -> Mapping[str, str]:
     for name, version in _mapping(key, value).items():
         if not isinstance(version, str):
-            raise SpecError(f"{key}.{name}: {shown(version)} must be a string such as '4.48.1'")
+            raise SpecError(f"{key}.{_named(name)}: {shown(version)} must be a string such as '4.48.1'")
         if not version.lstrip("v")[:1].isdigit():
-            raise SpecError(f"{key}.{name}: {shown(version)} must be a version such as '4.48.1'")
+            raise SpecError(f"{key}.{_named(name)}: {shown(version)} must be a version such as '4.48.1'")
     return dict(value)
 
 
@@ -129,7 +135,7 @@ def _fsdp(key: str, value: Any) -> Fsdp | None:
         return None
     for name in _mapping(key, value):
         if name not in ("version", "strategy", "cpu_offload"):
-            raise SpecError(f"{key}.{name}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
+            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
     strategy = choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2")(f"{key}.strategy", value.get("strategy", "FULL_SHARD"))
     return Fsdp(
         version=choice(1, 2)(f"{key}.version", value.get("version", 1)),
@@ -153,7 +159,7 @@ def _generation(key: str, value: Any) -> Generation | None:
     steps = value.get("steps_per_generation") if isinstance(value, Mapping) else None
     for name in _mapping(key, value):
         if name not in known:
-            raise SpecError(f"{key}.{name}: unknown key{_meant(name, known)}")
+            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, known)}")
     return Generation(
         completion_len=_count(most=LARGEST_SEQUENCE)(f"{key}.completion_len", value.get("completion_len", 256)),
         vllm_gpu_memory_utilization=_amount(0, 1)(
@@ -182,7 +188,7 @@ def _evaluation(key: str, value: Any) -> Evaluation | None:
     stated = {}
     for name, part in _mapping(key, value).items():
         if name not in readers:
-            raise SpecError(f"{key}.{name}: unknown key{_meant(name, tuple(readers))}")
+            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, tuple(readers))}")
         if part is not None:
             stated[name] = readers[name](f"{key}.{name}", part)
     return Evaluation(**{"batch_size": EVALUATION_BATCH, **stated})

@@ -9,8 +9,8 @@ from typing import Any
 
 from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.errors import LintfitError
-from lintfit.memory.reading.contradictions import SpecError, shown
+from lintfit.errors import LintfitError, shown
+from lintfit.memory.reading.contradictions import SpecError
 
 
 def other_model(key: str, value: Any) -> ModelFacts:

@@ -10,9 +10,10 @@ from typing import Any
 
 from lintfit.catalog import gpus
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.errors import shown
 from lintfit.memory import litgpt
 from lintfit.memory.reading import deepspeed_values
-from lintfit.memory.reading.contradictions import SpecError, consistent, shown
+from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
 from lintfit.memory.reading.keys import NULLABLE, READERS, SPECIAL, unknown
 from lintfit.memory.reading.named import card, model, other_model
