@@ -135,7 +135,7 @@ def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
     ``gpu:a100:4`` is the card and 4, ``gpu:4`` or ``4`` no card and 4, ``gpu`` no card and 1. The count is None where
     the text does not state GPUs.
     """
-    stated = re.sub(r"^--(gres|gpus)(-per-node)?[=\s]+", "", text.strip().strip("\"'"))
+    stated = re.sub(r"^--(gres|gpus)(-per-(node|task|socket))?[=\s]+", "", text.strip().strip("\"'"))
     for part in re.split(r",(?![^(]*\))", stated):
         item = re.sub(r"\(.*?\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
         found = _gres_item(item)
