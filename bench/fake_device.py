@@ -192,8 +192,8 @@ def _whole(tensor: Any) -> bool:
 
 
 @contextlib.contextmanager
-def machine() -> Iterator[FakeTensorMode]:
-    """Fake tensors on ``cuda:0``, forward, backward and autocast."""
+def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
+    """Fake tensors on ``cuda:0``, forward, backward and autocast; ``padded``: masks hide something."""
     _register()
     inside, outside = torch.device("cuda:0"), torch.device(f"{NAME}:0")
     make, dispatch = FakeTensor.__new__, FakeTensor.__torch_dispatch__.__func__
@@ -240,9 +240,10 @@ def machine() -> Iterator[FakeTensorMode]:
     import transformers.masking_utils as masking
 
     # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not. Whether a
-    # mask hides anything is not looked up in fake tensors, as though they were traced: here it hides nothing.
+    # mask hides anything is not looked up in fake tensors, as though they were traced: it is kept, as one that does.
     patches = (*patches, mock.patch.object(masking, "find_packed_sequence_indices", lambda position_ids: None))
-    patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
+    if not padded:
+        patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
         for patch in patches:

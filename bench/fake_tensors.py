@@ -125,7 +125,8 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     from bench import fake_device, fake_flash, fake_models
 
     spec = case["spec"]
-    with fake_device.machine() as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
+    padded = bool(spec.get("padded_batches")) and not spec.get("images")
+    with fake_device.machine(padded=padded) as mode, fake_device.Counter(log := Log()), contextlib.ExitStack() as stack:
         if spec["attention"] == "flash_attention_2":
             stack.enter_context(fake_flash.installed())
         model = fake_models.build(spec, mode)

@@ -113,19 +113,18 @@ class Layer(Tape):
         """``(m - 1) * base + m * lora`` with m the magnitude over the norm of ``W + BA`` (peft ``DoraLinearLayer``).
 
         Both products keep their factors. With dropout the base result is made again from what was dropped, with a
-        weight cast to its dtype, which that product keeps. For the norm an identity matrix goes through the adapter
-        (rows x rows), and ``BA``, its scaled copy and the sum stand beside it; none of these stays.
+        weight in its dtype, which that product keeps where it is no parameter.
         """
         lora = self.recipe.lora
         assert lora is not None
-        item = 2 if self.recipe.autocast else x.item
-        self.held = (*self.held, self.constant(rows * rows + 3 * rows * columns, item))
+        through, product, weight = self._dora_norm(x.item, rows, columns)
+        self.held = (*self.held, *(var for var in (through, product, weight) if var is not None))
         base = out
         if lora.dropout:
-            base = self.like(out, out.width, item, True)
-            cast = item != self.recipe.weights or self.recipe.quantized
-            weight = (self.constant(rows * columns, item, kind=CAST),) if cast and x.grad else ()
-            self.op(base, (x,), weight)
+            base = self.like(out, out.width, 2 if self.recipe.autocast else x.item, True)
+            if self.recipe.autocast and x.item == 4:
+                weight = self.constant(rows * columns, 2, kind=CAST)
+            self.op(base, (x,), (weight,) if weight is not None and x.grad else ())
         magnitude = tuple(self.constant(columns, lora.item) for _ in range(3))
         scaled = self.like(out, out.width, max(base.item, lora.item), True)
         temp = (out.scratch(scaled.item),)
@@ -133,6 +132,33 @@ class Layer(Tape):
         other = self.like(out, out.width, max(y.item, lora.item), True)
         other = self.map(self.op(other, (y,), (y,), temp=(out.scratch(other.item),)))
         return self.add(scaled, other)
+
+    def _dora_norm(self, item: int, rows: int, columns: int) -> tuple[Var | None, Var, Var | None]:
+        """The norm of ``W + BA``, in ``item`` bytes an element, and what of it stays until DoRA's result is made.
+
+        That is the identity matrix that goes through the adapter (rows x rows; as the input of a trained product it
+        is kept, under autocast its cast copy), ``BA``, and the weight where it is no parameter as it is. A scaled
+        ``BA`` and the sum pass.
+        """
+        lora, size, before = self.recipe.lora, rows * columns, self.held
+        assert lora is not None
+        asked = self.constant(rows * rows, lora.item)
+        through = self.constant(rows * rows, 2) if self.recipe.autocast and lora.item == 4 else asked
+        self.held = (*before, asked, through)
+        product = self.op(self.constant(size, through.item), ())
+        kept = (through,) if self.graph else ()
+        self.held = (*before, *kept)
+        if product.item != item:
+            product = self.op(self.constant(size, item), (product,))
+        made = self.recipe.quantized or self.recipe.weights != item
+        weight = self.constant(size, item, kind=CAST) if made else None
+        stays = (*kept, product, *((weight,) if weight is not None else ()))
+        self.held = (*before, *stays)
+        self.op(self.constant(size, item), (self.constant(size, item),))
+        self.held = before
+        beside = max(size * 2 * item, asked.storage.bytes)
+        self.unseen = max(self.unseen, sum(var.storage.bytes for var in stays) + beside)
+        return (through if self.graph else None), product, weight
 
     def _fused_lora(self, x: Var, rows: int, columns: int) -> Var:
         """Quantised product and adapter as one function (Unsloth ``LoRA_QKV``, ``LoRA_W``; FOAK ``fast_lora.py``).

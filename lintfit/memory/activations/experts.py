@@ -226,13 +226,15 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
 def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int) -> Var:
     """A product with a parameter that PEFT adapts: it forms ``W + BA`` first (peft ``ParamWrapper``).
 
-    ``hits``: modules of old that have become one, for each of which it gets the rank once.
+    ``hits``: modules of old that have become one, for each of which it gets the rank once. The product with ``W`` keeps
+    both factors: copies where they are cast, else views of the adapter's own weights (``get_delta_factors``).
     """
     lora, item = t.recipe.lora, t.recipe.weights
     assert lora is not None
     rank = lora.rank * count * hits
-    factors = t.constant((rows + columns) * rank, item, True)
-    t.op(factors, (), weights=((rows + columns) * rank * lora.item,))
+    size = (rows + columns) * rank
+    factors = t.constant(size if lora.item != item else 0, item, True)
+    t.op(factors, (), weights=(size * lora.item,))
     merged = t.constant(count * rows * columns, item, True, CAST)
     t.op(merged, (factors,), (factors,))
     return t.op(t.like(x, x.width // rows * columns, item, True), (x, merged), (x, merged))

@@ -35,7 +35,8 @@ def _attention(t: Layer, x: Var) -> Var:
     facts = t.facts
     h = facts.hidden
     if facts.model_type == "codegen":
-        q, v, k = t.split(t.linear("qkv_proj", x, h, 3 * h), (h,) * 3)
+        # The heads of its four groups do not stand side by side: ``_split_heads`` copies each part.
+        q, v, k = (t.map(part) for part in t.split(t.linear("qkv_proj", x, h, 3 * h), (h,) * 3))
     else:
         q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
     if facts.model_type != "gpt_neo":

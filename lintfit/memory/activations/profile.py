@@ -49,9 +49,10 @@ class Profile(NamedTuple):
     def ceiling(self) -> int:
         """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed.
 
-        That is all that is saved, and beside it one operation's tensors, whose gradients the backward has.
+        That is all that is saved, and beside it one operation's tensors, whose gradients the backward has, or what the
+        backward never sees.
         """
-        return self.input + self.saved.total + self.peak.total if self.form is not None else 0
+        return self.input + self.saved.total + self.peak.total + self.form.unseen if self.form is not None else 0
 
     @property
     def forward(self) -> int:
@@ -62,7 +63,8 @@ class Profile(NamedTuple):
 class Form(NamedTuple):
     """The same for any micro-batch. ``again``: the forward pass, where it is followed from the start.
 
-    ``watch`` writes and follows it where it is not: most layers' pass is never the peak.
+    ``watch`` writes and follows it where it is not: most layers' pass is never the peak. ``unseen``: see
+    :class:`.tape.Tape`.
     """
 
     table: Table
@@ -75,6 +77,7 @@ class Form(NamedTuple):
     weights: int
     keeps_input: bool
     returned: tuple[Var, ...] = ()
+    unseen: int = 0
     watch: Callable[[], Form] | None = None
 
     def passing(self, batch: int, seq: int) -> int:
@@ -262,6 +265,7 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
         weights=t.weights,
         keeps_input=t.saves(x),
         returned=returned,
+        unseen=t.unseen,
     )
     table.close()
     return form

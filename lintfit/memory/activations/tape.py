@@ -131,11 +131,13 @@ class Tape:
     argument). ``marked`` are storages that selective checkpointing keeps beside the input, ``pinned`` those that stay
     when the backward is done, until the graph goes. ``graph``: whether autograd records; under ``torch.no_grad()``
     nothing needs a gradient and nothing is saved: what a graph would keep is there as long as a name is. ``weights``:
-    bytes of all parameter gradients that the recorded nodes make.
+    bytes of all parameter gradients that the recorded nodes make. ``unseen``: bytes that the forward pass has at once
+    and the backward never sees, neither them nor a gradient.
     """
 
     __slots__ = (
-        "_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "watched", "weights"
+        "_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "unseen",
+        "watched", "weights",
     )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
@@ -149,6 +151,7 @@ class Tape:
         self._kept: dict[Storage, None] = {}
         self._products = 0
         self.weights = 0
+        self.unseen = 0
         self.held: tuple[Var, ...] = ()
 
     def mark(self, *results: Var, product: bool = False) -> None:

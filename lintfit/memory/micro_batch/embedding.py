@@ -72,6 +72,19 @@ def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
 
 
+def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
+    """Bytes of embeddings and learned positions, whose sum is the first layer's input; BLOOM norms the embeddings.
+
+    The model's forward has names for them while its layers run. OPT looks positions up for every sequence, the others
+    once.
+    """
+    kind = facts.model_type
+    if kind not in LEARNED_POSITIONS | {"gpt_neo"}:
+        return 0
+    rows = {"opt": batch * seq, "bloom": 0}.get(kind, seq)
+    return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
+
+
 def triangles(facts: ModelFacts) -> int:
     """Bytes of boolean causal masks over all positions, which old models hold as buffers: one, or one a layer."""
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)

@@ -16,7 +16,16 @@ from lintfit.memory.loss.logits import Head, head
 from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.autocast import cached_copies
-from lintfit.memory.micro_batch.embedding import INDEX, dropout_mask, input_leaf, masks, scratch, tables, triangles
+from lintfit.memory.micro_batch.embedding import (
+    INDEX,
+    dropout_mask,
+    input_leaf,
+    masks,
+    scratch,
+    summands,
+    tables,
+    triangles,
+)
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import NOTHING, Step, Stretch, pinned
@@ -71,6 +80,7 @@ def record_model(
         notes=_notes(spec, facts),
         named=by_it.named,
         named_saved=by_it.lasting,
+        summands=summands(facts, shape.batch, shape.seq, embedding_bytes(recipe)),
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
         earlier=NOTHING
         if checkpoints

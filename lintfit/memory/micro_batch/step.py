@@ -57,6 +57,8 @@ class Step:
     """Bytes that the model's forward has names for while the text's layers run."""
     named_saved: int = 0
     """Of these what layers save."""
+    summands: int = 0
+    """Bytes that the first layer's input is made of, where it is a sum, or normed: these have names of their own."""
     embedded: int = 0
     """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
     outputs: Live = NOTHING
