@@ -130,6 +130,13 @@ MODELS: dict[str, dict[str, Any]] = {
         "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "vocab_size": 73448,
         "max_position_embeddings": 32768, "tie_word_embeddings": True,
     },
+    "llama 4 scout 107.8 B": {
+        "model_type": "llama4_text", "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+        "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+        "vocab_size": 202048, "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
+        "attention_chunk_size": 8192, "max_position_embeddings": 10485760, "pad_token_id": 200018,
+        "tie_word_embeddings": False,
+    },
 }  # fmt: skip
 
 PRECISIONS: dict[str, dict[str, str]] = {
@@ -205,6 +212,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("phi 3.5 moe 41.9 B", "bf16", 2, 2048, {**LORA, **GC}),
     ("minicpm3 4 B, tied", "bf16", 2, 1024, {}),
     ("minicpm3 4 B, tied", "fp32 + autocast", 2, 1024, {**EVERY, **GC}),
+    ("llama 4 scout 107.8 B", "bf16", 1, 2048, {"optimizer": "sgd", **GC}),
+    ("llama 4 scout 107.8 B", "bf16", 1, 2048, LORA),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, **GA}),
     ("gemma2 2.6 B, tied", "bf16 + autocast", 1, 512, {"attention": "eager", **GC}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),

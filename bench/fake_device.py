@@ -148,7 +148,19 @@ def _attention(
     )[0]
 
 
+def _to(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """``Tensor.to`` without the device that x is on: torch's C++, told of another one, would make a copy."""
+    left = [value for value in args if not _is_device(value, x)]
+    named = {key: value for key, value in kwargs.items() if not (key == "device" and _is_device(value, x))}
+    return torch.Tensor.to(x, *left, **named) if left or "dtype" in named or "device" in named else x
+
+
+def _is_device(value: Any, x: Any) -> bool:
+    return isinstance(value, torch.device | str) and torch.device(value).type == x.device.type == "cuda"
+
+
 _KERNELS = {
+    torch.Tensor.to: _to,
     F.silu: lambda x, inplace=False: _Silu.apply(x),
     F.scaled_dot_product_attention: _attention,
     torch._grouped_mm: _grouped_mm,

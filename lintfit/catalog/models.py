@@ -192,7 +192,7 @@ def text_only(facts: ModelFacts) -> ModelFacts:
     if not facts.text_type:
         return facts
     tensors = tuple(
-        replace(tensor, name=tensor.name.replace("model.language_model.", "model.", 1))
+        replace(tensor, name=tensor.name.replace("model.language_model.", "model.", 1).removeprefix("language_model."))
         for tensor in facts.tensors
         if tensor.where != "vision"
     )

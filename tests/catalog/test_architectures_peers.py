@@ -74,6 +74,8 @@ MLLAMA_VISION: dict[str, Any] = {
     "image_size": 28,
     "intermediate_layers_indices": [0],
 }
+LLAMA4: dict[str, Any] = {**PADDED, "head_dim": 16, "num_local_experts": 4, "intermediate_size_mlp": 96}
+LLAMA4_VISION = {**TOWER, "vision_output_dim": 24, "projector_input_dim": 40, "projector_output_dim": 24}
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
@@ -225,6 +227,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),
     ("arcee", {**GROUPED, "attention_bias": True, "mlp_bias": True}),
+    ("llama4_text", LLAMA4),
+    ("llama4_text", {**LLAMA4, "interleave_moe_layer_step": 2, "attention_bias": True, "tie_word_embeddings": True}),
+    ("llama4_text", {**LLAMA4, "moe_layers": [0, 2]}),
+    ("llama4", {"text_config": {**LLAMA4, "model_type": "llama4_text"}, "vision_config": LLAMA4_VISION}),
     ("qwen3_5", {"text_config": DELTA, "vision_config": DELTA_VISION, "tie_word_embeddings": True}),
     ("qwen3_5", {"text_config": {**DELTA, "full_attention_interval": 3}, "vision_config": DELTA_VISION}),
     ("qwen3_5_text", {**DELTA, "attention_bias": True, "tie_word_embeddings": True}),

@@ -44,6 +44,7 @@ _MODULES = {
     "gptj": "gptj",
     "granitemoe": "moe",
     "internlm2": "fused",
+    "llama4_text": "llama4",
     "minicpm3": "moe",
     "minimax_m2": "moe",
     "mixtral": "moe",
@@ -120,6 +121,10 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
         from lintfit.memory.activations.gemma import window
 
         return Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+    if facts.model_type == "llama4_text":
+        from lintfit.memory.activations.llama4 import window as chunk
+
+        return Heads(facts.heads, facts.kv_heads, facts.head_dim, chunk(facts, index))
     from lintfit.memory.activations.llama import heads
 
     return heads(facts, index)

@@ -47,13 +47,17 @@ class Layer(Tape):
 
     # -- linear ---------------------------------------------------------------------------------------------
 
-    def matmul(self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False) -> Var:
+    def matmul(
+        self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1
+    ) -> Var:
         """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
+
+        ``copies``: of W, each for as many of x's rows (``torch.bmm``).
 
         Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
         first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
         """
-        size = rows * columns
+        size = rows * columns * copies
         if self.recipe.autocast:
             x = self.cast(x, 2)
         weight = None
@@ -75,7 +79,7 @@ class Layer(Tape):
         out_item = 2 if self.recipe.autocast else x.item
         out = self.like(x, x.width // rows * columns, out_item, x.grad or trains)
         self.mark(out, product=True)
-        return self.op(out, inputs, saved, weights=made)
+        return self.op(out, inputs, saved, weights=made, parameter=x.grad)
 
     def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False) -> Var:
         """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear)."""

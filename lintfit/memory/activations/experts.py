@@ -220,7 +220,7 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
         return _with_delta(t, x, count, rows, columns, hits)
     out = t.like(x, x.width // rows * columns, item, x.grad or trains)
     made = (count * rows * columns * item,) if trains else ()
-    return t.op(out, (x,), (x,) if trains else (), weights=made)
+    return t.op(out, (x,), (x,) if trains else (), weights=made, parameter=x.grad)
 
 
 def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int) -> Var:

@@ -41,6 +41,10 @@ GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe
 
 def has_experts(facts: ModelFacts, index: int) -> bool:
     """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
+    if facts.model_type == "llama4_text":
+        from lintfit.memory.activations.llama4 import routes
+
+        return routes(facts, index)
     config = facts.config
     dense = int(config.get("first_k_dense_replace") or 0)
     step = int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1)

@@ -202,20 +202,24 @@ class Tape:
         temp: Sequence[Scratch] = (),
         weights: tuple[int, ...] = (),
         overwritten: Sequence[Var] = (),
+        parameter: bool = False,
     ) -> Var:
-        """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient."""
+        """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient.
+
+        ``parameter``: whether it needs a parameter as well, which takes no room but counts as a saved tensor.
+        """
         first: Sequence[Storage] = ()
         if self.graph and (weights or any_grad(inputs)):
             if saved:
                 first = self._first(saved)
             taken = [var.storage for var in overwritten] if overwritten else ()
-            self.nodes.append(((out,), inputs, bool(saved), first, temp, False, weights, taken))
+            saves = parameter or bool(saved)
+            self.nodes.append(((out,), inputs, saves, first, temp, False, weights, taken))
             self.weights += sum(weights)
         else:
-            out.grad = False
-            saved = ()
+            out.grad = saves = False
         if self.watched:
-            self.steps.append((out, inputs, self.held, bool(saved), first))
+            self.steps.append((out, inputs, self.held, saves, first))
         return out
 
     def _first(self, saved: Sequence[Var]) -> list[Storage]:

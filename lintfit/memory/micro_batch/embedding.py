@@ -37,6 +37,13 @@ INDEX = 8
 """Bytes of a token id (int64)."""
 
 
+CHUNKED = frozenset({"llama4_text"})
+"""Model types that attend in chunks, which begin anew in every sequence: each has a mask of its own."""
+
+COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
+"""Model types with one table of a complex number for every two elements, whatever the dtype."""
+
+
 def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
     """Bytes of the rotary tables, cosine and sine, of a sequence; LitGPT keeps them in fp32.
 
@@ -45,6 +52,8 @@ def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
     if recipe.litgpt:
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     turned = facts.rotary_dim if "kv_lora_rank" in facts.config else facts.head_dim
+    if facts.model_type in COMPLEX_TABLES:
+        return rounded(seq * turned * 4)
     return 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * turned * item)
 
 
@@ -94,7 +103,9 @@ def triangles(facts: ModelFacts) -> int:
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
-    return mask_bytes(recipe, len(windows), bites, batch, seq, item)
+    found = mask_bytes(recipe, len(windows), bites, batch, seq, item)
+    apart = facts.model_type in CHUNKED and recipe.attention == "sdpa" and not recipe.padded
+    return found * batch if apart else found
 
 
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:

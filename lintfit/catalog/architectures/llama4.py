@@ -1,0 +1,98 @@
+"""Llama 4 with its image encoder: Scout and Maverick as they are published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama4_text
+from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import part, tower_of
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+VISION: Mapping[str, Any] = {
+    "hidden_size": 768,
+    "hidden_act": "gelu",
+    "num_hidden_layers": 34,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "intermediate_size": 5632,
+    "vision_output_dim": 7680,
+    "image_size": 448,
+    "patch_size": 14,
+    "pixel_shuffle_ratio": 0.5,
+    "projector_input_dim": 4096,
+    "projector_output_dim": 4096,
+}
+TILES = 16
+"""Tiles that the processor cuts an image into at most, the whole beside them (``Llama4ImageProcessorFast.max_patches``)."""
+
+
+def text_of(config: Config) -> Config:
+    return part(config, "text_config", llama4_text.DEFAULTS)
+
+
+def vision_of(config: Config) -> Config:
+    return part(config, "vision_config", VISION)
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "llama4_text", text_of(config)
+
+
+def shape(config: Config) -> Shape:
+    vision = vision_of(config)
+    tower = tower_of(vision)
+    ratio = vision.number("pixel_shuffle_ratio") or 1.0
+    tokens = int(((tower.image_size or 0) // tower.patch) ** 2 * ratio**2)
+    return replace(llama4_text.shape(text_of(config)), vision=replace(tower, tokens=tokens, tiles=TILES + 1))
+
+
+def encoder(vision: Config, name: str) -> list[Tensor]:
+    """The image encoder with the adapter that makes one token of several patches."""
+    tower, layer = tower_of(vision), f"{name}.model.layers.{{}}"
+    width, layers = tower.hidden, tower.layers
+    patches = ((tower.image_size or 0) // tower.patch) ** 2
+    given, output = (vision.size(f"projector_{way}_dim", kind="hidden") for way in ("input", "output"))
+    numbers = Shape(
+        hidden=width,
+        layers=layers,
+        heads=tower.heads,
+        kv_heads=tower.heads,
+        head_dim=width // tower.heads,
+        intermediate=tower.intermediate,
+        vocab=1,
+        tied=True,
+        gated=False,
+        norm="layernorm",
+        activation=vision.text("hidden_act"),
+    )
+    found = [
+        *linear(f"{name}.patch_embedding.linear", width, vision.size("num_channels") * tower.patch**2),
+        Tensor(f"{name}.class_embedding", (width,), 1, "other"),
+        Tensor(f"{name}.positional_embedding_vlm", (patches + 1, width), 1, "other"),
+        *norm(f"{name}.layernorm_pre", width, bias=True),
+        *norm(f"{name}.layernorm_post", width, bias=True),
+        *attention(f"{layer}.self_attn", numbers, layers, bias=True, out_bias=True),
+        *plain_mlp(f"{layer}.mlp", width, tower.intermediate, layers, up="fc1", down="fc2"),
+        *norm(f"{layer}.input_layernorm", width, layers, bias=True),
+        *norm(f"{layer}.post_attention_layernorm", width, layers, bias=True),
+        *linear(f"{name}.vision_adapter.mlp.fc1", given, tower.intermediate),
+        *linear(f"{name}.vision_adapter.mlp.fc2", output, output),
+    ]
+    return [replace(tensor, where="vision") for tensor in found]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    text, vision = text_of(config), vision_of(config)
+    hidden = llama4_text.shape(text).hidden
+    output = vision.size("vision_output_dim", kind="hidden")
+    return (
+        *encoder(vision, "vision_model"),
+        *linear("multi_modal_projector.linear_1", hidden, output, where="vision"),
+        *(replace(tensor, name=f"language_model.{tensor.name}") for tensor in llama4_text.tensors(text)),
+    )
