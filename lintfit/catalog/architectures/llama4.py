@@ -29,7 +29,7 @@ VISION: Mapping[str, Any] = {
     "projector_output_dim": 4096,
 }
 TILES = 16
-"""Tiles that the processor cuts an image into at most, the whole beside them (``Llama4ImageProcessorFast.max_patches``)."""
+"""Tiles that the processor cuts an image into at most, the whole beside them (``image_processing_llama4.py``)."""
 
 
 def text_of(config: Config) -> Config:

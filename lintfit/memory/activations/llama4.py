@@ -1,4 +1,4 @@
-"""Llama 4: experts that each see every token, complex rotary in fp32, layers without positions (``modeling_llama4.py``).
+"""Llama 4: experts that each see every token, complex rotary, layers without positions (``modeling_llama4.py``).
 
 Every token goes through every expert, scaled by its score, which is 0 for all but its own: what the experts keep grows
 with their number, not with how many a token visits.
@@ -72,7 +72,7 @@ def _tempered(t: Layer, q: Var) -> Var:
 
 
 def _experts(t: Layer, x: Var, moe: MoE) -> Var:
-    """Scores, all experts' products over all tokens (``torch.bmm``), and the shared expert, into which they are summed."""
+    """Scores, all experts over all tokens (``torch.bmm``), and the shared expert, into whose result they are summed."""
     h, i, count, k = t.facts.hidden, moe.intermediate, moe.experts, moe.top_k
     logits = t.linear("router", x, h, count)
     best = t.op(t.new(k, logits.item, logits.grad), (logits,), (t.new(k, INDEX, False),))
