@@ -76,6 +76,47 @@ MLLAMA_VISION: dict[str, Any] = {
 }
 LLAMA4: dict[str, Any] = {**PADDED, "head_dim": 16, "num_local_experts": 4, "intermediate_size_mlp": 96}
 LLAMA4_VISION = {**TOWER, "vision_output_dim": 24, "projector_input_dim": 40, "projector_output_dim": 24}
+GEMMA4: dict[str, Any] = {
+    **GROUPED,
+    "num_hidden_layers": 7,
+    "head_dim": 16,
+    "global_head_dim": 24,
+    "hidden_size_per_layer_input": 0,
+}
+GEMMA4_SMALL = {
+    **GEMMA4,
+    "hidden_size_per_layer_input": 6,
+    "vocab_size_per_layer_input": 900,
+    "num_kv_shared_layers": 3,
+    "use_double_wide_mlp": True,
+    "layer_types": ["sliding_attention", "full_attention"] * 3 + ["full_attention"],
+}
+GEMMA4_ROUTED = {
+    **GEMMA4,
+    "enable_moe_block": True,
+    "num_experts": 4,
+    "top_k_experts": 2,
+    "moe_intermediate_size": 24,
+    "attention_k_eq_v": True,
+    "num_global_key_value_heads": 1,
+}
+GEMMA4_VISION = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "patch_size": 4,
+    "position_embedding_size": 100,
+}
+GEMMA4_AUDIO = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "output_proj_dims": 40,
+    "subsampling_conv_channels": [16, 8],
+}
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
@@ -227,6 +268,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),
     ("arcee", {**GROUPED, "attention_bias": True, "mlp_bias": True}),
+    ("gemma4_text", GEMMA4),
+    ("gemma4_text", {**GEMMA4_SMALL, "tie_word_embeddings": False}),
+    ("gemma4_text", {**GEMMA4_SMALL, "use_double_wide_mlp": False, "attention_bias": True}),
+    ("gemma4_text", GEMMA4_ROUTED),
+    ("gemma4", {"text_config": GEMMA4_ROUTED, "vision_config": GEMMA4_VISION}),
+    ("gemma4", {"text_config": GEMMA4_SMALL, "vision_config": GEMMA4_VISION, "audio_config": GEMMA4_AUDIO}),
     ("llama4_text", LLAMA4),
     ("llama4_text", {**LLAMA4, "interleave_moe_layer_step": 2, "attention_bias": True, "tie_word_embeddings": True}),
     ("llama4_text", {**LLAMA4, "moe_layers": [0, 2]}),

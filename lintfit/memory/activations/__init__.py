@@ -32,6 +32,7 @@ _MODULES = {
     "gemma2": "gemma",
     "gemma3": "gemma",
     "gemma3_text": "gemma",
+    "gemma4_text": "gemma4",
     "glm": "postnorm",
     "glm4": "postnorm",
     "glm4_moe": "moe",
@@ -117,6 +118,10 @@ _UNREAD = frozenset({"chatglm"})
 
 def heads_of(facts: ModelFacts, index: int) -> Heads:
     """The heads and the window of one layer."""
+    if facts.model_type == "gemma4_text":
+        from lintfit.memory.activations.gemma4 import heads as of_two_widths
+
+        return of_two_widths(facts, index)
     if facts.model_type.startswith("gemma"):
         from lintfit.memory.activations.gemma import window
 
@@ -134,11 +139,13 @@ class Kind(NamedTuple):
     """What tells a layer from the others of its model: its window, and whether it routes to experts.
 
     ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
+    ``shares``: whether it takes keys and values of an earlier layer.
     """
 
     window: int | None
     routed: bool
     crosses: str = ""
+    shares: bool = False
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -166,7 +173,7 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
         else [None] * len(layers)
     )
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
-    each = tuple(map(Kind, windows, routes, _crossing(facts)))
+    each = tuple(map(Kind, windows, routes, _crossing(facts), _sharing(facts)))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
@@ -184,6 +191,14 @@ def _crossing(facts: ModelFacts) -> list[str]:
     from lintfit.memory.activations.mllama import crosses
 
     return [crosses(facts, index) for index in range(facts.layers)]
+
+
+def _sharing(facts: ModelFacts) -> list[bool]:
+    if facts.model_type != "gemma4_text":
+        return [False] * facts.layers
+    from lintfit.memory.activations.gemma4 import shares
+
+    return [shares(facts, index) for index in range(facts.layers)]
 
 
 def known(facts: ModelFacts) -> bool:

@@ -13,6 +13,10 @@ from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
 
+FLASH_DIM = 256
+"""Elements of the widest head that FlashAttention takes; for wider ones transformers repeats grouped keys and values
+(``sdpa_attention.py:use_gqa_in_sdpa``)."""
+
 REPEATED_FLASH = {
     **dict.fromkeys(("mistral", "mixtral", "phi3", "qwen2", "starcoder2"), (4, 48)),
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), (4, 53)),
@@ -89,7 +93,7 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     masked = recipe.ring == 1 and (recipe.padded or (heads.window is not None and t.slides))
     grouped = heads.keys < heads.queries
-    repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA)
+    repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
     if repeated and heads.keys == 1:
         k, v = expand(t, k, heads), expand(t, v, heads)  # views, of which autocast's casts make whole tensors
     if recipe.autocast:
@@ -103,7 +107,7 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
     if masked:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
     # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
-    if q.item == 2 and heads.dim <= 256 and heads.value_dim in (None, heads.dim):
+    if q.item == 2 and heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim):
         return _flash(t, q, k, v, heads, head_major=head_major or recipe.ring > 1)
     if grouped:
         return _math(t, q, k, v, heads, drops)

@@ -66,15 +66,18 @@ def _own(t: Layer, moe: MoE) -> int:
     return -(-moe.experts // t.recipe.expert_parallel)
 
 
-def experts(t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False) -> Var:
+def experts(
+    t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False, weights: Var | None = None
+) -> Var:
     """Router and routed experts over ``top_k`` copies of every token.
 
     Every token is gathered once for each of its experts. Totals do not depend on the routing: the grouped product has
     static shapes. ``gate``: what lies between the two products, SwiGLU by halves by default. ``biased``: each product
-    adds a bias, which is gathered for every token first.
+    adds a bias, which is gathered for every token first. ``weights``: of every token's experts, where the family has a
+    router of its own.
     """
     h, i, k = t.facts.hidden, moe.intermediate, moe.top_k
-    weights = _route(t, x, moe)
+    weights = weights or _route(t, x, moe)
     if t.recipe.transformers < GROUPED_EXPERTS:
         return _one_by_one(t, x, weights, moe)
     weights = t.op(t.new(k, weights.item, weights.grad), (weights,), (t.new(k, INDEX, False),))

@@ -22,6 +22,10 @@ def final_norm(t: Layer, x: Var) -> Var:
         return norm(t, x)
     if kind in FULL:
         return t.full_norm(x)
+    if kind == "gemma4_text":
+        from lintfit.memory.activations.gemma4 import norm as power_norm
+
+        return power_norm(t, x)
     if kind == "opt":
         return _opt(t, x)
     if t.facts.norm == "layernorm":

@@ -238,7 +238,11 @@ def _litgpt(t: Layer, stream: int) -> _Chunked:
 
 
 def _softcapped(t: Layer) -> bool:
-    return t.facts.model_type == "gemma2" and t.facts.config.get("final_logit_softcapping", 30.0) is not None
+    return t.facts.model_type in SOFTCAPPED and t.facts.config.get("final_logit_softcapping") is not None
+
+
+SOFTCAPPED = frozenset({"gemma2", "gemma4_text"})
+"""Model types whose logits go through a tanh where the config has a bound for them."""
 
 
 class _Fused(NamedTuple):

@@ -18,7 +18,7 @@ LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
 """Model types without rotary embeddings."""
 
 SCALED_EMBEDDINGS = frozenset(
-    {"gemma", "gemma2", "gemma3", "gemma3_text", "granite", "granitemoe", "minicpm", "minicpm3"}
+    {"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "granite", "granitemoe", "minicpm", "minicpm3"}
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
@@ -29,7 +29,7 @@ OPENS_EVERY_INPUT = (5, 0)
 """The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model
 that takes ids; before, it did so only for adapters of transformers' own loader."""
 
-SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "minicpm3"})
+SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "minicpm3"})
 """Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
 since transformers 5, MiniCPM 3 where it is transformers' own class."""
 
@@ -44,6 +44,10 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 """Model types with one table of a complex number for every two elements, whatever the dtype."""
 
 
+TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma4_text"})
+"""Model types with tables for the layers that slide and others for those that do not."""
+
+
 def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
     """Bytes of the rotary tables, cosine and sine, of a sequence; LitGPT keeps them in fp32.
 
@@ -51,10 +55,18 @@ def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
     """
     if recipe.litgpt:
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
-    turned = facts.rotary_dim if "kv_lora_rank" in facts.config else facts.head_dim
     if facts.model_type in COMPLEX_TABLES:
-        return rounded(seq * turned * 4)
-    return 0 if facts.model_type in LEARNED_POSITIONS else 2 * rounded(seq * turned * item)
+        return rounded(seq * _turned(facts) * 4)
+    if facts.model_type in LEARNED_POSITIONS:
+        return 0
+    widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
+    widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
+    return sum(2 * rounded(seq * width * item) for width in widths)
+
+
+def _turned(facts: ModelFacts) -> int:
+    """Elements of a head that the tables have."""
+    return facts.rotary_dim if "kv_lora_rank" in facts.config else facts.head_dim
 
 
 def opens_inputs(spec: Spec) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
@@ -28,6 +29,7 @@ from lintfit.memory.micro_batch.embedding import (
 )
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
 from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.own_inputs import own_inputs
 from lintfit.memory.micro_batch.step import NOTHING, Step, Stretch, pinned
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import Inventory
@@ -50,6 +52,9 @@ def record_model(
     checkpoints = spec.gradient_checkpointing is not False
     layers = _stretches(spec, facts, recipe, shape, kept, seen=seen)
     by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
+    reentrant = spec.use_reentrant
+    own = own_inputs(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
+    layers = _waiting(layers, own.waiting)
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
     trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
     # The first and the last stage of a pipeline each hold an embedding of their own.
@@ -63,6 +68,7 @@ def record_model(
         inputs=rounded(tokens * INDEX),
         front=tables(facts, recipe, shape.seq, shape.stream)
         + exchanged
+        + own.kept
         + triangles(facts)
         + dropout_mask(facts, recipe, tokens, checkpoints)
         + input_leaf(spec, checkpoints, tokens, embedding_bytes(recipe)),
@@ -137,6 +143,19 @@ def _stretches(
         rest = layers[0]._replace(length=layers[0].length - 1)
         layers[:1] = [first, rest] if rest.length else [first]
     return layers
+
+
+def _waiting(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:
+    """The stretches with so many bytes more that wait beside each layer; parted where these change."""
+    if not any(sizes):
+        return layers
+    found: list[Stretch] = []
+    start = 0
+    for stretch in layers:
+        for size, group in groupby(sizes[start : start + stretch.length]):
+            found.append(stretch._replace(length=len(list(group)), waiting=stretch.waiting + size))
+        start += stretch.length
+    return found
 
 
 def _head(spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, path: Path, kept: float) -> Head:

@@ -1,0 +1,87 @@
+"""Inputs that every layer has of its own (Gemma 4 E2B, E4B): one tensor for all, made before the first layer runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import Heads
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import rounded
+
+
+class OwnInputs(NamedTuple):
+    """In bytes: ``kept`` until the end of the backward; ``waiting`` beside each layer while that runs backward."""
+
+    kept: int = 0
+    waiting: tuple[int, ...] = ()
+
+
+class _How(NamedTuple):
+    """Sequences and tokens of each, bytes of an element of the stream, and how layers are checkpointed."""
+
+    batch: int
+    seq: int
+    stream: int
+    checkpoints: bool
+    reentrant: bool
+
+    def size(self, width: int) -> int:
+        """Bytes of a tensor of so many elements a token."""
+        return rounded(self.batch * self.seq * width * self.stream)
+
+
+def own_inputs(
+    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, stream: int, *, checkpoints: bool, reentrant: bool
+) -> OwnInputs:
+    """What the layers' own inputs take outside of the layers, and what their shared keys and values do.
+
+    The embeddings go through a product as wide as all layers' inputs together and a norm, what the tokens have in
+    another table is added, and the sum is scaled (``Gemma4TextModel.project_per_layer_inputs``). Each slice's gradient
+    is one of the whole; so there is always one that the others are added to.
+
+    The gradients of keys and values that later layers share wait in the same way. Non-reentrant checkpointing makes
+    them again with a graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
+    """
+    if facts.model_type != "gemma4_text":
+        return OwnInputs()
+    from lintfit.memory.activations import gemma4
+
+    how = _How(batch, seq, stream, checkpoints, reentrant)
+    waiting = [0] * facts.layers
+    for lender, shape in gemma4.lends(facts).items():
+        again = _made_again(facts, recipe, shape, how) if checkpoints and not reentrant else 0
+        for index in range(facts.layers - 1):
+            waiting[index] += 2 * how.size(shape.keys * shape.dim) if index >= lender else again
+    narrow = gemma4.narrow(facts)
+    if not narrow:
+        return OwnInputs(0, tuple(waiting))
+    wide = facts.layers * narrow
+    if gemma4.own_inputs_flow(recipe, checkpointed=checkpoints):
+        waiting = [*(size + how.size(wide) for size in waiting[:-1]), waiting[-1]]
+    return OwnInputs(_projected(facts, recipe, narrow, how) + how.size(wide), tuple(waiting))
+
+
+def _projected(facts: ModelFacts, recipe: Recipe, narrow: int, how: _How) -> int:
+    """Bytes of what the projection of the embeddings and its norm save."""
+    from lintfit.memory.activations import gemma4
+
+    t = Layer(facts, recipe)
+    x = t.new(facts.hidden, how.stream, not recipe.frozen or how.checkpoints)
+    x.storage.external = how.checkpoints
+    projected = t.map(t.linear(gemma4.OWN_PROJECTION, x, facts.hidden, facts.layers * narrow))
+    gemma4.norm(t, projected, narrow)
+    return sum(storage.size(how.batch, how.seq) for storage in t.saved())
+
+
+def _made_again(facts: ModelFacts, recipe: Recipe, shape: Heads, how: _How) -> int:
+    """Bytes of keys and values and of what their graph saves, from a layer's input on."""
+    from lintfit.memory.activations import gemma4
+
+    t = Layer(facts, recipe)
+    x = t.new(facts.hidden, how.stream)
+    x.storage.external = True
+    made = gemma4.keys_and_values(t, gemma4.norm(t, x), shape)
+    storages = dict.fromkeys([*t.saved(), *(var.storage for var in made)])
+    return sum(storage.size(how.batch, how.seq) for storage in storages)
