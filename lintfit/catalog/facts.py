@@ -67,6 +67,21 @@ class VisionTower:
 
 
 @frozen
+class Stored:
+    """How a quantised checkpoint holds its weights.
+
+    ``kind`` is what people call it (``AWQ``). ``method`` is a spec's ``quantization``; None where nobody has counted
+    its bytes. ``skipped`` are the modules that it leaves as they are, as transformers' patterns; None for the library's
+    own choice, the head. ``partly``: more are left that only its ``config.json`` names.
+    """
+
+    kind: str
+    method: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
+    skipped: tuple[str, ...] | None = None
+    partly: bool = False
+
+
+@frozen
 class ModelFacts:
     """An architecture's numbers, from a ``config.json`` or the catalogue.
 
@@ -113,6 +128,8 @@ class ModelFacts:
     exact: bool = True
     notes: tuple[str, ...] = ()
     source: str = ""
+    stored: Stored | None = None
+    """How the checkpoint's weights are quantised, by its config or its name; None where neither says that they are."""
 
     @property
     def parameters(self) -> int:

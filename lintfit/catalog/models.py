@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts, VisionTower
+from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.errors import shown
 from lintfit.suggest import most_alike
 
@@ -61,6 +62,11 @@ def from_config(config: Mapping[str, Any], name: str = "") -> ModelFacts:
     origin = name or "config.json"
     if not isinstance(config, Mapping):
         raise CatalogError(f"{origin}: must be a JSON object with a model's config")
+    facts, stored = _of_type(config, origin, name), of_checkpoint(config, name)
+    return facts if stored is None else replace(facts, stored=stored)
+
+
+def _of_type(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     model_type = config.get("model_type")
     if model_type is not None and not isinstance(model_type, str):
         raise CatalogError(f"{origin}: model_type is {shown(model_type)}, must be a string such as 'llama'")
@@ -237,7 +243,8 @@ def _of_file(file: Path, name: str, state: tuple[int, ...]) -> ModelFacts:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise CatalogError(f"{file}: not valid JSON ({str(error).splitlines()[0]})") from error
-    return replace(from_config(config, name=str(file)), name=name or file.parent.name)
+    known = name or file.parent.name
+    return replace(from_config(config, name=str(file)), name=known, stored=of_checkpoint(config, known))
 
 
 def hf_cache() -> Path:
@@ -351,13 +358,15 @@ def lookup(model: str) -> ModelFacts | None:
     known = _by_lower().get(wanted.lower())
     if known is not None:
         return _known(known)
-    last = wanted.lower().rpartition("/")[2]
+    owner, _, last = wanted.lower().rpartition("/")
     bare = COPY.sub("", last)
-    by_name = next(filter(None, map(_taken_by_name, (last, bare, f"{bare}-hf"))), None)
-    if by_name is None:
+    own = _by_lower().get(f"{owner}/{bare}")
+    like = next(filter(None, map(_taken_by_name, (last, bare, f"{bare}-hf"))), own)
+    if like is None:
         return None
-    facts = _known(by_name)
-    return replace(facts, notes=(*facts.notes, f"the shape of {by_name}, by the name {last} ({OWN_CONFIG})"))
+    facts = _known(like)
+    note = f"the shape of {like}, by the name {last} ({OWN_CONFIG})"
+    return replace(facts, notes=(*facts.notes, note), stored=by_name(last))
 
 
 def find(model: str) -> ModelFacts | None:

@@ -14,7 +14,7 @@ from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
-from lintfit.run.facts import find_model, with_checkpoint_dtype
+from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin, Run
@@ -83,7 +83,7 @@ class _Builder:
         hardware = find_hardware(sources, settings)
         folders = (self.locator.base, self.origin.path.parent)
         model = find_model(sources, settings, folders)
-        settings = with_checkpoint_dtype(settings, model.facts)
+        settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
         return Run(
             id=self._id(),

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.quantized import quantization_section
 from lintfit.run.precedence import Sources
-from lintfit.settings import AUTO, Provenance, Setting
+from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 
 _OWN_DTYPE = frozenset({"qwen", "chatglm"})
 """Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless
@@ -105,6 +106,19 @@ def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None
         why = "the folder is taken to hold the checkpoint that it is named after, in its dtype"
         weights = replace(weights, provenance=Provenance("assumed", why))
     return {**settings, "weights_dtype": replace(weights, value=facts.checkpoint_dtype)}
+
+
+def with_checkpoint_quantization(settings: dict[str, Setting], facts: ModelFacts | None) -> dict[str, Setting]:
+    """The settings with the quantization of a checkpoint whose ``config.json`` is at hand, where no file says it."""
+    stated = settings.get("quantization")
+    stored = facts.stored if facts is not None else None
+    if facts is None or stored is None or (stated is not None and stated.provenance.kind != "derived"):
+        return settings
+    if not quantization_section(facts.config):
+        return settings
+    why = Provenance("derived", "the checkpoint's config.json says that it is quantized")
+    found = Setting("quantization", stored.method or UNKNOWN, why).over(stated)
+    return {**settings, "quantization": found}
 
 
 def _is_local(model: Setting | None) -> bool:

@@ -239,11 +239,37 @@ def test_an_adapters_config_that_cannot_be_told() -> None:
         ("org/model-4bit-gptq", "gptq-int4"),
         ("unsloth/llama-3-8b-bnb-4bit", "nf4-double"),
         ("org/Llama-2-7B-AWQ", UNKNOWN),
+        ("org/Llama-2-7B-FP8-dynamic", UNKNOWN),
+        ("org/Llama-2-7B-4bit-lora", None),
         ("org/Llama-2-7B", None),
     ],
 )
 def test_a_checkpoint_that_is_quantized_says_so(name: str, quantization: object) -> None:
     text = LOAD.format(between="", more="").replace('"m"', f'"{name}"')
+    assert values(script(text)).get("quantization") == quantization
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "quantization"),
+    [
+        ("unsloth/llama-3-8b", "", "nf4-double"),
+        ("unsloth/llama-3-8b", ", 2048, None, False", None),
+        ("unsloth/llama-3-8b", ", load_in_8bit=True, load_in_4bit=False", "int8"),
+        ("unsloth/llama-3-8b-bnb-4bit", "", "nf4-double"),
+        ("unsloth/llama-3-8b-bnb-4bit", ", load_in_4bit=False", None),
+        ("unsloth/llama-3-8b-bnb-4bit", ", full_finetuning=True", None),
+        ("unsloth/llama-3-8b-bnb-4bit", ", load_in_16bit=True", None),
+        ("unsloth/llama-3-8b", ", load_in_4bit=args.four", UNKNOWN),
+        ("unsloth/llama-3-8b", ", **options", None),
+    ],
+)
+def test_unsloth_loads_in_four_bits_unless_told_otherwise(name: str, arguments: str, quantization: object) -> None:
+    text = f"""
+    from unsloth import FastLanguageModel
+    from trl import SFTConfig, SFTTrainer
+    model, tokenizer = FastLanguageModel.from_pretrained("{name}"{arguments})
+    SFTTrainer(model=model, args=SFTConfig()).train()
+    """
     assert values(script(text)).get("quantization") == quantization
 
 

@@ -13,6 +13,7 @@ from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import shown
 from lintfit.memory import litgpt
 from lintfit.memory.reading import deepspeed_values
+from lintfit.memory.reading.checkpoint import quantize
 from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
 from lintfit.memory.reading.keys import NULLABLE, READERS, SPECIAL, unknown
@@ -51,6 +52,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
         values.update(_stated_cards(obj["gpu"], values.get("nodes", 1)))
     values.update(_capacities(values, gpu))
     _check_parts(values, facts)
+    quantize(values, str(obj.get("model") or facts.name), facts)
     deepspeed_values.check(values)
     complete(values, facts)
     consistent(values, facts)

@@ -7,7 +7,7 @@ from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensors.lora import adapters, saved_modules
-from lintfit.memory.tensors.quantization import gptq_group, quantised_tensor, quantises
+from lintfit.memory.tensors.quantization import gptq_group, parted, quantised_tensor, quantises
 from lintfit.memory.tensors.tensor_parallel import splits_embedding
 from lintfit.memory.tensors.weights import (
     BLOCK,
@@ -94,27 +94,29 @@ def _count(spec: Spec) -> Inventory:
     upcast = kbit_upcast(spec)
     legacy = has_separate_experts(spec)
     weights = []
-    for tensor, per_layer in local_tensors(spec):
-        values = tensor.name.startswith(VALUE)
-        quantised = bool(spec.quantization) and not values and quantises(tensor, legacy, spec.front_end == "litgpt")
-        cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
-        dtype: Dtype = "fp32" if cast else plain
-        storage = tensor.numel * DTYPE_BYTES[dtype]
-        if spec.quantization and quantised:
-            storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
-        weights.append(
-            Weight(
-                tensor.name,
-                tensor.shape,
-                tensor.copies,
-                dtype,
-                values or (full and not within(tensor.name, spec.frozen_modules)),
-                storage,
-                tensor.role,
-                tensor.where,
-                per_layer,
+    for whole, per_layer in local_tensors(spec):
+        values = whole.name.startswith(VALUE)
+        replaced = bool(spec.quantization) and not values and quantises(whole, legacy, spec.front_end == "litgpt")
+        stored = spec.facts.stored if spec.quantization and not values else None
+        for tensor, quantised in parted(whole, stored, replaced):
+            cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
+            dtype: Dtype = "fp32" if cast else plain
+            storage = tensor.numel * DTYPE_BYTES[dtype]
+            if spec.quantization and quantised:
+                storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
+            weights.append(
+                Weight(
+                    tensor.name,
+                    tensor.shape,
+                    tensor.copies,
+                    dtype,
+                    values or (full and not within(tensor.name, spec.frozen_modules)),
+                    storage,
+                    tensor.role,
+                    tensor.where,
+                    per_layer * tensor.copies / whole.copies,
+                )
             )
-        )
     if not full:
         weights += [*adapters(spec), *saved_modules(spec)]
     return Inventory.of(tuple(weights))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Stored, Tensor
+from lintfit.catalog.quantized import quantization_section, skips
 
 BLOCK = 512
 NF4_BLOCK = 64
@@ -45,10 +47,28 @@ def quantised_tensor(tensor: Tensor, method: str, group: int = GPTQ_GROUP) -> in
     return experts * parts * quantised_bytes((rows // parts, columns), method, group)
 
 
+def parted(tensor: Tensor, stored: Stored | None, quantised: bool) -> tuple[tuple[Tensor, bool], ...]:
+    """A kind of tensor as its copies that are quantised and those that are not.
+
+    ``quantised``: whether the quantiser would replace all. A checkpoint may leave modules out, in some layers or in all
+    (``llm_int8_skip_modules``), and takes the head as well where it names what it leaves and that is not the head.
+    """
+    if stored is None or stored.skipped is None:
+        return ((tensor, quantised),)
+    if not quantised and tensor.role != "lm_head":
+        return ((tensor, False),)
+    module = tensor.name.rpartition(".")[0]
+    if "{}" not in module:
+        return ((tensor, not skips(stored.skipped, module)),)
+    left = sum(skips(stored.skipped, module.replace("{}", str(layer), 1)) for layer in range(tensor.copies))
+    if left in (0, tensor.copies):
+        return ((tensor, left == 0),)
+    return (replace(tensor, copies=tensor.copies - left), True), (replace(tensor, copies=left), False)
+
+
 def gptq_group(config: Mapping[str, Any]) -> int:
     """``group_size`` of a ``config.json``'s quantization section, 128 where it does not say."""
-    section = config.get("quantization_config")
-    group = section.get("group_size") if isinstance(section, Mapping) else None
+    group = quantization_section(config).get("group_size")
     return group if isinstance(group, int) else GPTQ_GROUP
 
 

@@ -33,7 +33,14 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
         lines.append(f"weights loaded in {spec.weights_dtype} (not stated)")
     if "optimizer" not in said:
         lines.append(f"optimizer {spec.optimizer} (not stated)")
+    stored = spec.facts.stored
+    if stored is not None and spec.quantization is not None and "quantization" not in said:
+        lines.append(
+            f"weights that are {stored.kind} already, as {spec.quantization} (not stated; the checkpoint says so)"
+        )
     if spec.method == "lora":
+        if stored is not None and "method" not in said:
+            lines.append("adapters beside them (method not stated; quantised weights are not trained)")
         if "lora_rank" not in said:
             lines.append(f"LoRA rank {spec.lora_rank} (not stated)")
         if "lora_targets" not in said:

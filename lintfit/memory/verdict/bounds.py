@@ -18,7 +18,7 @@ from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import counted
 from lintfit.memory.verdict.alternatives import cheaper, dearer
-from lintfit.memory.verdict.headroom import held_chunks, planned
+from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
 
 DESKTOP = int(0.5 * GIB)
 """What a display server and other programs hold on a GeForce card; data-centre cards drive no screen."""
@@ -53,7 +53,13 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"a chunked loss that frees its chunks, as TRL's (whose it is is not stated; LitGPT's and torchtune's keep "
             f"{chunks / GIB:.1f} GiB of logits, which the high end counts)"
         )
-    high = planned(spec, worst, held, chunks) + _outside(spec)
+    left = left_whole(spec)
+    if left:
+        notes.append(
+            f"every linear layer quantised (which of them the checkpoint leaves in 16 bits its config.json says: "
+            f"--model-config FILE; the high end counts {left / GIB:.1f} GiB)"
+        )
+    high = planned(spec, worst, held, chunks) + _outside(spec) + left
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (peak.allocated + beside.low)))
         low = int(low / UNSEEN)

@@ -46,6 +46,10 @@ HELD_CHUNKS = 6
 """Bytes an entry of logits whose chunks all stay: in half precision, and their log-softmax in fp32 (torchtune
 ``CEWithChunkedOutputLoss``; LitGPT's takes 8, in fp32 both)."""
 
+DYNAMIC = 0.33
+"""What Unsloth's dynamic checkpoints take on top of those that quantise every linear layer, at the most that was
+published: 1.81 GB for 1.36 of Qwen2-VL-2B (unsloth.ai/blog/dynamic-4bit, which has under 10 % for larger models)."""
+
 _allocated = attrgetter("allocated")
 
 
@@ -116,6 +120,15 @@ def held_chunks(spec: Spec) -> int:
     if spec.loss != "chunked" or spec.front_end == "litgpt" or "front_end" in spec.stated or "trl" in spec.versions:
         return 0
     return HELD_CHUNKS * spec.tokens // spec.sequence_parallel * spec.facts.vocab // logit_parts(spec)
+
+
+def left_whole(spec: Spec) -> int:
+    """Bytes that modules may need which a quantised checkpoint leaves in 16 bits, where its ``config.json`` alone says
+    which those are."""
+    stored = spec.facts.stored
+    if stored is None or not stored.partly or spec.quantization is None:
+        return 0
+    return int(DYNAMIC * inventory(spec).frozen_bytes)
 
 
 def _held_weights(spec: Spec) -> int:

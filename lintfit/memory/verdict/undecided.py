@@ -27,6 +27,7 @@ def undecided(spec: Spec) -> tuple[str, ...]:
         _groups(spec),
         _rollouts(spec),
         _encoder(spec),
+        _stored(spec),
     )
     return (*(line for line in lines if line), *_evaluated(spec))
 
@@ -38,6 +39,14 @@ def _evaluated(spec: Spec) -> tuple[str, ...]:
     from lintfit.memory.evaluation import without_end
 
     return without_end(spec)
+
+
+def _stored(spec: Spec) -> str:
+    """Weights of a kind that nobody has counted, unless somebody states what to take them for."""
+    stored = spec.facts.stored
+    if stored is None or stored.method is not None or spec.quantization is None or "quantization" in spec.stated:
+        return ""
+    return f"quantization: the model's weights are {stored.kind}, whose bytes nobody has counted"
 
 
 def _no_adapters(spec: Spec) -> str:

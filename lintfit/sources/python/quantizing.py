@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
+from lintfit.catalog.quantized import by_name
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import models, operators
 from lintfit.sources.python.reading import Reading, sure_none, without_none
 from lintfit.sources.python.values import Choice, Object, Record, Table, Value, objects, plain
-
-_QUANTIZED_NAME = re.compile(
-    r"gptq[-_]?(?:int)?([48])(?:[-_]?bits?)?\b|\b(?:int)?([48])(?:[-_]?bits?)?[-_]gptq", re.IGNORECASE
-)
-_BITSANDBYTES_NAME = re.compile(r"[-_]bnb[-_]([48])bit$", re.IGNORECASE)
-_OTHER_NAME = re.compile(r"[-_](awq|gptq|aqlm|eetq|hqq|exl2)\b", re.IGNORECASE)
 
 
 def load(reading: Reading, load: Record | None) -> None:
@@ -27,35 +21,58 @@ def load(reading: Reading, load: Record | None) -> None:
             known = _quantized(reading, options[0].call)
             if isinstance(config, Choice):
                 known = UNKNOWN if known is not None else None
-        reading.put("quantization", config, load)
-        reading.settings["quantization"] = _with(reading, "quantization", known)
+        _put(reading, config, load, known)
         return
     if load is None:
         return
+    if models.by_unsloth(load) and _whole_by_unsloth(reading, load):
+        return
     nested = "nf4-double" if models.by_unsloth(load) else "nf4"
-    for keyword, name in (("load_in_4bit", nested), ("load_in_8bit", "int8")):
-        value = load.keyword(keyword)
+    for position, keyword, name in ((3, "load_in_4bit", nested), (4, "load_in_8bit", "int8")):
+        value = load.value(position, keyword) if models.by_unsloth(load) else load.keyword(keyword)
         if value is not None and operators.truth(value) is not False:
             reading.put("quantization", value, load, to=name if operators.truth(value) else UNKNOWN)
             return
+    if models.by_unsloth(load) and not load.spreads and load.value(3, "load_in_4bit") is None:
+        reading.default("quantization", nested, "Unsloth loads in 4 bits unless it is told otherwise")
+
+
+_WHOLE = ("full_finetuning", "load_in_16bit")
+"""Arguments of Unsloth's loader that stand against its 4 bits."""
+
+
+def _whole_by_unsloth(reading: Reading, load: Record) -> bool:
+    """Whether Unsloth is told not to quantize: it then takes the model that a quantized one was made from.
+
+    ``unsloth/models/loader.py:from_pretrained``, ``loader_utils.py:__get_model_name``.
+    """
+    for keyword in _WHOLE:
+        value = load.keyword(keyword)
+        if value is not None and operators.truth(value) is not False:
+            _put(reading, value, load, None if operators.truth(value) else UNKNOWN)
+            return True
+    four, eight = load.value(3, "load_in_4bit"), load.value(4, "load_in_8bit")
+    if four is None or operators.truth(four) is not False:
+        return False
+    if eight is not None and operators.truth(eight) is not False:
+        return False
+    _put(reading, four, load, None)
+    return True
 
 
 def checkpoint(reading: Reading) -> None:
     """A checkpoint that is quantized says so in its name, and needs no config to be loaded that way."""
     model = reading.settings.get("model")
     stated = reading.settings.get("quantization")
-    if model is None or not isinstance(model.value, str) or (stated is not None and stated.value is not None):
+    load = reading.found.trained_load
+    if model is None or not isinstance(model.value, str):
         return
-    value: Any = None
-    if match := _QUANTIZED_NAME.search(model.value):
-        value = f"gptq-int{match[1] or match[2]}"
-    elif match := _BITSANDBYTES_NAME.search(model.value):
-        value = "nf4-double" if match[1] == "4" else "int8"
-    elif _OTHER_NAME.search(model.value):
-        value = UNKNOWN
-    if value is not None:
+    if stated is not None and (stated.value is not None or (load is not None and models.by_unsloth(load))):
+        return
+    stored = by_name(model.value)
+    if stored is not None:
         provenance = Provenance("derived", "the checkpoint's name says that it is quantized", model.provenance.place)
-        reading.settings["quantization"] = Setting("quantization", value, provenance)
+        reading.settings["quantization"] = Setting("quantization", stored.method or UNKNOWN, provenance)
 
 
 def _quantization_config(reading: Reading, load: Record | None) -> Value | None:
@@ -69,8 +86,10 @@ def _quantization_config(reading: Reading, load: Record | None) -> Value | None:
     return kwargs.items.get("quantization_config") if isinstance(kwargs, Table) else None
 
 
-def _with(reading: Reading, name: str, value: Any) -> Any:
-    return replace(reading.settings[name], value=value)
+def _put(reading: Reading, stated: Value, load: Record | None, known: Any) -> None:
+    """Note what a value comes to, none as well."""
+    setting = reading.put("quantization", stated, load)
+    reading.settings["quantization"] = replace(setting, value=known)
 
 
 def _quantized(reading: Reading, record: Record) -> Any:
