@@ -61,6 +61,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "value-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
     "images": ("N", "Images of a sample, for models that see."),
     "image-tiles": ("N", "Pictures that an image becomes, for models that cut it into tiles."),
+    "image-max-pixels": ("N", "Pixels that the processor leaves of an image at most (its max_pixels)."),
     "image-patches": ("N", "Patches of an image before they are merged."),
     "front-end": ("NAME", "transformers or litgpt: whose model and loop."),
     "kbit-upcast": ("PARTS", "none, norms or all: what is cast to fp32 beside a four- or eight-bit base."),

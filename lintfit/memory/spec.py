@@ -182,6 +182,8 @@ class Spec:
     """Images in each sequence of a vision-language model; None where nobody knows."""
     image_patches: int | None = None
     """Patches of each, where images are not all of the config's size."""
+    image_max_pixels: int | None = None
+    """Pixels of each at the most, where images keep their size: the processor's bound; None for the published one."""
     image_tiles: int | None = None
     """Pictures that the encoder gets of each, where the model cuts images into tiles (the whole beside them counts)."""
     zero3_init: bool = True

@@ -27,7 +27,7 @@ _DIRECT = (
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
     "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
-    "kbit_upcast", "frozen_modules",
+    "kbit_upcast", "frozen_modules", "image_max_pixels",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {
@@ -72,7 +72,9 @@ _CHOICES: Mapping[str, frozenset[Any]] = {
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
 
-_WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank"})
+_WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank", "image_max_pixels"})
+
+_LONG = frozenset({"seq_len", "image_max_pixels"})
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
@@ -162,7 +164,7 @@ def _allowed(name: str, value: Any) -> bool:
     if name in _CHOICES:
         return isinstance(value, (str, int, type(None))) and value in _CHOICES[name]
     if name in _WHOLE:
-        return is_count(value, LARGEST_SEQUENCE if name == "seq_len" else LARGEST_COUNT)
+        return is_count(value, LARGEST_COUNT if name not in _LONG else LARGEST_SEQUENCE)
     if name == "lora_targets":
         return value is None or value == "all-linear" or isinstance(value, (list, tuple))
     return value is not None

@@ -204,6 +204,7 @@ def _read(
         constants=constants,
         gradients=walk.gradients,
         recomputing=walk.recomputing,
+        pixels=walk.pixels,
         divisors=walk.divisors,
         accumulations=walk.accumulations,
     )

@@ -6,6 +6,7 @@ large as it is; ``docs/memory.md`` has a table.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ OWN_SIZE = 65_536
 """Patches of the largest image that a processor passes on where images keep their size and the model's config knows no
 largest: 12,845,056 pixels in squares of 14 (Qwen 2 and 2.5 VL), 16,777,216 in squares of 16 (Qwen 3 VL), both the
 ``max_pixels`` or ``longest_edge`` of the models' ``preprocessor_config.json``."""
+
+
+LONGEST = 200
+"""Times that an image may be as long as it is high (``smart_resize`` of Qwen 2 VL's processor refuses more)."""
 
 
 class Pictures(NamedTuple):
@@ -66,12 +71,21 @@ def patches(spec: Spec) -> int:
         return spec.image_patches
     if tower.tokens is not None and tower.image_size is not None:
         return largest(tower)
-    return min(tower.merge * spec.seq_len // max(1, spec.images or 1), largest(tower))
+    return min(tower.merge * spec.seq_len // max(1, spec.images or 1), largest(tower, spec.image_max_pixels))
 
 
-def largest(tower: VisionTower) -> int:
-    """Patches of the largest picture that the encoder gets."""
-    return OWN_SIZE if tower.image_size is None else (tower.image_size // tower.patch) ** 2
+def largest(tower: VisionTower, pixels: int | None = None) -> int:
+    """Patches of the largest picture that the encoder gets; ``pixels``: what the processor is told to leave of one.
+
+    The processor rounds both sides to whole tokens. A side of less than one becomes one, so that an image as long as it
+    takes (1 : 200, ``smart_resize``) may have more pixels than it is told.
+    """
+    if tower.image_size is not None:
+        return (tower.image_size // tower.patch) ** 2
+    if pixels is None:
+        return OWN_SIZE
+    factor = tower.patch * math.isqrt(tower.merge)
+    return max(pixels, int(factor * math.sqrt(LONGEST * pixels)), factor * factor) // tower.patch**2
 
 
 def unsaid(spec: Spec) -> bool:
@@ -94,7 +108,7 @@ def with_an_image(spec: Spec) -> Spec:
     tower = tower_of(spec.facts)
     if tower.tokens is not None or spec.image_patches is not None:
         return replace(spec, images=1)
-    most = largest(tower)
+    most = largest(tower, spec.image_max_pixels)
     return replace(spec, images=1, image_patches=most, seq_len=spec.seq_len + most // tower.merge)
 
 

@@ -255,6 +255,7 @@ READERS: Mapping[str, Read] = {
     "evaluation": _evaluation,
     "images": _count(0),
     "image_patches": _count(most=LARGEST_SEQUENCE),
+    "image_max_pixels": _count(most=LARGEST_SEQUENCE),
     "image_tiles": _count(),
     "versions": _versions,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import libcst as cst
@@ -10,7 +11,7 @@ from lintfit.sources.python import operators, parsers
 from lintfit.sources.python.expressions import dotted
 from lintfit.sources.python.invocations import Invocations
 from lintfit.sources.python.models import is_model
-from lintfit.sources.python.state import LENGTHS, Flagged, Gradient, Walk
+from lintfit.sources.python.state import LENGTHS, Flagged, Gradient, Pixels, Walk
 from lintfit.sources.python.values import (
     Choice,
     Const,
@@ -33,6 +34,10 @@ _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.FloorDivideAssign: cst.FloorDivide,
     cst.BitOrAssign: cst.BitOr,
 }
+
+
+_PROCESSOR = re.compile(r"(?:(?<!video_)processor|processing_class)$")
+_SIZE = re.compile(r"(?:(?<!video_)processor|processing_class)\.size$")
 
 
 class Assignments(Invocations):
@@ -80,6 +85,7 @@ class Assignments(Invocations):
                     self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken))
                 if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
                     self._flagged(target, value, scope)
+                self._pixels(target, value)
                 for holder in self._holders(self.eval(target.value, scope)):
                     if isinstance(holder, Object):
                         self.store(holder.attributes, target.attr.value, value)
@@ -97,6 +103,16 @@ class Assignments(Invocations):
         if dotted(owner) != "self" and not dotted(owner).endswith("config") and any(is_model(each) for each in made):
             taken = self.walk.branch.taken if operators.truth(value) else None
             self.walk.recomputing.append(Flagged(target, taken))
+
+    def _pixels(self, target: cst.Attribute, value: Value) -> None:
+        """Note how large an image processor is told to leave images."""
+        name = target.attr.value
+        if name not in ("max_pixels", "size") or not _PROCESSOR.search(dotted(target.value)):
+            return
+        sized = name == "size"
+        told = value.items.get("longest_edge") if sized and isinstance(value, Table) else None if sized else value
+        if told is not None and self.walk.branch.taken is not False:
+            self.walk.pixels.append(Pixels(told, sized, self.walk.branch.taken))
 
     def _holders(self, value: Value) -> tuple[Value, ...]:
         return value.options if isinstance(value, Choice) else (value,)
@@ -119,6 +135,8 @@ class Assignments(Invocations):
             return
         if not isinstance(key, Const):
             return
+        if key.value == "longest_edge" and self.walk.branch.taken is not False and _SIZE.search(dotted(target.value)):
+            self.walk.pixels.append(Pixels(value, True, self.walk.branch.taken))
         if isinstance(holder, Ref) and holder.name == "os.environ":
             self.store(self.globals.names, f"os.environ[{key.value}]", value)
         if isinstance(holder, Table):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
-from lintfit.sources.python import adapting, engines, models, operators, quantizing
+from lintfit.sources.python import adapting, engines, models, operators, picturing, quantizing
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
@@ -28,6 +28,7 @@ def read(reading: Reading) -> None:
     adapting.method(reading, load)
     _casts(reading)
     _liger(reading)
+    picturing.read(reading)
     if load is not None and not _in_training(reading):
         _guessed(reading)
 

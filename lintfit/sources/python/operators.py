@@ -29,6 +29,8 @@ from lintfit.sources.python.values import (
 
 MAX_TEXT = 100_000
 """Characters or elements that a computed string or list may have."""
+MAX_BITS = 4096
+"""Of a computed whole number."""
 
 _BINARY: dict[type[cst.BaseBinaryOp], Callable[[Any, Any], Any]] = {
     cst.Add: operator.add,
@@ -102,15 +104,19 @@ def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> V
     if isinstance(op, cst.Divide) and isinstance(left.value, str) and isinstance(right.value, str):
         return Const(origin, posixpath.join(left.value, right.value))  # only paths are divided by a string
     compute = _BINARY.get(type(op))
-    if compute is None or _too_long(left.value, right.value) or _too_long(right.value, left.value):
+    if compute is None or _too_long(op, left.value, right.value) or _too_long(op, right.value, left.value):
         return Unknown(origin)
     return Const(origin, compute(left.value, right.value))
 
 
-def _too_long(text: Any, times: Any) -> bool:
-    if isinstance(text, str | bytes) and isinstance(times, int):
-        return len(text) * times > MAX_TEXT
-    return isinstance(text, int) and isinstance(times, int) and text.bit_length() + abs(times) > 4096
+def _too_long(op: cst.BaseBinaryOp, value: Any, other: Any) -> bool:
+    """Whether a result has no end that anybody would write: a text repeated, or a number of very many digits."""
+    if isinstance(value, str | bytes) and isinstance(other, int):
+        return len(value) * other > MAX_TEXT
+    if not isinstance(value, int) or not isinstance(other, int):
+        return False
+    bits = abs(other) if isinstance(op, cst.LeftShift) else other.bit_length()
+    return value.bit_length() + bits > MAX_BITS
 
 
 _WIDE = re.compile(r"%[^%a-zA-Z]*(\*|\d{4})")

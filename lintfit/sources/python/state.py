@@ -85,6 +85,15 @@ class Flagged:
     taken: bool | None
 
 
+@dataclass(slots=True)
+class Pixels:
+    """``processor.image_processor.max_pixels = value``; ``sized``: ``processor.size["longest_edge"] = value``."""
+
+    value: Value
+    sized: bool
+    taken: bool | None
+
+
 class OutOfBudget(Exception):
     """The script is larger than the walk follows; what was found so far stands."""
 
@@ -111,6 +120,7 @@ class Walk:
     gradients: list[Gradient] = field(default_factory=list)
     """Where ``requires_grad`` of parameters is set in a loop."""
     recomputing: list[Flagged] = field(default_factory=list)
+    pixels: list[Pixels] = field(default_factory=list)
     divisors: dict[int, Value] = field(default_factory=dict)
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     accumulations: list[Value] = field(default_factory=list)

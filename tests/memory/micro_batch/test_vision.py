@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
+from lintfit.memory.micro_batch.images import largest
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment, Verdict
@@ -114,6 +115,32 @@ def test_an_adapter_run_on_images_of_any_size_is_not_said_to_fit() -> None:
         told = {"mixed_precision": "bf16", "micro_batch_size": 1, **run}
         assert estimate(_spec("Qwen/Qwen2-VL-7B-Instruct", **told)).verdict is Verdict.TIGHT
         assert estimate(_spec("Qwen/Qwen2-VL-7B-Instruct", images=0, **told)).verdict is Verdict.FITS
+
+
+def test_what_the_processor_is_told_bounds_images_that_keep_their_size() -> None:
+    """1280 tokens of 28 x 28 pixels are 5120 patches, which stand beside the text as 1280 positions."""
+    told, published = (estimate(_spec(QWEN, seq_len=1024, **more)) for more in ({"image_max_pixels": 1_003_520}, {}))
+    largest = estimate(_spec(QWEN, seq_len=1024 + 1280, images=1, image_patches=5120))
+    assert told.peak.low == published.peak.low
+    assert told.peak.high == largest.peak.high < published.peak.high
+    more = {"images": 1, "image_max_pixels": 2 * 12_845_056}
+    assert (
+        estimate(_spec(QWEN, seq_len=32_768, **more)).peak.high
+        > estimate(_spec(QWEN, seq_len=32_768, images=1)).peak.high
+    )
+
+
+def test_an_image_of_great_length_has_more_pixels_than_it_is_told() -> None:
+    """Of 1 : 200 the shorter side would be 4 pixels, and becomes the 28 of a token (``smart_resize``)."""
+    tower = _spec(QWEN).facts.vision
+    assert tower is not None
+    assert largest(tower, 3136) == 28 * 792 // 14**2
+    assert largest(tower, 200_704) == 1024
+
+
+def test_a_bound_needs_a_model_that_sees() -> None:
+    with pytest.raises(SpecError, match="image_max_pixels: 1000 needs a vision-language model"):
+        spec_from_mapping({"model": "Qwen/Qwen2.5-7B", "image_max_pixels": 1000})
 
 
 def test_how_large_images_are_counts_from_none_to_the_largest() -> None:
