@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks import loops
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.wording import gib
 from lintfit.documents import python_edits
@@ -15,6 +14,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.sources.python import loops
 from lintfit.sources.script import ScriptSource
 
 _LOADER = re.compile(

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks import loops
 from lintfit.checks.context import Report, RunContext
 from lintfit.documents import python_edits
 from lintfit.documents.model import Edit
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import Applicability, FileEdit, Fix, Related
 from lintfit.run.model import Run
+from lintfit.sources.python import loops
 
 _NAME = "gradient_accumulation_steps"
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks import loops
 from lintfit.checks.context import FileContext, Report
-from lintfit.checks.loops import Loop
 from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
+from lintfit.sources.python import loops
+from lintfit.sources.python.loops import Loop
 
 _EMPTY = re.compile(r"\s*(0|0\.0*|\[\]|list\(\)|torch\.(tensor|zeros)\(.*\)(\.\w+\(.*\))*)\s*", re.DOTALL)
 """What an accumulator starts from."""

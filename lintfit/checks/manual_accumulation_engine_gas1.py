@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from lintfit.checks import loops
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.loops import Loop
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import Related
 from lintfit.run.model import Run
+from lintfit.sources.python import loops
+from lintfit.sources.python.loops import Loop
 
 _OWN_WAYS = ("set_gradient_accumulation_boundary", "no_sync")
 

@@ -1,0 +1,143 @@
+"""Loops of a script's own that put a model through batches in evaluation mode, and whether they build graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from lintfit.documents.python_reader import PythonDocument
+from lintfit.documents.python_walk import walk
+from lintfit.sources.python import loops
+from lintfit.sources.python.loops import Loop
+
+_GRADIENTS = re.compile(
+    r"no_grad|inference_mode|set_grad_enabled|enable_grad|autograd|requires_grad|\.grad\b|backward|\.train\(|jit\.|onnx"
+)
+"""What makes it doubtful that a function builds graphs for nothing."""
+_ELSEWHERE = re.compile(r"set_grad_enabled\(|requires_grad|import lightning|pytorch_lightning")
+
+
+_FORWARD = re.compile(r"\.(forward|module|network)$")
+"""Parts of a model that run all of it."""
+
+
+class Evaluation(NamedTuple):
+    """One such loop: ``model.eval()``, and the call of that model. ``function`` is to be told ``no_grad`` where it is
+    not None."""
+
+    loop: Loop
+    switch: cst.Call
+    forward: cst.Call
+    function: cst.FunctionDef | None = None
+
+
+def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that certainly build the graph of every batch: nothing around them switches gradients off."""
+    if document.module is None or _ELSEWHERE.search(document.text) or ".eval(" not in document.text:
+        return
+    for function in document.module.body:
+        if isinstance(function, cst.FunctionDef) and not function.decorators and function.asynchronous is None:
+            found = _forward(document, function)
+            if found is not None and _called_with_gradients(document, function):
+                yield found
+    for loop in loops.loops(document):
+        found = _beside_training(document, loop)
+        if found is not None:
+            yield found
+
+
+def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that run under ``no_grad`` or its like, in a function that has switched the model to ``eval()`` before."""
+    if document.module is None or ".eval(" not in document.text:
+        return
+    for loop in loops.loops(document):
+        around = loop.function.body if loop.function is not None else document.module
+        evals = _evals(around)
+        if not evals or any(True for _ in loops.backwards(loop.node)):
+            continue
+        found = _call(document, loop, evals)
+        if found is not None and loops.without_gradients(document, found.forward):
+            yield found
+
+
+def _evals(node: cst.CSTNode) -> dict[str, cst.Call]:
+    """Names that are switched to ``eval()`` below a node."""
+    return {
+        name.removesuffix(".eval"): call
+        for call in loops.inside(node)
+        if isinstance(call, cst.Call) and (name := loops.name_of(call.func)) is not None and name.endswith(".eval")
+    }
+
+
+def _call(document: PythonDocument, loop: Loop, evals: dict[str, cst.Call]) -> Evaluation | None:
+    """The first call in a loop of a model that was switched to ``eval()`` above it."""
+    start = document.span(loop.node).start
+    for node in loops.inside(loop.node.body):
+        name = _FORWARD.sub("", loops.name_of(node.func) or "") if isinstance(node, cst.Call) else None
+        if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
+            return Evaluation(loop, evals[name], node)
+    return None
+
+
+def _forward(document: PythonDocument, function: cst.FunctionDef) -> Evaluation | None:
+    """``model.eval()`` and the call of that model in a loop behind it; None where gradients may be wanted."""
+    body = loops.text(document, function.body).replace(".eval(", "")
+    # A trailing .train() puts the model back; it may stand behind the loop, but not decide anything here.
+    if _GRADIENTS.search(body.replace(".train()", "")):
+        return None
+    evals = _evals(function.body)
+    for loop in loops.loops(document):
+        found = _call(document, loop, evals) if loop.function is function else None
+        if found is not None:
+            return found._replace(function=function)
+    return None
+
+
+def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
+    """The same for a loop of the function that trains, which runs with gradients or would not train.
+
+    ``model.eval()`` stands above the loop in its own block, with no ``model.train()`` in between.
+    """
+    trains = loop.function.body if loop.function is not None else document.module
+    assert trains is not None
+    own = loops.text(document, loop.node)
+    if _GRADIENTS.search(own) or loops.without_gradients(document, loop.node):
+        return None
+    found = _call(document, loop, _switched(document, loop.node))
+    return found if found is not None and any(True for _ in loops.backwards(trains)) else None
+
+
+def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, cst.Call]:
+    """Names that were switched to ``eval()`` in a loop's own block, where the loop begins."""
+    block = document.parent(loop)
+    found: dict[str, cst.Call] = {}
+    for statement in block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ():
+        if statement is loop:
+            break
+        for node in (statement, *loops.inside(statement)):
+            name = loops.name_of(node.func) if isinstance(node, cst.Call) else None
+            if isinstance(node, cst.Call) and name is not None and name.endswith((".eval", ".train")):
+                model, _, mode = name.rpartition(".")
+                found.pop(model, None)
+                if mode == "eval" and isinstance(statement, cst.SimpleStatementLine):
+                    found[model] = node
+    return found
+
+
+def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) -> bool:
+    """Whether the function is only called by its name, in this file, and never under ``no_grad``."""
+    assert document.module is not None
+    name, calls = function.name.value, 0
+    for node in walk(document.module):
+        if not isinstance(node, cst.Name) or node.value != name or node is function.name:
+            continue
+        parent = document.parent(node)
+        if not isinstance(parent, cst.Call) or parent.func is not node:
+            return False
+        if loops.without_gradients(document, parent):
+            return False
+        calls += 1
+    return calls > 0
