@@ -84,6 +84,15 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ),
     ("llama 3.2 vision 11 B", "bf16", 1, 2048, {"images": 1, "optimizer": "sgd", **_evaluation(batch_size=1)}),
     ("llama 3.2 vision 11 B", "bf16 + autocast", 2, 256, {"images": 2, **EVERY, **_evaluation(batch_size=2)}),
+    *(
+        (model, precision, 1, 1024, {**more, **GC, **_evaluation(batch_size=4, predictions=held, graph=graph)})
+        for model, precision, more in (
+            ("llama 1.2 B, tied", "bf16", {}),
+            ("llama 1.2 B, tied", "fp32 + autocast", {}),
+            ("llama 8 B, few words", "bf16 + autocast", EVERY),
+        )
+        for held, graph in (("held", False), ("held", True), ("dropped", True))
+    ),
 )  # fmt: skip
 
 
@@ -122,8 +131,45 @@ def run(case: dict[str, Any]) -> dict[str, int]:
             stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
         train_step(model, optimizer, spec, log, None, last=False)
         model.eval()
-        evaluate(model, spec, log)
+        by_itself = chosen(spec).get("graph") or chosen(spec).get("predictions") == "held"
+        (evaluate_by_itself if by_itself else evaluate)(model, spec, log)
     return {"allocated_bytes": log.replay()["evaluation"]}
+
+
+def chosen(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec's evaluation."""
+    found: dict[str, Any] = spec.get("evaluation", {})
+    return found
+
+
+def evaluate_by_itself(model: Any, spec: dict[str, Any], log: Any) -> None:
+    """A loop like those of transformers' ``no_trainer`` examples, whose variable holds what a batch gave to the next;
+    with ``graph`` nobody switches gradients off."""
+    import torch
+
+    asked = chosen(spec)
+    losses, outputs = [], None
+    for step in range(3):
+        log.phase = "evaluation" if step > 1 else "first evaluations"
+        inputs = torch.empty(asked["batch_size"], spec["seq_len"], dtype=torch.long, device="cuda:0")
+        with contextlib.nullcontext() if asked["graph"] else torch.no_grad():
+            outputs = _prepared(model, inputs, spec)
+        losses.append(outputs.loss.detach())
+        if asked["predictions"] == "dropped":
+            outputs = None
+
+
+def _prepared(model: Any, ids: Any, spec: dict[str, Any]) -> Any:
+    """The forward of a model that Accelerate has prepared, which hands everything on in fp32."""
+    import torch
+    from accelerate.utils import convert_outputs_to_fp32
+
+    def forward() -> Any:
+        return model(input_ids=ids, labels=ids)
+
+    if spec["mixed_precision"] == "no":
+        return forward()
+    return convert_outputs_to_fp32(torch.autocast("cuda", dtype=torch.bfloat16)(forward))()
 
 
 def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
@@ -133,27 +179,27 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
 
     from bench.fake_tensors import images_of
 
-    chosen = spec.get("evaluation", {})
-    size = chosen.get("batch_size", spec["micro_batch_size"])
-    keeps = chosen.get("predictions") == "kept"
-    window = chosen.get("accumulation_steps") or chosen.get("samples", 2 * size) // size
+    asked = chosen(spec)
+    size = asked.get("batch_size", spec["micro_batch_size"])
+    keeps = asked.get("predictions") == "kept"
+    window = asked.get("accumulation_steps") or asked.get("samples", 2 * size) // size
     if spec.get("loss") == "chunked":
         from bench import fake_trl
 
         fake_trl.prepare(model, spec)
-    losses = EvalLoopContainer(chosen.get("concat_batches", True))
-    kept = EvalLoopContainer(chosen.get("concat_batches", True))
+    losses = EvalLoopContainer(asked.get("concat_batches", True))
+    kept = EvalLoopContainer(asked.get("concat_batches", True))
     for step in range(max(2, window)):
         log.phase = "evaluation" if step else "first evaluation"
         inputs = torch.empty(size, spec["seq_len"], dtype=torch.long, device="cuda:0")
         images = images_of(model, inputs, spec)
         with torch.no_grad():
-            loss, logits = _predict(model, inputs, images, spec, chosen.get("predictions", "none") != "none")
+            loss, logits = _predict(model, inputs, images, spec, asked.get("predictions", "none") != "none")
             logits = logits if keeps else None
         losses.add(loss.repeat(size))
         if logits is not None:
             kept.add(logits)
-        if chosen.get("accumulation_steps") and (step + 1) % window == 0:
+        if asked.get("accumulation_steps") and (step + 1) % window == 0:
             losses.tensors = kept.tensors = None  # what ``to_cpu_and_numpy`` leaves
             del loss, logits, inputs, images
 

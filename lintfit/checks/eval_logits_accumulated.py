@@ -17,6 +17,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
     place = metrics.provenance.place if metrics is not None else None
     if metrics is None or place is None or not _endless(context):
         return
+    if metrics.value == "listed":
+        yield Report(
+            place,
+            f"the logits of every batch are put into a list, which keeps them on the GPU{_cost(context)}",
+            help="keep what is made of them (argmax, a sum), or move them to the host first (.cpu())",
+        )
+        return
     why = "predict" if metrics.provenance.detail else "compute_metrics"
     yield Report(
         place,
@@ -31,7 +38,7 @@ def _endless(context: RunContext) -> bool:
     run = context.run
     if run.spec is not None:
         return open_ended(run.spec)
-    kept, generates = run.value("eval_predictions") == "kept", run.value("predict_with_generate") is True
+    kept, generates = run.value("eval_predictions") in ("kept", "listed"), run.value("predict_with_generate") is True
     return kept and not generates and run.value("eval_accumulation_steps") is None
 
 

@@ -20,7 +20,7 @@ from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import stream_bytes
+from lintfit.memory.micro_batch.model_step import record_model, stream_bytes
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
@@ -69,7 +69,10 @@ class Round:
     @property
     def waiting(self) -> int:
         """Bytes of logits of earlier batches in the last forward of a window: what is kept so far, and where that is a
-        tensor of its own, what the loop's variable still holds of the last batch."""
+        tensor of its own, what the loop's variable still holds of the last batch. A loop of the script's own has one
+        that nobody clears (of a list, what it holds of the batches before that is not known)."""
+        if self.evaluation.predictions in ("held", "listed"):
+            return self.made
         before = self.window - 1
         if not self.keeps:
             return 0
@@ -92,6 +95,8 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     run = batch(spec, states, step)
     if run is None:
         return []
+    if run.evaluation.graph:
+        return [with_graph(run, states)]
     step = run.step
     around = Live(step.inputs, run.waiting, copies_without_head(run))
     loss = bare(run).plus(Live(step.evaluated))
@@ -116,6 +121,45 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
 
 
+def with_graph(run: Round, states: States) -> Moment:
+    """The forward of a batch with gradients on, beside the graph of the batch before where a variable holds it.
+
+    Layers are checkpointed while they train alone (``GradientCheckpointingLayer``: ``self.training``), and nothing is
+    dropped.
+    """
+    from lintfit.memory.moments import forward
+
+    step = graph_of(run, states)
+    largest = max(forward(states, step, step.kept()), key=lambda moment: moment.allocated)
+    return Moment(GRAPH, "evaluate", together(dict(largest.components), earlier_graph(run, step)))
+
+
+def graph_of(run: Round, states: States) -> Step:
+    """What a batch saves with gradients on.
+
+    Checkpointing over adapters has opened the embeddings' output for gradients (``enable_input_require_grads``), whose
+    hook stays.
+    """
+    spec = graphed(run.spec)
+    if run.spec.gradient_checkpointing is False or run.spec.method != "lora" or run.spec.images:
+        return record(spec, states)
+    return record_model(spec, states, inventory(spec), loss_path(spec), seen=True)
+
+
+def graphed(spec: Spec) -> Spec:
+    """The run as its evaluation makes a graph of it."""
+    return replace(spec, gradient_checkpointing=False, lora_dropout=0.0, evaluation=None)
+
+
+def earlier_graph(run: Round, step: Step) -> Live:
+    """What the graph of the batch before keeps, and its logits, which the loop's variable still has."""
+    if run.evaluation.predictions not in ("held", "listed"):
+        return Live()
+    saved, tail = step.kept(), step.head.saved
+    return Live(saved.activations + tail.activations, saved.logits + tail.logits + run.made, saved.casts + tail.casts)
+
+
+GRAPH = "evaluation, with its graph"
 GENERATION = "evaluation, generation"
 ENCODED = "evaluation, images encoded"
 
@@ -254,7 +298,7 @@ def open_ended(spec: Spec) -> bool:
     evaluation = spec.evaluation
     return (
         evaluation is not None
-        and evaluation.predictions == "kept"
+        and evaluation.predictions in ("kept", "listed")
         and not evaluation.generates
         and evaluation.batch_size > 0
         and evaluation.samples is None

@@ -40,7 +40,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
     points = [
         Moment("model loaded", "load", states.load),
         Moment("engine initialized", "initialize", states.initialize),
-        *_forward(states, step, saved),
+        *forward(states, step, saved),
         *_checkpointed(spec, states, step, saved),
         *_reference(spec, states, step, saved),
         *_backward(states, step, saved),
@@ -68,7 +68,8 @@ def _with_reference(point: Moment, size: int) -> Moment:
     return Moment(point.name, point.phase, parts)
 
 
-def _forward(states: States, step: Step, saved: Live) -> list[Moment]:
+def forward(states: States, step: Step, saved: Live) -> list[Moment]:
+    """The end of the forward: the loss, and the last layer where that takes more. ``saved``: what all layers keep."""
     tail = step.head
     alive = Live(
         saved.activations

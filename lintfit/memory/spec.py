@@ -85,16 +85,19 @@ class Generation:
 
 @frozen
 class Evaluation:
-    """What the Trainer evaluates with between its steps (``Trainer.evaluation_loop``).
+    """What a run evaluates with between its steps: the Trainer (``Trainer.evaluation_loop``), or a loop of its own.
 
     ``batch_size``: sequences of one batch on a rank; 0 for a run that never evaluates.
     """
 
     batch_size: int
-    predictions: Literal["none", "dropped", "gathered", "kept"] = "none"
+    predictions: Literal["none", "dropped", "gathered", "kept", "held", "listed"] = "none"
     """What becomes of the logits: none are given back (``prediction_loss_only``, or no ``compute_metrics``); they are
     reduced on each rank (``preprocess_logits_for_metrics``); a batch's are gathered and go after it
-    (``batch_eval_metrics``); they are gathered and kept for ``compute_metrics``."""
+    (``batch_eval_metrics``); they are gathered and kept for ``compute_metrics``. In a loop of the script's own: its
+    variable holds a batch's while the next is computed; a list holds those of all batches."""
+    graph: bool = False
+    """Whether gradients are on, so that each batch makes its graph, which nothing checkpoints in evaluation mode."""
     accumulation_steps: int | None = None
     """Batches after which what is kept goes to the host (``eval_accumulation_steps``); None for the whole set's."""
     concat_batches: bool = True

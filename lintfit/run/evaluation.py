@@ -24,10 +24,11 @@ def evaluation(settings: Mapping[str, Setting], values: Mapping[str, Any], doubt
     beams = _value(settings, "generation_num_beams")
     return Evaluation(
         batch_size=batch.value if is_count(batch.value, LARGEST_COUNT) else 1,
-        predictions=predictions if predictions in ("dropped", "gathered", "kept") else "none",
+        predictions=predictions if predictions in ("dropped", "gathered", "kept", "held", "listed") else "none",
         accumulation_steps=steps if is_count(steps, LARGEST_COUNT) else None,
         concat_batches=_value(settings, "eval_do_concat_batches") is not False,
         generates=_value(settings, "predict_with_generate") is True,
+        graph=_value(settings, "eval_graph") is True,
         beams=beams if is_count(beams, LARGEST_COUNT) else 1,
     )
 

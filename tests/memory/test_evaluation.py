@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
+from lintfit.memory.explain import OTHER, at
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment, Verdict
@@ -180,7 +181,11 @@ def test_ppo_evaluates_with_what_it_rolls_out() -> None:
     ("evaluation", "line"),
     [
         ({"batch_size": -1}, "evaluation.batch_size: -1 must be a whole number from 0 to 1048576"),
-        ({"predictions": "all"}, "evaluation.predictions: 'all' must be one of 'none', 'dropped', 'gathered', 'kept'"),
+        (
+            {"predictions": "all"},
+            "evaluation.predictions: 'all' must be one of "
+            "'none', 'dropped', 'gathered', 'kept', 'held', 'listed'",
+        ),
         ({"batchsize": 1}, "evaluation.batchsize: unknown key (did you mean 'batch_size'?)"),
         (8, "evaluation: 8 must be a JSON object"),
         ({"accumulation_steps": 0}, "evaluation.accumulation_steps: 0 must be a whole number from 1 to 1048576"),
@@ -191,3 +196,33 @@ def test_bad_values_get_one_line(evaluation: Any, line: str) -> None:
     with pytest.raises(SpecError) as error:
         run(evaluation)
     assert str(error.value) == line
+
+
+def test_a_loop_of_its_own_holds_the_logits_of_the_batch_before() -> None:
+    """Recorded: within 0.03 % in ``bench/fake_evaluation.py``."""
+    dropped, held = (moments(run({"batch_size": 4, "predictions": word}))["evaluation"] for word in ("dropped", "held"))
+    assert held.components["logits"] - dropped.components["logits"] == 4 * LOGITS
+
+
+def test_a_list_of_logits_has_no_end_that_a_spec_says() -> None:
+    listed = run({"batch_size": 1, "predictions": "listed"})
+    assert listed.verdict is Verdict.UNKNOWN
+    assert any("stay on the GPU until it is over" in line for line in listed.not_modelled)
+    assert run({"batch_size": 1, "predictions": "held"}).verdict is Verdict.FITS
+
+
+def test_gradients_make_an_evaluation_take_what_no_checkpointing_would() -> None:
+    """Layers are checkpointed while they train alone, and a variable holds the graph of the batch before."""
+    word = {"batch_size": 2, "predictions": "dropped"}
+    alone, twice = run({**word, "graph": True}), run({**word, "predictions": "held", "graph": True})
+    uncheckpointed = run({"batch_size": 0}, micro_batch_size=2, gradient_checkpointing=False)
+    forward = next(moment for moment in uncheckpointed.moments if moment.name == "loss, forward")
+    assert moments(alone)["evaluation, with its graph"].allocated == forward.allocated
+    assert twice.peak.likely > alone.peak.likely > run(word).peak.likely
+    assert twice.peaks_in_evaluation
+    kept = moments(twice)["evaluation, with its graph"].components["activations"]
+    assert kept > 1.9 * forward.components["activations"]
+    spec = spec_from_mapping({**BASE, "evaluation": {**word, "predictions": "held", "graph": True}})
+    explained = {part.component: part.terms for part in at(spec, twice, twice.peak_moment)}
+    assert any("graph of the batch before" in term.what for term in explained["activations"])
+    assert sum(term.size for term in explained["activations"] if term.what == OTHER) == 0

@@ -33,6 +33,7 @@ _STATES = {
     "evaluation, logits": "evaluate",
     "evaluation, logits gathered": "evaluate",
     "evaluation, generation": "evaluate",
+    "evaluation, with its graph": "forward",
     "generation": "evaluate",
     "checkpoint saved": "save",
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),

@@ -10,7 +10,18 @@ from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import Round
 from lintfit.memory.explain import scoring
-from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, encoded, head_terms, inputs, per_token
+from lintfit.memory.explain.passing import (
+    BESIDE,
+    CACHED,
+    TAPE,
+    Pass,
+    casts,
+    encoded,
+    forward,
+    head_terms,
+    inputs,
+    per_token,
+)
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.loss.preference import Path, sequences
 from lintfit.memory.micro_batch.alive import layer_without_graph
@@ -18,6 +29,8 @@ from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 
 KEPT = "logits of earlier batches, kept for compute_metrics"
+HELD = "logits of the batch before, which the loop's variable holds"
+GRAPHED = "the graph of the batch before, which the loop's variable holds"
 LOOP = "transformers Trainer.evaluation_loop"
 
 
@@ -30,12 +43,14 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
     if moment.name == evaluation.GENERATION and run.spec.generation is not None:
         return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
     if moment.name == evaluation.ENCODED:
-        return [*encoded(seen), _logits(one, one.waiting, KEPT)]
+        return [*encoded(seen), _waiting(one)]
+    if moment.name == evaluation.GRAPH:
+        return _graph(one, seen)
     found = inputs(seen)
     if moment.name == "evaluation, logits gathered":
         return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
     found.append(_copies(_casts(one, moment.name)))
-    found.append(_logits(one, one.waiting, KEPT))
+    found.append(_waiting(one))
     match moment.name:
         case "evaluation":
             bare = evaluation.bare(one)
@@ -53,6 +68,27 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
         case _:
             found += [*_layer(seen), _returned(evaluation.earlier_states(one.step))]
     return found
+
+
+def _waiting(one: Round) -> Term:
+    own = one.evaluation.predictions in ("held", "listed")
+    return _logits(one, one.waiting, HELD) if own else _logits(one, one.waiting, KEPT)
+
+
+def _graph(one: Round, seen: Pass) -> list[Term]:
+    """A forward with gradients on, and the graph of the one before."""
+    step = evaluation.graph_of(one, seen.states)
+    run = replace(seen, spec=evaluation.graphed(one.spec), step=step)
+    tail, earlier = step.head, evaluation.earlier_graph(one, step)
+    live = Live(*map(sum, zip(tail.saved, tail.forward, strict=True)))
+    return [
+        *forward(run),
+        *head_terms(run, live, "the head and the loss", True),
+        *casts(run, head=True),
+        term("activations", GRAPHED, earlier.activations, source=TAPE),
+        term("logits", GRAPHED, earlier.logits, source=TAPE),
+        term("temporaries", GRAPHED, earlier.casts, source=CACHED),
+    ]
 
 
 def _returned(size: int) -> Term:

@@ -178,7 +178,8 @@ def _evaluation(key: str, value: Any) -> Evaluation | None:
         return None
     readers: Mapping[str, Read] = {
         "batch_size": _count(0),
-        "predictions": choice("none", "dropped", "gathered", "kept"),
+        "predictions": choice("none", "dropped", "gathered", "kept", "held", "listed"),
+        "graph": _flag,
         "accumulation_steps": _count(),
         "concat_batches": _flag,
         "samples": _count(most=LARGEST_SEQUENCE),

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 
 from lintfit.settings import UNKNOWN
-from lintfit.sources.python import engines, evaluating, lengths, models, operators, own_loop, ppo, recomputing
+from lintfit.sources.python import (
+    engines,
+    evaluating,
+    lengths,
+    models,
+    operators,
+    own_evaluation,
+    own_loop,
+    ppo,
+    recomputing,
+)
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.recomputing import CHECKPOINTING
@@ -56,6 +66,7 @@ def read(reading: Reading) -> None:
     else:
         own_loop.read(reading)
     evaluating.read(reading)
+    own_evaluation.read(reading)
     ppo.read(reading)
     recomputing.read(reading)
     lengths.read(reading)

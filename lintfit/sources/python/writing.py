@@ -44,6 +44,8 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return adapters.prepare(writer)
         case "prediction_loss_only":
             return writer.argument((name,), value)
+        case "eval_batch_size" if source.reading.found.arguments is None:
+            return writer.setting(name, value)
         case _ if name in evaluating.ARGUMENTS:
             return writer.argument(evaluating.ARGUMENTS[name], value)
         case _ if name in ARGUMENTS:

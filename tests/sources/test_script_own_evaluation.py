@@ -1,0 +1,106 @@
+"""What a loop of the script's own evaluates with: batch, logits, graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sources.scripts import script, values
+
+SCRIPT = """
+import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator()
+model = AutoModelForCausalLM.from_pretrained("some/model")
+optimizer = torch.optim.AdamW(model.parameters())
+train_loader = DataLoader(data, batch_size=4)
+{loader}
+{prepare}
+
+for epoch in range(3):
+    model.train()
+    for batch in train_loader:
+        loss = model(**batch).loss
+        accelerator.backward(loss)
+        optimizer.step()
+    model.eval()
+    kept = []
+{body}
+"""
+LOADER = "eval_loader = DataLoader(held_out, batch_size=16)"
+PREPARE = "model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)"
+
+
+def said(lines: str, loader: str = LOADER, over: str = "eval_loader", graph: bool = False) -> dict[str, object]:
+    call = "outputs = model(**batch)" if "model(" not in lines else ""
+    forward = f"        {call}\n" if graph else f"        with torch.no_grad():\n            {call or 'pass'}\n"
+    if call == "":
+        forward = "" if graph else "        with torch.no_grad():\n"
+        lines = lines if graph else "    " + lines
+    body = f"    for batch in {over}:\n{forward}" + "".join(f"        {line}\n" for line in lines.splitlines())
+    found = values(script(SCRIPT.format(loader=loader, prepare=PREPARE, body=body), ""))
+    return {name: value for name, value in found.items() if name.startswith("eval_")}
+
+
+HELD = {"eval_batch_size": 16, "eval_predictions": "held"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "becomes"),
+    [
+        ("kept.append(outputs.loss.item())", "held"),
+        ("kept.append(accelerator.gather_for_metrics(outputs.loss.repeat(16)))", "held"),
+        ("kept.append(outputs.logits.argmax(-1))", "held"),
+        ("kept.append(outputs.logits.cpu())", "held"),
+        ("kept.append(accelerator.gather(outputs.logits))", "listed"),
+        ("logits = outputs.logits\nkept.append(logits)", "listed"),
+        ("best = outputs.logits.argmax(-1)\nkept.append(best)", "held"),
+        ("kept.append(outputs)", "listed"),
+        ("kept.append(model(**batch).loss.item())", "dropped"),
+    ],
+)
+def test_what_becomes_of_the_logits(lines: str, becomes: str) -> None:
+    assert said(lines) == {**HELD, "eval_predictions": becomes}
+
+
+@pytest.mark.parametrize("over", ["eval_loader", "tqdm(eval_loader)", "enumerate(eval_loader)", "loader"])
+def test_the_loader_that_a_loop_goes_through(over: str) -> None:
+    assert said("print(outputs.loss)", over=over)["eval_batch_size"] == 16
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "eval_loader = make(held_out)",
+        "eval_loader = DataLoader(held_out, batch_size=args.size)",
+        "eval_loader = DataLoader(held_out, batch_size=None)",
+    ],
+)
+def test_a_batch_that_cannot_be_told_is_nobodys(loader: str) -> None:
+    assert said("print(outputs.loss)", loader) == {}
+
+
+def test_several_loaders_in_the_place_of_one_are_nobodys() -> None:
+    more = f"{LOADER}\ntest_loader = DataLoader(held_out, batch_size=32)"
+    assert said("print(outputs.loss)", more, over="loader") == {}
+    assert said("print(outputs.loss)", more)["eval_batch_size"] == 16
+
+
+@pytest.mark.parametrize(
+    ("lines", "becomes"),
+    [
+        ("print(outputs.loss)", "held"),
+        ("loss = model(**batch).loss", "held"),
+        ("loss = model(**batch).loss.item()", "dropped"),
+        ("kept.append(model(**batch).loss.item())", "dropped"),
+    ],
+)
+def test_gradients_that_nobody_switches_off(lines: str, becomes: str) -> None:
+    assert said(lines, graph=True) == {**HELD, "eval_predictions": becomes, "eval_graph": True}
+
+
+def test_a_training_alone_evaluates_nothing() -> None:
+    text = SCRIPT.format(loader=LOADER, prepare=PREPARE, body="")
+    assert not [name for name in values(script(text, "")) if name.startswith("eval_")]
