@@ -96,8 +96,6 @@ class Evaluation:
     reduced on each rank (``preprocess_logits_for_metrics``); a batch's are gathered and go after it
     (``batch_eval_metrics``); they are gathered and kept for ``compute_metrics``. In a loop of the script's own: its
     variable holds a batch's while the next is computed; a list holds those of all batches."""
-    graph: bool = False
-    """Whether gradients are on, so that each batch makes its graph, which nothing checkpoints in evaluation mode."""
     accumulation_steps: int | None = None
     """Batches after which what is kept goes to the host (``eval_accumulation_steps``); None for the whole set's."""
     concat_batches: bool = True
@@ -108,6 +106,8 @@ class Evaluation:
     """Whether an answer is generated to each sample (``predict_with_generate``)."""
     beams: int = 1
     """Beams of that (``generation_num_beams``)."""
+    graph: bool = False
+    """Whether gradients are on, so that each batch makes its graph, which nothing checkpoints in evaluation mode."""
 
 
 @frozen

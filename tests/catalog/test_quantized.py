@@ -73,6 +73,12 @@ def test_other_names_say_nothing(name: str) -> None:
         ({"quant_method": "gptq", "bits": 4, "group_size": 32}, Stored("GPTQ 4-bit", "gptq-int4")),
         ({"quant_method": "gptq", "bits": 3}, Stored("GPTQ")),
         ({"quant_method": "awq", "bits": 4}, Stored("AWQ")),
+        ({"quant_method": ["awq"], "bits": {}}, Stored("quantized")),
+        ({"quant_method": "two\nlines"}, Stored("quantized")),
+        (
+            {"quant_method": "gptq", "bits": 4, "modules_to_not_convert": [1, "lm_head"]},
+            Stored("GPTQ 4-bit", "gptq-int4", ("lm_head",)),
+        ),
         ({"quant_method": "mxfp4"}, None),
         ({"quant_method": "awq", "dequantize": True}, None),
         ({}, None),

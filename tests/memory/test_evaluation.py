@@ -183,8 +183,7 @@ def test_ppo_evaluates_with_what_it_rolls_out() -> None:
         ({"batch_size": -1}, "evaluation.batch_size: -1 must be a whole number from 0 to 1048576"),
         (
             {"predictions": "all"},
-            "evaluation.predictions: 'all' must be one of "
-            "'none', 'dropped', 'gathered', 'kept', 'held', 'listed'",
+            "evaluation.predictions: 'all' must be one of 'none', 'dropped', 'gathered', 'kept', 'held', 'listed'",
         ),
         ({"batchsize": 1}, "evaluation.batchsize: unknown key (did you mean 'batch_size'?)"),
         (8, "evaluation: 8 must be a JSON object"),
