@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench import fake_vlm_cases
+from bench import fake_hybrid_cases, fake_vlm_cases
 
 MODELS: dict[str, dict[str, Any]] = {
     "llama 1.2 B, tied": {
@@ -246,8 +246,9 @@ def spec_of(config: dict[str, Any], precision: str, batch: int, seq: int, more: 
 
 def cases() -> Iterator[dict[str, Any]]:
     """Every case: its name and lintfit's spec of it."""
-    for model, precision, batch, seq, more in (*CASES, *fake_vlm_cases.CASES):
-        spec = spec_of((MODELS | fake_vlm_cases.MODELS)[model], precision, batch, seq, more)
+    models = MODELS | fake_hybrid_cases.MODELS | fake_vlm_cases.MODELS
+    for model, precision, batch, seq, more in (*CASES, *fake_hybrid_cases.CASES, *fake_vlm_cases.CASES):
+        spec = spec_of(models[model], precision, batch, seq, more)
         yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *_words(more)]), "spec": spec}
 
 

@@ -26,7 +26,7 @@ _REGISTERED: list[str] = []
 HALF = {
     torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm, torch.bmm, torch.Tensor.bmm,
     torch.addmm, torch.baddbmm, torch.addbmm, F.linear, torch._C._nn.linear, F.scaled_dot_product_attention,
-    torch.conv2d, torch.conv3d,
+    torch.conv1d, torch.conv2d, torch.conv3d,
 }  # fmt: skip
 """Functions that autocast runs in half precision (``AT_FORALL_LOWER_PRECISION_FP``, those in use here)."""
 
@@ -167,6 +167,16 @@ _KERNELS = {
 }
 
 
+_CONVOLUTIONS = {torch.ops.aten.convolution.default: 0, torch.ops.aten.convolution_backward.default: 1}
+"""Convolutions each way, and which of their arguments is the input."""
+
+
+def _rearranged(x: Any, groups: int) -> int:
+    """Bytes of the copy that CUDA's kernel for a convolution of every channel makes of an input that has gaps
+    (``Convolution.cpp``, ``_conv_depthwise2d(input.contiguous(), …)``)."""
+    return 0 if groups == 1 or x.is_contiguous() else x.numel() * x.itemsize
+
+
 class Counter(TorchDispatchMode):
     """Notes every tensor that an operation makes in a log, and sums of gradients that the engine makes."""
 
@@ -181,6 +191,8 @@ class Counter(TorchDispatchMode):
             for tensor in torch.utils._pytree.tree_leaves(out)
             if isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda"
         ]
+        if func in _CONVOLUTIONS:
+            self.log.passing(_rearranged(args[_CONVOLUTIONS[func]], args[-1] if len(args) == 9 else args[-2]))
         if func is torch.ops.aten.embedding_dense_backward.default:
             grad = args[0]
             tokens = grad.numel() // grad.shape[-1]

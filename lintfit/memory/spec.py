@@ -16,9 +16,10 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 
-KERNELS = ("cross_entropy", "rms_norm", "rope", "lora")
-"""Kernels that a trainer may put in the place of the model's own code (Unsloth, FOAK): the loss that overwrites the
-logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one."""
+KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "causal_conv1d")
+"""Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
+logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one. Those that transformers
+takes where their packages are installed: flash-linear-attention's gated delta rule, causal-conv1d."""
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
@@ -164,7 +165,7 @@ class Spec:
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()
-    """Unsloth's and FOAK's kernels in the place of the model's own code: of :data:`KERNELS`."""
+    """Kernels in the place of the model's own code: of :data:`KERNELS`."""
     kbit_upcast: Literal["none", "norms", "all"] | None = None
     """bitsandbytes bases: which unquantised weights were cast to fp32.
 

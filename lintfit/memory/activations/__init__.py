@@ -62,10 +62,19 @@ _MODULES = {
     "phimoe": "moe",
     "qwen": "fused",
     "qwen2_moe": "moe",
+    "qwen3_5_moe_text": "qwen3_next",
+    "qwen3_5_text": "qwen3_next",
     "qwen3_moe": "moe",
+    "qwen3_next": "qwen3_next",
     "stablelm": "layernorm",
     "starcoder2": "layernorm",
 }
+
+_MIXERS = {"qwen3_next": "qwen3_next"}
+"""The modules of families whose layers mix their tokens in several ways, by the names of :data:`_MODULES`."""
+
+_PACKAGED = {"qwen3_next": ("gated_delta_rule", "causal_conv1d")}
+"""By the names of :data:`_MODULES`: of :data:`.spec.KERNELS`."""
 
 _LLAMA = frozenset(
     {
@@ -140,12 +149,14 @@ class Kind(NamedTuple):
 
     ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
     ``shares``: whether it takes keys and values of an earlier layer.
+    ``mixer``: what mixes its tokens in the place of attention, empty where nothing does.
     """
 
     window: int | None
     routed: bool
     crosses: str = ""
     shares: bool = False
+    mixer: str = ""
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -173,11 +184,16 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
         else [None] * len(layers)
     )
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
-    each = tuple(map(Kind, windows, routes, _crossing(facts), _sharing(facts)))
+    each = tuple(map(Kind, windows, routes, _crossing(facts), _sharing(facts), _mixing(facts)))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
     return each, alike
+
+
+def packaged(facts: ModelFacts) -> tuple[str, ...]:
+    """Kernels of other packages that transformers runs this model's layers with where they are installed."""
+    return _PACKAGED.get(_MODULES.get(facts.model_type, ""), ())
 
 
 def running(facts: ModelFacts, *, beside: bool = False) -> tuple[int, ...]:
@@ -199,6 +215,14 @@ def _sharing(facts: ModelFacts) -> list[bool]:
     from lintfit.memory.activations.gemma4 import shares
 
     return [shares(facts, index) for index in range(facts.layers)]
+
+
+def _mixing(facts: ModelFacts) -> list[str]:
+    module = _MIXERS.get(_MODULES.get(facts.model_type, ""))
+    if module is None:
+        return [""] * facts.layers
+    mixer = import_module(f"lintfit.memory.activations.{module}").mixer
+    return [mixer(facts, index) for index in range(facts.layers)]
 
 
 def known(facts: ModelFacts) -> bool:

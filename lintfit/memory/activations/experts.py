@@ -99,6 +99,7 @@ def experts(
     ordered = t.map(weighted, (t.new(k, INDEX, False),))
     t.held = (*t.held, ordered)
     if t.recipe.autocast:
+        t.held = (*t.held, ordered)  # the sum's argument, of which autocast makes a copy
         ordered = t.cast(ordered, 4)
     total = t.cast(t.op(t.new(h, ordered.item, ordered.grad), (ordered,)), x.item)
     t.held = held

@@ -82,15 +82,16 @@ def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
     if not t.facts.gated:
         return t.linear("down_proj", t.activation(t.linear("up_proj", x, h, i), t.facts.activation), i, h)
     gate = t.linear("gate_proj", x, h, i)
+    if not t.recipe.liger:
+        gate = t.activation(gate, t.facts.activation)
     held = t.held
-    if not t.graph:  # where there is one, the activation keeps it
-        t.held = (*held, gate)
+    t.held = (*held, gate)
     up = t.linear("up_proj", x, h, i)
     t.held = held
     if t.recipe.liger:
         product = t.op(t.like(gate, gate.width, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:
-        product = t.mul(t.activation(gate, t.facts.activation), up)
+        product = t.mul(gate, up)
     return t.residual_dropout(t.linear("down_proj", product, i, h), _rate(t.facts))
 
 

@@ -20,6 +20,12 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x,)
     y = norm(x)
     t.held = (x, y)
+    return feed_forward(t, x, y, index)
+
+
+def feed_forward(t: Layer, x: Var, y: Var, index: int) -> Var:
+    """What a layer adds to its stream ``x`` by ``y``, the same normalised: experts, or the dense MLP."""
+    facts = t.facts
     if facts.moe is None or not has_experts(facts, index):
         return llama.residual(t, x, llama.mlp(t, y))
     if facts.model_type in GATED_SHARED:

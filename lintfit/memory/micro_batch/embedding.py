@@ -47,9 +47,15 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
 
+PARTLY_ROTARY = frozenset({"qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})
+"""Model types whose tables are as wide as the part of a head that they turn."""
 
-def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
-    """Bytes of the rotary tables, cosine and sine, of a sequence; LitGPT keeps them in fp32.
+TABLES_OF_SAMPLES = frozenset({"qwen3_5_moe_text", "qwen3_5_text"})
+"""Model types with tables for every sequence, whose images have positions of their own."""
+
+
+def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes of the rotary tables, cosine and sine, of a sequence or of each; LitGPT keeps them in fp32.
 
     ``item``: bytes of an element of the residual stream.
     """
@@ -61,12 +67,14 @@ def tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> int:
         return 0
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
-    return sum(2 * rounded(seq * width * item) for width in widths)
+    positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
+    return sum(2 * rounded(positions * width * item) for width in widths)
 
 
 def _turned(facts: ModelFacts) -> int:
     """Elements of a head that the tables have."""
-    return facts.rotary_dim if "kv_lora_rank" in facts.config else facts.head_dim
+    partly = facts.model_type in PARTLY_ROTARY or "kv_lora_rank" in facts.config
+    return facts.rotary_dim if partly else facts.head_dim
 
 
 def opens_inputs(spec: Spec) -> bool:

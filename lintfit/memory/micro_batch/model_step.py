@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ def record_model(
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         inputs=rounded(tokens * INDEX),
-        front=tables(facts, recipe, shape.seq, shape.stream)
+        front=tables(facts, recipe, shape.batch, shape.seq, shape.stream)
         + exchanged
         + own.kept
         + triangles(facts)
@@ -138,11 +139,25 @@ def _stretches(
             layers = [stretch._replace(waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not seen and not checkpoints and (recipe.litgpt or not recipe.quantized)
-    if no_gradient or embedding_bytes(recipe) != shape.stream:
-        first = Stretch(1, one(0, embedding_bytes(recipe), flows=not no_gradient), checkpoints, layers[0].waiting)
-        rest = layers[0]._replace(length=layers[0].length - 1)
-        layers[:1] = [first, rest] if rest.length else [first]
-    return layers
+    if not no_gradient and embedding_bytes(recipe) == shape.stream:
+        return layers
+    # Layers behind frozen embeddings have no gradient up to the first with an adapter.
+    first: list[Stretch] = []
+    while len(first) < count:
+        profiled = one(len(first), shape.stream if first else embedding_bytes(recipe), flows=not no_gradient)
+        first.append(Stretch(1, profiled, checkpoints, layers[0].waiting))
+        if not no_gradient or profiled.form is None or profiled.form.output.grad:
+            break
+    return [*first, *_without(layers, len(first))]
+
+
+def _without(layers: list[Stretch], count: int) -> Iterator[Stretch]:
+    """The layers behind the first ``count``."""
+    for stretch in layers:
+        taken = min(stretch.length, count)
+        count -= taken
+        if stretch.length > taken:
+            yield stretch._replace(length=stretch.length - taken)
 
 
 def _waiting(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from lintfit.memory.activations import known
+from lintfit.memory.activations import known, packaged
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.loss.preference import FUSED
 from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
+from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
 
@@ -26,6 +27,13 @@ WHOLE_SOFTMAX = "0.14"
 
 LINEAR_EXPERTS = "4.57.0"
 """A transformers version whose experts are linear layers, which bitsandbytes quantises."""
+
+
+ROW_BY_ROW = "5.16.1"
+"""A transformers version that puts the inverse of the gated delta rule's systems together row by row."""
+
+PACKAGES = {"gated_delta_rule": "flash-linear-attention", "causal_conv1d": "causal-conv1d"}
+"""The package of each kernel that transformers takes where it is installed."""
 
 
 class Alternative(NamedTuple):
@@ -50,6 +58,7 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
         )
     elif spec.images and _uncounted_images(spec):
         yield Alternative(without_images(spec))
+    yield from _with_packages(spec)
     if _may_quantise_experts(spec):
         yield Alternative(
             _running(spec, "transformers", LINEAR_EXPERTS),
@@ -65,6 +74,8 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(_remote_code(spec))
     if _may_hold_inputs(spec):
         yield Alternative(_running(spec, "bitsandbytes", "0.43.1"))
+    if "transformers" not in spec.versions and "gated_delta_rule" in _missing(spec):
+        yield Alternative(_running(spec, "transformers", ROW_BY_ROW))
     if spec.facts.vision is not None and spec.images != 0:
         yield from _with_images(spec)
     if "trl" in spec.versions:
@@ -79,6 +90,26 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
             _running(spec, "trl", WHOLE_SOFTMAX),
             "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
         )
+
+
+def _missing(spec: Spec) -> tuple[str, ...]:
+    """Kernels that would run if their packages were installed, where nobody says whether they are."""
+    if "fused_kernels" in spec.stated:
+        return ()
+    return tuple(name for name in packaged(language(spec.facts)) if name not in spec.fused_kernels)
+
+
+def _with_packages(spec: Spec) -> Iterator[Alternative]:
+    """The packages' kernels in the place of plain torch."""
+    names = _missing(spec)
+    if not names:
+        return
+    packages = " and ".join(PACKAGES[name] for name in names)
+    yield Alternative(
+        replace(spec, fused_kernels=(*spec.fused_kernels, *names)),
+        f"the gated delta rule in plain torch, as transformers runs it without {packages} (not stated; fused_kernels "
+        "would say; the low end counts their kernels)",
+    )
 
 
 def _running(spec: Spec, library: str, version: str) -> Spec:

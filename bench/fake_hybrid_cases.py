@@ -1,0 +1,74 @@
+"""The cases of ``bench.fake_tensors`` whose layers mix their tokens in several ways, by the models' published sizes.
+
+Those with experts have fewer of them, and fewer layers. Plain torch runs what flash-linear-attention, causal-conv1d and
+mamba-ssm would: that is what transformers does where these are not installed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+QWEN35 = {
+    "model_type": "qwen3_5_text", "head_dim": 256, "vocab_size": 248320, "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16, "full_attention_interval": 4,
+    "max_position_embeddings": 262144,
+}  # fmt: skip
+ROUTED = {"moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 64}
+
+MODELS: dict[str, dict[str, Any]] = {
+    "qwen3.5 0.8 B, tied": {
+        **QWEN35, "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "linear_num_value_heads": 16, "tie_word_embeddings": True,
+    },
+    "qwen3.5 2 B, tied": {
+        **QWEN35, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 24, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "linear_num_value_heads": 16, "tie_word_embeddings": True,
+    },
+    "qwen3.5 4 B, tied": {
+        **QWEN35, "hidden_size": 2560, "intermediate_size": 9216, "num_hidden_layers": 32, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "linear_num_value_heads": 32, "tie_word_embeddings": True,
+    },
+    "qwen3.5 9 B": {
+        **QWEN35, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "linear_num_value_heads": 32, "tie_word_embeddings": False,
+    },
+    "qwen3.5 a3b of 12 layers and 64 experts": {
+        **QWEN35, **ROUTED, "model_type": "qwen3_5_moe_text", "hidden_size": 2048, "num_hidden_layers": 12,
+        "num_attention_heads": 16, "num_key_value_heads": 2, "linear_num_value_heads": 32, "num_experts_per_tok": 8,
+        "tie_word_embeddings": False,
+    },
+    "qwen3 next of 12 layers and 64 experts": {
+        **QWEN35, **ROUTED, "model_type": "qwen3_next", "hidden_size": 2048, "intermediate_size": 5120,
+        "num_hidden_layers": 12, "num_attention_heads": 16, "num_key_value_heads": 2, "linear_num_value_heads": 32,
+        "num_experts_per_tok": 10, "vocab_size": 151936, "tie_word_embeddings": False,
+    },
+}  # fmt: skip
+
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
+LORA = {
+    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
+}  # fmt: skip
+EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
+SGD = {"optimizer": "sgd"}
+
+CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
+    ("qwen3.5 0.8 B, tied", "bf16", 4, 1024, GC),
+    ("qwen3.5 0.8 B, tied", "bf16", 1, 2000, {}),
+    ("qwen3.5 0.8 B, tied", "fp32 + autocast", 2, 512, GC),
+    ("qwen3.5 0.8 B, tied", "fp32", 1, 512, SGD),
+    ("qwen3.5 0.8 B, tied", "bf16", 1, 512, {"attention": "eager"}),
+    ("qwen3.5 2 B, tied", "bf16", 2, 1000, GC),
+    ("qwen3.5 2 B, tied", "bf16 + autocast", 2, 512, EVERY),
+    ("qwen3.5 4 B, tied", "bf16", 1, 1024, {**GC, **SGD}),
+    ("qwen3.5 4 B, tied", "bf16 + autocast", 2, 500, {**EVERY, **GC}),
+    ("qwen3.5 4 B, tied", "bf16", 2, 512, LORA),
+    ("qwen3.5 9 B", "bf16", 2, 300, GC),
+    ("qwen3.5 9 B", "bf16 + autocast", 4, 256, {**EVERY, **REENTRANT}),
+    ("qwen3.5 a3b of 12 layers and 64 experts", "bf16", 2, 512, SGD),
+    ("qwen3.5 a3b of 12 layers and 64 experts", "fp32 + autocast", 1, 640, {**GC, **SGD}),
+    ("qwen3.5 a3b of 12 layers and 64 experts", "bf16 + autocast", 2, 500, {**LORA, **GC}),
+    ("qwen3 next of 12 layers and 64 experts", "bf16", 2, 512, {**GC, **SGD}),
+    ("qwen3 next of 12 layers and 64 experts", "bf16", 1, 500, SGD),
+    ("qwen3 next of 12 layers and 64 experts", "bf16 + autocast", 1, 300, {**EVERY, **GC}),
+)

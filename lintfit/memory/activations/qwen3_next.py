@@ -1,0 +1,206 @@
+"""Qwen 3 Next, 3.5 and 3.6: three layers of gated delta rule to one of gated attention, norms like Gemma's.
+
+After ``modeling_qwen3_next.py`` and ``modeling_qwen3_5.py`` of transformers.
+"""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
+from lintfit.memory.activations import fla
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.delta_rule import Heads, gated_delta_rule
+from lintfit.memory.activations.llama import heads
+from lintfit.memory.activations.moe import feed_forward
+from lintfit.memory.activations.tape import CAST, Var
+
+LINEAR = "linear_attention"
+
+
+def mixer(facts: ModelFacts, index: int) -> str:
+    """What mixes the tokens of a layer; where ``layer_types`` does not say, every fourth has attention."""
+    types = facts.config.get("layer_types")
+    if isinstance(types, list) and index < len(types):
+        return LINEAR if types[index] == LINEAR else ""
+    interval = int(facts.config.get("full_attention_interval") or 4)
+    return LINEAR if (index + 1) % interval else ""
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer."""
+    y = t.gemma_norm(x)
+    t.held = (x, y)
+    x = t.add(x, linear_attention(t, y) if mixer(t.facts, index) else attention(t, y, index))
+    t.held = (x,)
+    y = t.gemma_norm(x)
+    t.held = (x, y)
+    return feed_forward(t, x, y, index)
+
+
+def attention(t: Layer, x: Var, index: int) -> Var:
+    """Self-attention whose query projection gives a gate for the result as well."""
+    facts, held = t.facts, t.held
+    shape = heads(facts, index)
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    bias = bool(facts.config.get("attention_bias"))
+    q, gate = t.split(t.linear("q_proj", x, facts.hidden, 2 * wide, bias=bias), (wide, wide))
+    gate = t.add(gate)
+    t.held = (*held, gate)
+    q = t.gemma_norm(q, shape.dim)
+    k = t.gemma_norm(t.linear("k_proj", x, facts.hidden, narrow, bias=bias), shape.dim)
+    v = t.linear("v_proj", x, facts.hidden, narrow, bias=bias)
+    share = (facts.rotary_dim or shape.dim) / shape.dim
+    q, k = t.rotary(q, share, concatenated=True), t.rotary(k, share, concatenated=True)
+    rate = float(facts.config.get("attention_dropout") or 0.0)
+    out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
+    t.held = (*t.held, out)
+    out = t.mul(out, sigmoid(t, gate))
+    t.held = held
+    return t.linear("o_proj", out, wide, facts.hidden, bias=bias)
+
+
+def sigmoid(t: Layer, x: Var) -> Var:
+    """Saves its result."""
+    out = t.like(x, x.width, x.item, x.grad)
+    return t.op(out, (x,), (out,))
+
+
+@frozen
+class Lengthened:
+    """Tokens, and so many more of each sequence that the convolution fills it up with."""
+
+    more: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (seq + self.more)
+
+
+def linear_attention(t: Layer, x: Var) -> Var:
+    """``Qwen3NextGatedDeltaNet``: projections, a short convolution, the delta rule, a gated norm."""
+    h, shape, before = t.facts.hidden, delta_heads(t.facts), t.held
+    if t.recipe.padded:
+        x = t.map(x)
+        t.held = (*before, x)
+    mixed, z, b, a = _apart(t, x, h, shape) if t.facts.model_type != "qwen3_next" else _together(t, x, h, shape)
+    t.held = (*before, z, b, a)
+    mixed = convolution(t, mixed, t.facts)
+    t.held = (*t.held, mixed)
+    query, key, value = t.split(mixed, (shape.key_width, shape.key_width, shape.value_width))
+    beta = sigmoid(t, b)
+    decay = _decay(t, a, shape.values)
+    t.held = (*t.held, beta, decay)
+    if fla.DELTA_RULE in t.recipe.kernels:
+        out = fla.gated_delta_rule(t, query, key, value, beta, decay, shape)
+    else:
+        # The gradients lie head by head and are copied.
+        query, key, value = (copied_back(t, part) for part in (query, key, value))
+        out = gated_delta_rule(t, query, key, value, beta, decay, shape)
+    t.held = (*t.held, out)
+    out = _gated_norm(t, out, z, shape.value_dim)
+    t.held = (*t.held, out)
+    out = t.linear("out_proj", out, shape.value_width, h)
+    t.held = before
+    return out
+
+
+def copied_back(t: Layer, x: Var) -> Var:
+    """x, whose gradient is copied into another layout."""
+    return t.link(Var(x.width, x.item, x.per, x.storage, x.grad), (x,))
+
+
+def delta_heads(facts: ModelFacts) -> Heads:
+    """The heads of the delta rule; the config class's where a config says nothing."""
+    config = facts.config
+    return Heads(
+        keys=int(config.get("linear_num_key_heads") or 16),
+        values=int(config.get("linear_num_value_heads") or 32),
+        key_dim=int(config.get("linear_key_head_dim") or 128),
+        value_dim=int(config.get("linear_value_head_dim") or 128),
+    )
+
+
+def _apart(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Var]:
+    """Qwen 3.5: a projection each for what is mixed, the gate, the rate and the decay."""
+    mixed = t.linear("in_proj_qkv", x, h, 2 * shape.key_width + shape.value_width)
+    if fla.CONVOLUTION not in t.recipe.kernels and t.batched:
+        mixed = copied_back(t, mixed)  # from channel by channel; of one sequence that is a view
+    held = t.held
+    t.held = (*held, mixed)
+    z = t.linear("in_proj_z", x, h, shape.value_width)
+    b = t.linear("in_proj_b", x, h, shape.values)
+    a = t.linear("in_proj_a", x, h, shape.values)
+    t.held = held
+    return mixed, z, b, a
+
+
+def _together(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Var]:
+    """Qwen 3 Next: two projections, by heads of keys; their parts are copied, and those to be mixed put together."""
+    keys, values = shape.key_width, shape.value_width
+    held = t.held
+    both = t.linear("in_proj_qkvz", x, h, 2 * keys + 2 * values)
+    t.held = (*held, both)
+    rates = t.linear("in_proj_ba", x, h, 2 * shape.values)
+    query, key, value, z = t.split(both, (keys, keys, values, values))
+    b, a = t.split(rates, (shape.values, shape.values))
+    value, z, b, a = (t.add(part) for part in (value, z, b, a))
+    t.held = (*t.held, value, z)
+    query, key = t.add(query), t.add(key)
+    mixed = t.like(query, 2 * keys + values, query.item, query.grad)
+    t.link(mixed, (query, key, value), same=True)
+    t.held = held
+    return mixed, z, b, a
+
+
+def convolution(t: Layer, x: Var, facts: ModelFacts) -> Var:
+    """A causal convolution of every channel over a few tokens, then SiLU (``causal_conv1d_fn`` in torch).
+
+    Saves its input and its longer result, of which a view goes on. CUDA's kernel wants rows of a channel: a copy on
+    either way (``Convolution.cpp``, ``conv_depthwise2d``).
+    """
+    width, recipe, held = x.width, t.recipe, t.held
+    kernel = int(facts.config.get("linear_conv_kernel_dim") or 4)
+    if fla.CONVOLUTION in recipe.kernels:
+        return fla.convolution(t, x, kernel)
+    trains = recipe.trains("conv1d")
+    item = recipe.weights
+    full = t.cast(x, item)
+    saved = []
+    if recipe.autocast:
+        full = t.cast(full, 2)
+        if item == 4:
+            saved = [t.constant(width * kernel, 2, trains, CAST)]
+    t.held = (*held, t.like(full, width, full.item, False))
+    out = t.new(width, full.item, full.grad or trains, per=Lengthened(kernel - 1))
+    made = (width * kernel * item,) if trains else ()
+    t.op(out, (full,), (full, *saved), temp=(full.scratch(full.item),), weights=made)
+    t.held = (*held, out)
+    first = t.link(Var(width, out.item, x.per, out.storage, out.grad), (out,))
+    result = t.cast(t.map(first, (first,)), x.item)
+    t.held = held
+    return result
+
+
+def _decay(t: Layer, a: Var, count: int) -> Var:
+    """``-A_log.float().exp() * softplus(a.float() + dt_bias)``."""
+    trains = t.recipe.trains("A_log")
+    biased = t.cast(a, 4)
+    made = (count * t.recipe.weights,) if trains else ()
+    biased = t.op(t.like(a, count, 4, a.grad or trains), (biased,), (), weights=made)
+    soft = t.map(biased, (biased,))
+    rate = t.constant(count, 4, trains)
+    saved = [var for var, needed in ((soft, trains), (rate, soft.grad)) if needed]
+    temp = (soft.scratch(4),) if trains else ()
+    return t.op(t.like(soft, count, 4, soft.grad), (soft,), saved, temp=temp, weights=made)
+
+
+def _gated_norm(t: Layer, x: Var, gate: Var, width: int) -> Var:
+    """``weight * norm(x) * silu(gate)``, the last product in fp32 (``Qwen3NextRMSNormGated``)."""
+    trains, item, held = t.recipe.trains("norm"), x.item, t.held
+    normed = t.cast(t.root_mean_square(t.cast(x, 4), width), item)
+    weighed = t.scaled(normed, width, trains)
+    t.held = (*held, weighed)
+    full = t.cast(gate, 4)
+    out = t.cast(t.mul(weighed, t.map(full, (full,))), item)
+    t.held = held
+    return out

@@ -1,0 +1,138 @@
+"""Qwen 3 Next and 3.5: layers of gated delta rule and of gated attention, against torch's own count of small models.
+
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23, two layers, one of each kind: MiB of a whole step with SGD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lintfit.catalog import models
+from lintfit.memory import estimate
+from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.profile import profile
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.result import Estimate
+
+MIB = 2**20
+TYPES = ["linear_attention", "full_attention"]
+SMALL: dict[str, Any] = {
+    "model_type": "qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 2,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 512,
+    "linear_num_key_heads": 16, "linear_num_value_heads": 16, "layer_types": TYPES, "tie_word_embeddings": True,
+}  # fmt: skip
+GROUPED = {**SMALL, "linear_num_value_heads": 32}
+ROUTED: dict[str, Any] = {
+    "hidden_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256,
+    "vocab_size": 512, "linear_num_value_heads": 32, "linear_num_key_heads": 16, "layer_types": TYPES,
+    "tie_word_embeddings": False, "num_experts": 16, "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+}  # fmt: skip
+NEXT = {**ROUTED, "model_type": "qwen3_next", "intermediate_size": 5120, "num_experts_per_tok": 10}
+MOE = {**ROUTED, "model_type": "qwen3_5_moe_text", "num_experts_per_tok": 8}
+
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+LORA = {
+    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
+}  # fmt: skip
+EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
+BF16 = {"weights_dtype": "bf16"}
+AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
+HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
+FP32 = {"weights_dtype": "fp32"}
+
+RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
+    (SMALL, 2, 500, {**BF16, **GC}, 367.74),
+    (SMALL, 2, 128, {**BF16, **GC}, 192.93),
+    (SMALL, 2, 512, AMP, 616.64),
+    (SMALL, 2, 512, FP32, 715.60),
+    (SMALL, 1, 500, FP32, 422.01),
+    (SMALL, 2, 512, {**BF16, "attention": "eager"}, 451.13),
+    (SMALL, 2, 512, {**HALF_AMP, **EVERY}, 438.53),
+    (SMALL, 2, 512, {**HALF_AMP, **EVERY, "gradient_checkpointing": True, "use_reentrant": True}, 365.00),
+    (SMALL, 2, 512, {**BF16, **EVERY, **GC}, 362.29),
+    (GROUPED, 1, 500, {**BF16, **GC}, 358.92),
+    (GROUPED, 2, 200, {**HALF_AMP, **GC}, 359.98),
+    (NEXT, 2, 500, BF16, 1207.03),
+    (NEXT, 2, 512, {**BF16, **GC}, 1134.44),
+    (NEXT, 1, 512, AMP, 1560.33),
+    (NEXT, 2, 512, {**HALF_AMP, **EVERY, **GC}, 1132.82),
+    (MOE, 2, 500, BF16, 1136.69),
+    (MOE, 2, 512, {**BF16, **LORA, **GC}, 856.05),
+    (MOE, 2, 512, {**HALF_AMP, **LORA}, 626.48),
+)
+
+
+def count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any]) -> Estimate:
+    base = {"model_config": config, "optimizer": "sgd", "versions": {"transformers": "5.23.0"}}
+    return estimate(spec_from_mapping({**base, "micro_batch_size": batch, "seq_len": seq, **more}))
+
+
+@pytest.mark.parametrize(("config", "batch", "seq", "more", "counted"), RECORDED)
+def test_torchs_own_count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any], counted: float) -> None:
+    assert count(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
+
+
+def test_every_fourth_layer_has_attention() -> None:
+    facts = models.from_config({**{k: v for k, v in SMALL.items() if k != "layer_types"}, "num_hidden_layers": 8})
+    assert [kind.mixer for kind in kinds(facts)] == [*["linear_attention"] * 3, ""] * 2
+    assert known(facts)
+    assert known(models.from_config(NEXT))
+    assert known(models.from_config(MOE))
+
+
+def test_a_layer_keeps_a_state_for_every_chunk() -> None:
+    facts = models.from_config(GROUPED)
+    recipe = Recipe(weights=2, autocast=False)
+    state = 32 * 128 * 128 * 4
+    saved = [profile(facts, recipe, 1, seq, 0, stream=2).saved.total for seq in (641, 640, 576)]
+    assert saved[1] - saved[2] > state
+    # One token more fills a chunk up: more is kept by chunks than by tokens.
+    per_chunk = saved[1] - saved[2]
+    assert per_chunk / 2 < saved[0] - saved[1] < per_chunk
+
+
+def test_packages_kernels_keep_less() -> None:
+    facts = models.from_config(GROUPED)
+    plain = Recipe(weights=2, autocast=False)
+    fla = replace(plain, kernels=frozenset({"gated_delta_rule", "causal_conv1d"}))
+    torch, kernels = (profile(facts, recipe, 1, 1024, 0, stream=2).saved.total for recipe in (plain, fla))
+    assert kernels < torch / 2
+
+
+def test_the_inverse_row_by_row_keeps_more() -> None:
+    """Before transformers 5.17 every row of a chunk's inverse keeps itself and all above: 63 · 64 · 65 / 3 elements."""
+    facts = models.from_config(SMALL)
+    recipe = Recipe(weights=2, autocast=False)
+    now, before = (
+        profile(facts, replace(recipe, transformers=version), 1, 1024, 0, stream=2).saved.total
+        for version in ((5, 17), (5, 16))
+    )
+    assert before - now == pytest.approx(16 * 16 * 4 * 63 * 64 * 65 / 3, rel=0.02)
+
+
+def test_what_runs_where_packages_are_installed_bounds_the_low_end() -> None:
+    base = {**BF16, **GC, "gpu": "A100-80GB"}
+    plain = count(SMALL, 2, 4096, base)
+    stated = count(SMALL, 2, 4096, {**base, "fused_kernels": ["gated_delta_rule", "causal_conv1d"]})
+    assert plain.peak.low <= stated.peak.likely < plain.peak.likely
+    assert any("flash-linear-attention and causal-conv1d (not stated" in line for line in plain.assumptions)
+    assert not any("flash-linear-attention" in line for line in stated.assumptions)
+    older = estimate(
+        spec_from_mapping({"model_config": SMALL, "optimizer": "sgd", "micro_batch_size": 2, "seq_len": 4096, **base})
+    )
+    assert older.peak.likely == plain.peak.likely
+    assert older.peak.high > plain.peak.high
+
+
+def test_layers_before_the_first_adapter_keep_nothing() -> None:
+    """Adapters on attention alone: three layers of four have no gradient behind frozen embeddings."""
+    types = ["linear_attention"] * 3 + ["full_attention"]
+    config = {**SMALL, "num_hidden_layers": 4, "layer_types": types}
+    attention = count(config, 2, 512, {**BF16, **LORA})
+    everywhere = count(config, 2, 512, {**BF16, **EVERY})
+    assert attention.allocated_bytes < everywhere.allocated_bytes / 2
