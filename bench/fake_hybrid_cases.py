@@ -15,6 +15,11 @@ QWEN35 = {
 }  # fmt: skip
 ROUTED = {"moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "num_experts": 64}
 
+LFM2 = {
+    "model_type": "lfm2", "num_hidden_layers": 16, "num_key_value_heads": 8, "vocab_size": 65536,
+    "full_attn_idxs": [2, 5, 8, 10, 12, 14], "max_position_embeddings": 128000, "tie_word_embeddings": True,
+}  # fmt: skip
+
 MODELS: dict[str, dict[str, Any]] = {
     "qwen3.5 0.8 B, tied": {
         **QWEN35, "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8,
@@ -42,6 +47,9 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 12, "num_attention_heads": 16, "num_key_value_heads": 2, "linear_num_value_heads": 32,
         "num_experts_per_tok": 10, "vocab_size": 151936, "tie_word_embeddings": False,
     },
+    "lfm2 350 M, tied": {**LFM2, "hidden_size": 1024, "intermediate_size": 6656, "num_attention_heads": 16},
+    "lfm2 700 M, tied": {**LFM2, "hidden_size": 1536, "intermediate_size": 10240, "num_attention_heads": 24},
+    "lfm2 1.2 B, tied": {**LFM2, "hidden_size": 2048, "intermediate_size": 12288, "num_attention_heads": 32},
 }  # fmt: skip
 
 GC = {"gradient_checkpointing": True, "use_reentrant": False}
@@ -71,4 +79,10 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("qwen3 next of 12 layers and 64 experts", "bf16", 2, 512, {**GC, **SGD}),
     ("qwen3 next of 12 layers and 64 experts", "bf16", 1, 500, SGD),
     ("qwen3 next of 12 layers and 64 experts", "bf16 + autocast", 1, 300, {**EVERY, **GC}),
+    ("lfm2 350 M, tied", "bf16", 8, 1024, {}),
+    ("lfm2 350 M, tied", "fp32", 2, 1000, GC),
+    ("lfm2 700 M, tied", "bf16", 2, 2048, LORA),
+    ("lfm2 1.2 B, tied", "fp32 + autocast", 2, 2048, GC),
+    ("lfm2 1.2 B, tied", "bf16 + autocast", 4, 1000, {**EVERY, **REENTRANT}),
+    ("lfm2 1.2 B, tied", "bf16", 1, 4096, EVERY),
 )

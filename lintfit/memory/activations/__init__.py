@@ -45,6 +45,7 @@ _MODULES = {
     "gptj": "gptj",
     "granitemoe": "moe",
     "internlm2": "fused",
+    "lfm2": "lfm2",
     "llama4_text": "llama4",
     "minicpm3": "moe",
     "minimax_m2": "moe",
@@ -70,11 +71,11 @@ _MODULES = {
     "starcoder2": "layernorm",
 }
 
-_MIXERS = {"qwen3_next": "qwen3_next"}
+_MIXERS = {"lfm2": "lfm2", "qwen3_next": "qwen3_next"}
 """The modules of families whose layers mix their tokens in several ways, by the names of :data:`_MODULES`."""
 
 _PACKAGED = {"qwen3_next": ("gated_delta_rule", "causal_conv1d")}
-"""By the names of :data:`_MODULES`: of :data:`.spec.KERNELS`."""
+"""By the names of :data:`_MODULES`: of :data:`.spec.KERNELS`, those that keep less than plain torch."""
 
 _LLAMA = frozenset(
     {

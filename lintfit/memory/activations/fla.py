@@ -39,9 +39,9 @@ def gated_delta_rule(t: Layer, query: Var, key: Var, value: Var, beta: Var, deca
     return t.op(out, (query, key, value, beta, decay), saved, temp=temp)
 
 
-def convolution(t: Layer, x: Var, kernel: int) -> Var:
-    """``CausalConv1dFn`` with SiLU in it: keeps its input and runs it again in the backward."""
-    trains = t.recipe.trains("conv1d")
-    made = (x.width * kernel * t.recipe.weights,) if trains else ()
-    temp = ((x.width * kernel * 4, once),) if trains else ()
+def convolution(t: Layer, x: Var, module: str, kernel: int, *, bias: bool) -> Var:
+    """``CausalConv1dFn``, SiLU in it: keeps its input and runs it again in the backward."""
+    trains, weights = t.recipe.trains(module), x.width * (kernel + bias)
+    made = (weights * t.recipe.weights,) if trains else ()
+    temp = ((weights * 4, once),) if trains else ()
     return t.op(t.like(x, x.width, x.item, x.grad or trains), (x,), (x,), temp=temp, weights=made)

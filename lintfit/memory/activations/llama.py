@@ -72,27 +72,30 @@ def _rate(facts: ModelFacts) -> float:
     return float(facts.config.get("residual_dropout") or 0.0)
 
 
-def mlp(t: Layer, x: Var, width: int | None = None) -> Var:
+GATED = ("gate_proj", "up_proj", "down_proj")
+
+
+def mlp(t: Layer, x: Var, width: int | None = None, names: tuple[str, str, str] = GATED) -> Var:
     """``down(act(gate(x)) * up(x))``, or ``down(act(up(x)))`` without a gate.
 
-    Liger's fused SwiGLU recomputes the activation: it keeps gate and up only.
+    Liger's fused SwiGLU recomputes the activation: it keeps gate and up only. ``names``: of gate, up and down.
     """
     h = t.facts.hidden
     i = width or t.facts.intermediate
     if not t.facts.gated:
-        return t.linear("down_proj", t.activation(t.linear("up_proj", x, h, i), t.facts.activation), i, h)
-    gate = t.linear("gate_proj", x, h, i)
+        return t.linear(names[2], t.activation(t.linear(names[1], x, h, i), t.facts.activation), i, h)
+    gate = t.linear(names[0], x, h, i)
     if not t.recipe.liger:
         gate = t.activation(gate, t.facts.activation)
     held = t.held
     t.held = (*held, gate)
-    up = t.linear("up_proj", x, h, i)
+    up = t.linear(names[1], x, h, i)
     t.held = held
     if t.recipe.liger:
         product = t.op(t.like(gate, gate.width, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:
         product = t.mul(gate, up)
-    return t.residual_dropout(t.linear("down_proj", product, i, h), _rate(t.facts))
+    return t.residual_dropout(t.linear(names[2], product, i, h), _rate(t.facts))
 
 
 def residual(t: Layer, x: Var, branch: Var) -> Var:

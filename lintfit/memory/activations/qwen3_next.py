@@ -6,14 +6,14 @@ After ``modeling_qwen3_next.py`` and ``modeling_qwen3_5.py`` of transformers.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.frozen import frozen
 from lintfit.memory.activations import fla
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.convolution import convolution, copied_back
 from lintfit.memory.activations.delta_rule import Heads, gated_delta_rule
 from lintfit.memory.activations.llama import heads
 from lintfit.memory.activations.moe import feed_forward
-from lintfit.memory.activations.tape import CAST, Var
+from lintfit.memory.activations.tape import Var
 
 LINEAR = "linear_attention"
 
@@ -66,16 +66,6 @@ def sigmoid(t: Layer, x: Var) -> Var:
     return t.op(out, (x,), (out,))
 
 
-@frozen
-class Lengthened:
-    """Tokens, and so many more of each sequence that the convolution fills it up with."""
-
-    more: int
-
-    def __call__(self, batch: int, seq: int) -> int:
-        return batch * (seq + self.more)
-
-
 def linear_attention(t: Layer, x: Var) -> Var:
     """``Qwen3NextGatedDeltaNet``: projections, a short convolution, the delta rule, a gated norm."""
     h, shape, before = t.facts.hidden, delta_heads(t.facts), t.held
@@ -84,7 +74,8 @@ def linear_attention(t: Layer, x: Var) -> Var:
         t.held = (*before, x)
     mixed, z, b, a = _apart(t, x, h, shape) if t.facts.model_type != "qwen3_next" else _together(t, x, h, shape)
     t.held = (*before, z, b, a)
-    mixed = convolution(t, mixed, t.facts)
+    kernel = int(t.facts.config.get("linear_conv_kernel_dim") or 4)
+    mixed = convolution(t, mixed, "conv1d", kernel, activated=True)
     t.held = (*t.held, mixed)
     query, key, value = t.split(mixed, (shape.key_width, shape.key_width, shape.value_width))
     beta = sigmoid(t, b)
@@ -102,11 +93,6 @@ def linear_attention(t: Layer, x: Var) -> Var:
     out = t.linear("out_proj", out, shape.value_width, h)
     t.held = before
     return out
-
-
-def copied_back(t: Layer, x: Var) -> Var:
-    """x, whose gradient is copied into another layout."""
-    return t.link(Var(x.width, x.item, x.per, x.storage, x.grad), (x,))
 
 
 def delta_heads(facts: ModelFacts) -> Heads:
@@ -150,35 +136,6 @@ def _together(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Va
     t.link(mixed, (query, key, value), same=True)
     t.held = held
     return mixed, z, b, a
-
-
-def convolution(t: Layer, x: Var, facts: ModelFacts) -> Var:
-    """A causal convolution of every channel over a few tokens, then SiLU (``causal_conv1d_fn`` in torch).
-
-    Saves its input and its longer result, of which a view goes on. CUDA's kernel wants rows of a channel: a copy on
-    either way (``Convolution.cpp``, ``conv_depthwise2d``).
-    """
-    width, recipe, held = x.width, t.recipe, t.held
-    kernel = int(facts.config.get("linear_conv_kernel_dim") or 4)
-    if fla.CONVOLUTION in recipe.kernels:
-        return fla.convolution(t, x, kernel)
-    trains = recipe.trains("conv1d")
-    item = recipe.weights
-    full = t.cast(x, item)
-    saved = []
-    if recipe.autocast:
-        full = t.cast(full, 2)
-        if item == 4:
-            saved = [t.constant(width * kernel, 2, trains, CAST)]
-    t.held = (*held, t.like(full, width, full.item, False))
-    out = t.new(width, full.item, full.grad or trains, per=Lengthened(kernel - 1))
-    made = (width * kernel * item,) if trains else ()
-    t.op(out, (full,), (full, *saved), temp=(full.scratch(full.item),), weights=made)
-    t.held = (*held, out)
-    first = t.link(Var(width, out.item, x.per, out.storage, out.grad), (out,))
-    result = t.cast(t.map(first, (first,)), x.item)
-    t.held = held
-    return result
 
 
 def _decay(t: Layer, a: Var, count: int) -> Var:

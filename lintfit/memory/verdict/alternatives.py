@@ -32,8 +32,11 @@ LINEAR_EXPERTS = "4.57.0"
 ROW_BY_ROW = "5.16.1"
 """A transformers version that puts the inverse of the gated delta rule's systems together row by row."""
 
-PACKAGES = {"gated_delta_rule": "flash-linear-attention", "causal_conv1d": "causal-conv1d"}
-"""The package of each kernel that transformers takes where it is installed."""
+PACKAGES = {
+    "gated_delta_rule": ("the gated delta rule", "flash-linear-attention"),
+    "causal_conv1d": ("the short convolutions", "causal-conv1d"),
+}
+"""Of each kernel that transformers takes where its package is installed: what it runs, and the package."""
 
 
 class Alternative(NamedTuple):
@@ -104,11 +107,11 @@ def _with_packages(spec: Spec) -> Iterator[Alternative]:
     names = _missing(spec)
     if not names:
         return
-    packages = " and ".join(PACKAGES[name] for name in names)
+    what, packages = (" and ".join(PACKAGES[name][part] for name in names) for part in range(2))
     yield Alternative(
         replace(spec, fused_kernels=(*spec.fused_kernels, *names)),
-        f"the gated delta rule in plain torch, as transformers runs it without {packages} (not stated; fused_kernels "
-        "would say; the low end counts their kernels)",
+        f"{what} in plain torch, as transformers runs them without {packages} (not stated; fused_kernels would say; "
+        "the low end counts their kernels)",
     )
 
 

@@ -1,0 +1,80 @@
+"""LFM 2 and 2.5 of Liquid AI: short convolutions with gates, attention in between, a gated MLP in every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+DEFAULTS: Mapping[str, Any] = {
+    **{key: llama.DEFAULTS[key] for key in ("hidden_act",) if key in llama.DEFAULTS},
+    "vocab_size": 65536,
+    "intermediate_size": 12288,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 128000,
+    "tie_word_embeddings": True,
+    "conv_bias": False,
+    "conv_L_cache": 3,
+    "block_multiple_of": 256,
+    "block_ffn_dim_multiplier": 1.0,
+    "block_auto_adjust_ff_dim": True,
+}
+
+
+def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
+    """``Lfm2Config.__post_init__``: older configs say ``tie_embedding``, ``block_ff_dim`` and ``full_attn_idxs``."""
+    values = dict(given)
+    for old, new in (("tie_embedding", "tie_word_embeddings"), ("block_ff_dim", "intermediate_size")):
+        if old in values:
+            values[new] = values[old]
+    indices, layers = values.get("full_attn_idxs"), values.get("num_hidden_layers")
+    if values.get("layer_types") is None and isinstance(indices, list) and isinstance(layers, int):
+        values["layer_types"] = ["full_attention" if index in indices else "conv" for index in range(layers)]
+    return values
+
+
+def shape(config: Config) -> Shape:
+    return replace(decoder_shape(config, qk_norm=True), intermediate=_intermediate(config))
+
+
+def _intermediate(config: Config) -> int:
+    """``Lfm2MLP``: two thirds of what the config says, in steps of ``block_multiple_of``."""
+    stated = config.size("intermediate_size", kind="intermediate")
+    if not config.flag("block_auto_adjust_ff_dim"):
+        return stated
+    step = config.size("block_multiple_of")
+    width = int((config.number("block_ffn_dim_multiplier") or 1.0) * int(2 * stated / 3))
+    return -(-width // step) * step
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name, bias = shape(config), "model.layers.{}", config.flag("conv_bias")
+    hidden, layers = numbers.hidden, numbers.layers
+    convolved = sum(kind == "conv" for kind in config.strings("layer_types"))
+    attended, conv = layers - convolved, f"{name}.conv"
+    found = [
+        *attention(f"{name}.self_attn", numbers, attended, out="out_proj"),
+        *norm(f"{name}.self_attn.q_layernorm", numbers.head_dim, attended),
+        *norm(f"{name}.self_attn.k_layernorm", numbers.head_dim, attended),
+        *linear(f"{conv}.in_proj", 3 * hidden, hidden, convolved, bias=bias),
+        *linear(f"{conv}.out_proj", hidden, hidden, convolved, bias=bias),
+        Tensor(f"{conv}.conv.weight", (hidden, 1, config.size("conv_L_cache")), convolved, "conv"),
+        *([Tensor(f"{conv}.conv.bias", (hidden,), convolved, "bias")] if bias else []),
+        *linear(f"{name}.feed_forward.w1", numbers.intermediate, hidden, layers),
+        *linear(f"{name}.feed_forward.w3", numbers.intermediate, hidden, layers),
+        *linear(f"{name}.feed_forward.w2", hidden, numbers.intermediate, layers),
+        *norm(f"{name}.operator_norm", hidden, layers),
+        *norm(f"{name}.ffn_norm", hidden, layers),
+    ]
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *found,
+        *norm("model.embedding_norm", hidden, where="final"),
+        *head(numbers),
+    )

@@ -1,0 +1,50 @@
+"""A causal convolution of every channel over a few tokens (``causal_conv1d_fn`` of transformers 5.23)."""
+
+from __future__ import annotations
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations import fla
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import CAST, Var
+
+
+@frozen
+class Lengthened:
+    """Tokens, and so many more of each sequence that the convolution fills it up with."""
+
+    more: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (seq + self.more)
+
+
+def convolution(t: Layer, x: Var, module: str, kernel: int, *, activated: bool, bias: bool = False) -> Var:
+    """The convolution of ``module`` over ``kernel`` tokens, and SiLU behind it where ``activated``.
+
+    In plain torch it saves its input and its longer result, of which a view goes on. CUDA's kernel wants a channel's
+    tokens side by side: a copy on either way (``Convolution.cpp``, ``_conv_depthwise2d``).
+    """
+    width, recipe, held = x.width, t.recipe, t.held
+    trains, item = recipe.trains(module), recipe.weights
+    if fla.CONVOLUTION in recipe.kernels:
+        return fla.convolution(t, x, module, kernel, bias=bias)
+    full = t.cast(x, item)
+    saved = []
+    if recipe.autocast:
+        full = t.cast(full, 2)
+        if item == 4:
+            saved = [t.constant(width * kernel, 2, trains, CAST)]
+    t.held = (*held, t.like(full, width, full.item, False))
+    out = t.new(width, full.item, full.grad or trains, per=Lengthened(kernel - 1))
+    made = (width * kernel * item, *([width * item] if bias else [])) if trains else ()
+    t.op(out, (full,), (full, *saved), temp=(full.scratch(full.item),), weights=made)
+    t.held = (*held, out)
+    result = t.link(Var(width, out.item, x.per, out.storage, out.grad), (out,))
+    result = t.cast(t.map(result, (result,)) if activated else result, x.item)
+    t.held = held
+    return result
+
+
+def copied_back(t: Layer, x: Var) -> Var:
+    """x, whose gradient is copied into another layout."""
+    return t.link(Var(x.width, x.item, x.per, x.storage, x.grad), (x,))

@@ -1,0 +1,59 @@
+"""LFM 2: gated short convolutions, and attention with norms on its heads (``modeling_lfm2.py``)."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.convolution import convolution, copied_back
+from lintfit.memory.activations.llama import heads, mlp, projected
+from lintfit.memory.activations.tape import Var
+
+CONVOLUTION = "conv"
+
+
+def mixer(facts: ModelFacts, index: int) -> str:
+    """What mixes the tokens of a layer in the place of attention."""
+    types = facts.config.get("layer_types")
+    return CONVOLUTION if isinstance(types, list) and index < len(types) and types[index] == CONVOLUTION else ""
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer."""
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    x = t.add(_convolved(t, y) if mixer(t.facts, index) else _attention(t, y, index), x)
+    t.held = (x,)
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    return t.add(x, mlp(t, y, names=("w1", "w3", "w2")))
+
+
+def _attention(t: Layer, x: Var, index: int) -> Var:
+    facts = t.facts
+    shape = heads(facts, index)
+    q, k, v = projected(t, x, shape)
+    q, k = t.rotary(t.rmsnorm(q, shape.dim)), t.rotary(t.rmsnorm(k, shape.dim))
+    return t.linear("out_proj", attend(t, q, k, v, shape), shape.queries * shape.dim, facts.hidden)
+
+
+def _convolved(t: Layer, x: Var) -> Var:
+    """``Lfm2ShortConv``: one part of a projection goes through the convolution, between products with the others."""
+    h, bias, before = t.facts.hidden, bool(t.facts.config.get("conv_bias")), t.held
+    kernel = int(t.facts.config.get("conv_L_cache") or 3)
+    if t.recipe.padded:
+        x = t.map(x)
+        t.held = (*before, x)
+    parts = t.linear("in_proj", x, h, 3 * h, bias=bias)
+    if t.batched:
+        parts = copied_back(t, parts)  # from channel by channel; of one sequence that is a view
+    t.held = (*t.held, parts)
+    into, out_of, x = t.split(parts, (h, h, h))
+    x = t.mul(into, x)
+    t.held = (*t.held, x)
+    x = convolution(t, x, "conv", kernel, activated=False, bias=bias)
+    x = t.mul(out_of, x)
+    t.held = (*t.held, x)
+    out = t.linear("out_proj", x, h, h, bias=bias)
+    t.held = before
+    return out
