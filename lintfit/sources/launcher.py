@@ -54,6 +54,8 @@ _TRAINING_FLAGS = _names("""
     per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
     """)
 
+_EVALUATES = _names("do_eval do_predict")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
@@ -341,7 +343,7 @@ def _trains(invocation: Invocation) -> bool | None:
         return True
     if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
         return True
-    return None if invocation.script is not None and not invocation.module else False
+    return None if invocation.script is not None and not invocation.module and not flags & _EVALUATES else False
 
 
 def _script_path(invocation: Invocation) -> str | None:

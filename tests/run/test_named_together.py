@@ -98,13 +98,20 @@ def test_arguments_that_a_script_does_not_take_or_that_are_several_say_nothing(t
         assert run["verdict"] == "unknown" and not run["settings"].get("model", {}).get("value"), names
 
 
-@pytest.mark.parametrize(("script", "number"), [(BY_JSON, 1), ("import torch\n\nprint(torch.__version__)\n", 0)])
+@pytest.mark.parametrize(
+    ("script", "words", "number"),
+    [
+        (BY_JSON, "args.json", 1),
+        (BY_JSON, "--do_predict --output_dir out", 0),
+        ("import torch\n\nprint(torch.__version__)\n", "args.json", 0),
+    ],
+)
 def test_of_a_plain_line_whose_words_do_not_tell_the_script_says_whether_it_trains(
-    tmp_path: Path, script: str, number: int
+    tmp_path: Path, script: str, words: str, number: int
 ) -> None:
     (tmp_path / "experiment.py").write_text(script)
     (tmp_path / "args.json").write_text(json.dumps(ARGUMENTS))
-    (tmp_path / "go.sh").write_text("#!/bin/sh\npython experiment.py args.json\n")
+    (tmp_path / "go.sh").write_text(f"#!/bin/sh\npython experiment.py {words}\n")
     runs = _runs(tmp_path, "go.sh")
     assert len(runs) == number
     assert [(run["id"], _value(run, "model")) for run in runs] == [("go.sh:2", "Qwen/Qwen2.5-1.5B")][:number]
