@@ -33,7 +33,7 @@ HALF = {
 FULL = {
     torch.pow, torch.Tensor.pow, torch.Tensor.__pow__, torch.rsqrt, torch.Tensor.rsqrt, torch.exp, torch.Tensor.exp,
     torch.log, torch.Tensor.log, torch.reciprocal, F.layer_norm, torch.layer_norm, F.softplus, F.nll_loss,
-    F.cross_entropy,
+    F.cross_entropy, torch.expm1,
 }  # fmt: skip
 """Functions that autocast runs in fp32 (``AT_FORALL_FP32``)."""
 

@@ -28,6 +28,10 @@ TEXT_PARTS = {"gemma4_text", "llama4_text", "ministral3", "qwen3_5_text", "qwen3
 """Language models whose checkpoints are published inside of multimodal ones only."""
 
 
+NOT_CONFIRMED = {"hunyuan_v1_moe"}
+"""Architectures whose one published model has a config that nobody could be asked for."""
+
+
 def test_every_module_has_a_model_in_the_catalogue() -> None:
     used = set()
     for model in ids():
@@ -36,7 +40,7 @@ def test_every_module_has_a_model_in_the_catalogue() -> None:
         module = architectures.find(facts.model_type)
         assert module is not None
         used.add(module.__name__.rpartition(".")[2])
-    assert used == set(MODULES) - TEXT_PARTS
+    assert used == set(MODULES) - TEXT_PARTS - NOT_CONFIRMED
 
 
 @pytest.mark.parametrize("name", ["_blocks", "_decoder", "", "llama.evil", "../llama", "os", "LLAMA ", "no_such_type"])

@@ -26,6 +26,8 @@ _MODULES = {
     "cohere2": "layernorm",
     "deepseek_v2": "moe",
     "deepseek_v3": "moe",
+    "dots1": "moe",
+    "ernie4_5_moe": "moe",
     "exaone4": "postnorm",
     "falcon": "alibi",
     "gemma": "gemma",
@@ -44,6 +46,7 @@ _MODULES = {
     "gpt_oss": "gpt_oss",
     "gptj": "gptj",
     "granitemoe": "moe",
+    "hunyuan_v1_moe": "moe",
     "internlm2": "fused",
     "lfm2": "lfm2",
     "llama4_text": "llama4",
@@ -79,6 +82,7 @@ _PACKAGED = {"qwen3_next": ("gated_delta_rule", "causal_conv1d")}
 
 _LLAMA = frozenset(
     {
+        "apertus",
         "arcee",
         "ernie4_5",
         "granite",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import MoE
@@ -18,19 +19,24 @@ class Router(NamedTuple):
 
     ``full``: the product runs in fp32, on a copy of its input (``hidden_states.type(torch.float32)``). ``first``: the
     best logits are taken before the softmax, not after. ``upcast``: the scores are fp32. ``kept``: so are the weights
-    that are made of them; else they have the logits' dtype.
+    that are made of them; else they have the logits' dtype. ``apart``: autocast is off for the router, whose weight is
+    fp32 in any model.
     """
 
     full: bool = False
     first: bool = False
     upcast: bool = True
     kept: bool = False
+    apart: bool = False
 
 
 ROUTERS = {
     "mixtral": Router(kept=True),
     "deepseek_v2": Router(full=True, kept=True),
     "deepseek_v3": Router(full=True, kept=True),
+    "dots1": Router(full=True, kept=True),
+    "ernie4_5_moe": Router(full=True, apart=True),
+    "hunyuan_v1_moe": Router(),
     "kimi_k2": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),
     "glm4_moe_lite": Router(full=True, kept=True),
@@ -111,8 +117,11 @@ def _route(t: Layer, x: Var, moe: MoE) -> Var:
     if t.facts.model_type == "phimoe":
         return _sparsemixer(t, t.linear("router", x, t.facts.hidden, moe.experts))
     how = ROUTERS.get(t.facts.model_type, Router())
-    k = moe.top_k
+    k, recipe = moe.top_k, t.recipe
+    if how.apart:
+        t.recipe = replace(recipe, autocast=False, weights=4)
     logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts)
+    t.recipe = recipe
     scores = t.cast(logits, 4) if how.upcast else logits
     if how.first:
         chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))
@@ -123,7 +132,7 @@ def _route(t: Layer, x: Var, moe: MoE) -> Var:
         t.op(all_weights, (scores,), (all_weights,))
         chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
         weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad else chosen
-    return weights if how.kept else t.cast(weights, logits.item)
+    return weights if how.kept else t.cast(weights, x.item if how.apart else logits.item)
 
 
 def _sparsemixer(t: Layer, logits: Var) -> Var:

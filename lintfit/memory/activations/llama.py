@@ -9,16 +9,18 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, positions
 
-HEAD_NORMS = frozenset({"qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
-NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense"})
+HEAD_NORMS = frozenset({"apertus", "dots1", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
+NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense", "hunyuan_v1_moe"})
 """Model types that normalise the heads of queries and keys behind the rotary, not in front of it."""
 WIDE_NORMS = frozenset({"minimax_m2", "olmoe"})
 """Model types that normalise queries and keys of all heads together."""
 PARTLY_TURNED = frozenset({"glm4_moe", "minimax_m2"})
 """Model types whose rotary turns a part of each head, which a ``torch.cat`` joins with the rest."""
-OFF_BY_DEFAULT = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
+TURNED_IN_FULL = frozenset({"ernie4_5", "ernie4_5_moe"})
+"""Model types whose rotary runs in fp32, by tables that every layer spreads over pairs anew."""
+OFF_BY_DEFAULT = frozenset({"dots1", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
 SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
 
@@ -60,6 +62,9 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if facts.model_type in NORMS_WHAT_IS_TURNED:  # by tables of the stream's dtype, which the norms keep
         q, k = (t.rmsnorm(t.rotary(t.cast(part, x.item)), shape.dim) for part in (q, k))
+    elif facts.model_type in TURNED_IN_FULL:
+        tables = t.new(shape.dim, 4, False, per=positions), t.new(shape.dim, 4, False, per=positions)
+        q, k = (t.cast(t.rotary(t.cast(part, 4), tables=tables), part.item) for part in (q, k))
     else:
         q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
     rate = float(facts.config.get("attention_dropout") or 0.0)

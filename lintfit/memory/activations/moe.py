@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures import ernie4_5_moe
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import llama, mla
 from lintfit.memory.activations.blocks import Layer
@@ -34,6 +35,10 @@ def feed_forward(t: Layer, x: Var, y: Var, index: int) -> Var:
         out = experts(t, y, facts.moe)
         gate = t.activation(t.linear("shared_expert_gate", y, facts.hidden, 1), "sigmoid")
         return t.add(x, t.add(out, t.mul(shared, gate)))
+    if facts.model_type in SHARED_FIRST and facts.moe.shared_intermediate:
+        shared = llama.mlp(t, y, facts.moe.shared_intermediate)
+        t.held = (x, y, shared)
+        return t.add(x, t.add(experts(t, y, facts.moe), shared))
     out = experts(t, y, facts.moe)
     if facts.moe.shared_intermediate:
         t.held = (x, y, out)
@@ -45,12 +50,18 @@ GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe
 """Model types whose shared expert runs first and has a gate of its own."""
 
 
+SHARED_FIRST = frozenset({"ernie4_5_moe", "hunyuan_v1_moe"})
+"""Model types whose shared expert runs first, without a gate."""
+
+
 def has_experts(facts: ModelFacts, index: int) -> bool:
     """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
     if facts.model_type == "llama4_text":
         from lintfit.memory.activations.llama4 import routes
 
         return routes(facts, index)
+    if facts.model_type == "ernie4_5_moe":
+        return ernie4_5_moe.routes(facts.config, facts.layers, index)
     config = facts.config
     dense = int(config.get("first_k_dense_replace") or 0)
     step = int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1)

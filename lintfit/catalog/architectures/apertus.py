@@ -1,0 +1,46 @@
+"""Apertus: llama with an MLP without a gate, an activation that learns, and norms on the heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 131072,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "hidden_act": "xielu",
+    "max_position_embeddings": 65536,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+}
+NORMS = ("attention_layernorm", "feedforward_layernorm")
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config, gated=False, qk_norm=True)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
+    norms = (numbers.head_dim, numbers.head_dim)
+    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=norms, layer_norms=NORMS)
+    width, layers = numbers.intermediate, numbers.layers
+    learns = ("alpha_p", "alpha_n") if numbers.activation == "xielu" else ()
+    found = [
+        *self_attention(numbers, style),
+        *plain_mlp(mlp, numbers.hidden, width, layers, up="up_proj", down="down_proj", bias=False),
+        *(Tensor(f"{mlp}.act_fn.{name}", (1,), layers, "other") for name in learns),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, found)

@@ -1,0 +1,43 @@
+"""dots.llm1: DeepSeek's experts behind plain attention with norms on the heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = (*llama.REQUIRED, "n_routed_experts", "n_shared_experts", "moe_intermediate_size", "num_experts_per_tok")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 152064,
+    "hidden_size": 4608,
+    "intermediate_size": 10944,
+    "moe_intermediate_size": 1408,
+    "num_hidden_layers": 62,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "first_k_dense_replace": 0,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "sliding_window": 4096,
+    "max_window_layers": 62,
+}
+
+
+def shape(config: Config) -> Shape:
+    return replace(decoder_shape(config, qk_norm=True), moe=deepseek_v3.moe_of(config))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias = shape(config), config.flag("attention_bias")
+    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.head_dim, numbers.head_dim))
+    layers = [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
+    return around(numbers, style, layers)

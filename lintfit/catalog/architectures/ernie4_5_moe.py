@@ -1,0 +1,76 @@
+"""ERNIE 4.5 with routed and shared experts: 21B-A3B, 300B-A47B."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+
+REQUIRED = (*llama.REQUIRED, "moe_intermediate_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 103424,
+    "hidden_size": 2560,
+    "intermediate_size": 12288,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 20,
+    "num_key_value_heads": 4,
+    "hidden_act": "silu",
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+    "use_bias": False,
+    "moe_intermediate_size": 1536,
+    "moe_k": 6,
+    "moe_num_experts": 64,
+    "moe_num_shared_experts": 2,
+    "moe_layer_start_index": 1,
+    "moe_layer_end_index": -1,
+    "moe_layer_interval": 1,
+}
+NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
+
+
+def routes(config: Mapping[str, Any], layers: int, index: int) -> bool:
+    """Whether a layer has experts: every ``moe_layer_interval``-th between the first and the last that may."""
+    last = int(config["moe_layer_end_index"])
+    within = int(config["moe_layer_start_index"]) <= index <= (layers - 1 if last == -1 else last)
+    return within and (index + 1) % int(config["moe_layer_interval"]) == 0
+
+
+def shape(config: Config) -> Shape:
+    numbers, width = decoder_shape(config), config.size("moe_intermediate_size", kind="intermediate")
+    config.size("moe_layer_interval", kind="layers")
+    for key in ("moe_layer_start_index", "moe_layer_end_index"):
+        if not isinstance(config[key], int) or isinstance(config[key], bool):
+            raise config.error(key, "must be a whole number")
+    moe = MoE(
+        experts=config.size("moe_num_experts", kind="experts"),
+        top_k=config.size("moe_k", kind="experts"),
+        intermediate=width,
+        layers=sum(routes(config, numbers.layers, index) for index in range(numbers.layers)),
+        shared_intermediate=width * config.count("moe_num_shared_experts", kind="experts"),
+    )
+    return replace(numbers, moe=moe)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, mlp = shape(config), config.flag("use_bias"), "model.layers.{}.mlp"
+    style, moe, hidden = Style(qkv_bias=bias, out_bias=bias), numbers.moe, numbers.hidden
+    assert moe is not None
+    layers = [
+        *self_attention(numbers, style),
+        *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers, bias=bias),
+        *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
+        Tensor(f"{mlp}.gate.moe_statics.e_score_correction_bias", (1, moe.experts), moe.layers, "other"),
+        *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),
+        *layer_norms(numbers, style),
+    ]
+    if moe.shared_intermediate:
+        layers += gated_mlp(f"{mlp}.shared_experts", hidden, moe.shared_intermediate, moe.layers, bias=bias)
+    found = around(numbers, style, layers)
+    return (*found, Tensor("lm_head.bias", (numbers.vocab,), 1, "bias", "head")) if bias else found

@@ -1,0 +1,45 @@
+"""Hunyuan with routed experts and a shared one (A13B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import hunyuan_v1_dense, llama
+from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, gated_mlp, norm, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+
+REQUIRED = (*llama.REQUIRED, "num_experts")
+DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "moe_topk": 1}
+
+
+def shape(config: Config) -> Shape:
+    numbers = hunyuan_v1_dense.shape(config)
+    top_k = config.numbers("moe_topk")[0] if isinstance(config.get("moe_topk"), list) else config.size("moe_topk")
+    moe = MoE(
+        experts=config.size("num_experts", kind="experts"),
+        top_k=top_k,
+        intermediate=numbers.intermediate,
+        layers=numbers.layers,
+        shared_intermediate=numbers.intermediate,
+    )
+    return replace(numbers, moe=moe)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias, style = shape(config), config.flag("attention_bias"), Style()
+    moe, layer, layers, hidden = numbers.moe, "model.layers.{}", numbers.layers, numbers.hidden
+    assert moe is not None
+    found = [
+        *attention(f"{layer}.self_attn", numbers, layers, bias=bias, out_bias=bias),
+        *norm(f"{layer}.self_attn.query_layernorm", numbers.head_dim, layers),
+        *norm(f"{layer}.self_attn.key_layernorm", numbers.head_dim, layers),
+        *router(f"{layer}.mlp.gate.wg", moe.experts, hidden, layers),
+        *fused_experts(f"{layer}.mlp.experts", moe.experts, hidden, moe.intermediate, layers),
+        *gated_mlp(f"{layer}.mlp.shared_mlp", hidden, moe.shared_intermediate, layers),
+        *layer_norms(numbers, style),
+    ]
+    return around(numbers, style, found)
