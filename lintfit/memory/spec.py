@@ -194,6 +194,8 @@ class Spec:
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    saves_on_gpu: bool = False
+    """FSDP 1: whether the script takes the whole state dict as it is, a copy of the model on each GPU."""
     full_load_dtype: Dtype | None = None
     """dtype of the copy that each rank holds before the engine casts it, where it is not ``weights_dtype``."""
     versions: Mapping[str, str] = field(default_factory=dict)

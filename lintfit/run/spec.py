@@ -226,6 +226,8 @@ def _fsdp(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
     setting = settings.get("fsdp")
     values["fsdp"] = setting.value if setting is not None and isinstance(setting.value, Fsdp) else Fsdp()
     replicas = settings.get("replicas")
+    whole = settings.get("whole_state_dict")
+    values["saves_on_gpu"] = whole is not None and whole.value is True and values["fsdp"].version == 1
     if replicas is not None and is_count(replicas.value, LARGEST_COUNT):
         values["fsdp"] = replace(values["fsdp"], replicas=replicas.value)
 

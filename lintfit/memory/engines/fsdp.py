@@ -219,7 +219,8 @@ A100-40GB, A100-80GB and V100 train and die as they save (LLaVA#177, FastChat#25
 
 def copies_to_save(spec: Spec) -> bool:
     """Whether every rank copies the whole model on its GPU to save it."""
-    return (spec.fsdp or Fsdp()).version == 1 and not since(spec, "transformers", SAVES_ON_HOST)
+    first = (spec.fsdp or Fsdp()).version == 1
+    return first and (spec.saves_on_gpu or not since(spec, "transformers", SAVES_ON_HOST))
 
 
 def saved(spec: Spec, held: Inventory) -> int:

@@ -58,7 +58,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
         kept = _gradients(case) if case.settings.version == 1 else []
         what = "the largest unit gathered for a full state dict"
         if fsdp.copies_to_save(case.spec):
-            what += ", and the copies of all, which transformers before 4.30 leaves on the GPU"
+            what += ", and the copies of all, which stay on the GPU"
         return [*steady, *kept, term("temporaries", what, fsdp.saved(case.spec, case.held), source=case.source)]
     stepping = [] if case.settings.cpu_offload else tensors.step(spec.optimizer, case.entry, case.shard.weights)
     return [*steady, *_gradients(case), *stepping]

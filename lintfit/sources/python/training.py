@@ -15,6 +15,7 @@ from lintfit.sources.python import (
     own_loop,
     ppo,
     recomputing,
+    saving,
 )
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
@@ -67,6 +68,7 @@ def read(reading: Reading) -> None:
         own_loop.read(reading)
     evaluating.read(reading)
     own_evaluation.read(reading)
+    saving.read(reading)
     ppo.read(reading)
     recomputing.read(reading)
     lengths.read(reading)
