@@ -3,6 +3,7 @@
     python -m bench.combinations --seed 1 --count 160      # record into bench/results/combinations.jsonl (bench extra)
     python -m bench.combinations --seed 7 --count 60 --invented        # models that nobody has made (bench/invented.py)
     python -m bench.combinations --seed 1 --count 160 --neighbours     # every family, oddly used (bench/neighbours.py)
+    python -m bench.combinations --copied                  # modules that PEFT trains whole beside adapters
     python -m bench.combinations --compare                 # against lintfit, no torch
 
 Torch's own count as in ``bench.fake_tensors``, of 3 to 8 layers at their real width. Seeds 1 and 3 draw from all model
@@ -177,11 +178,14 @@ def main() -> int:
     parser.add_argument("--usual", action="store_true", help="only the usual model types")
     parser.add_argument("--invented", action="store_true", help="models of odd widths that nobody has made")
     parser.add_argument("--neighbours", action="store_true", help="every family, oddly used")
+    parser.add_argument("--copied", action="store_true", help="modules that PEFT trains whole beside adapters")
     parser.add_argument("--compare", action="store_true", help="print what is recorded against lintfit")
     options = parser.parse_args()
     if not options.compare:
         if options.invented:
             return record(invented.draw(str(options.seed), options.count))
+        if options.copied:
+            return record(neighbours.copied(models(), small))
         if options.neighbours:
             return record(neighbours.draw(str(options.seed), options.count, models(), small))
         return record(draw(options.seed, options.count, options.usual))

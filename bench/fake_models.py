@@ -69,6 +69,7 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
         target_modules=spec["lora_targets"],
         lora_dropout=spec["lora_dropout"],
         use_dora=spec.get("use_dora", False),
+        modules_to_save=spec.get("lora_modules_to_save"),
     )
     model = get_peft_model(model, config, autocast_adapter_dtype=True)
     if spec.get("lora_dtype") == "bf16":  # PEFT follows the base's dtype, but not on the meta device

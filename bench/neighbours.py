@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.fake_cases import PRECISIONS
+from bench.fake_cases import GC, PRECISIONS, REENTRANT
 from lintfit.catalog.attention import has_sdpa
 from lintfit.memory.versions import NEWEST_TRANSFORMERS
 
@@ -30,6 +30,43 @@ DROPPING = (*OWN_HEAD_DIM, "olmo", "phi3", "stablelm")
 LENGTHS = (1, 2, 7, 31, 64, 129, 500, 513, 999, 1500, 2047, 3001, 4100)
 MOST_TOKENS = 16_000
 """Of a micro-batch: what a laptop's memory holds the log of."""
+
+BOTH = ["embed_tokens", "lm_head"]
+PLAIN = {"gradient_checkpointing": False, "use_reentrant": False}
+COPIED: tuple[tuple[str, str, int, int, list[str], str | list[str], dict[str, Any]], ...] = (
+    ("llama", "bf16 + autocast", 2, 1000, BOTH, "all-linear", GC),
+    ("llama", "bf16", 2, 513, ["lm_head"], ["q_proj", "v_proj"], PLAIN),
+    ("qwen2", "bf16 + autocast", 1, 2048, ["embed_tokens"], "all-linear", REENTRANT),
+    ("gemma", "fp32 + autocast", 2, 700, ["embed_tokens"], ["gate_proj", "down_proj"], PLAIN),
+    ("gpt2", "fp32", 2, 512, ["wte", "lm_head"], ["c_attn"], PLAIN),
+    ("mistral", "bf16", 1, 1500, [*BOTH, "norm"], ["o_proj"], GC),
+    ("qwen3", "fp32", 1, 777, ["lm_head"], "all-linear", PLAIN),
+    ("opt", "bf16", 3, 700, ["embed_tokens"], ["q_proj", "v_proj"], PLAIN),
+    ("gemma2", "bf16 + autocast", 1, 1000, ["lm_head"], "all-linear", {**PLAIN, "attention": "eager"}),
+)
+"""Adapters beside modules that PEFT copies and trains whole, of tied and of untied models, two layers each."""
+
+
+def copied(models: Models, small: Any) -> Iterator[dict[str, Any]]:
+    """The cases of :data:`COPIED`: their names and lintfit's specs of them."""
+    for index, (kind, precision, batch, length, modules, targets, more) in enumerate(COPIED):
+        spec = {
+            "model_config": small(models[kind][0][1], 2, None),
+            "gpu_memory_gib": 1000,
+            **PRECISIONS[precision],
+            "method": "lora",
+            "lora_rank": 16,
+            "lora_targets": targets,
+            "lora_dropout": 0.05,
+            "lora_dtype": "fp32",
+            "lora_modules_to_save": modules,
+            "optimizer": "adamw_torch_fused",
+            "micro_batch_size": batch,
+            "seq_len": length,
+            "attention": "sdpa",
+            **more,
+        }
+        yield {"name": f"copied {index}, {kind}", "spec": spec}
 
 
 def draw(seed: str, count: int, models: Models, small: Any) -> Iterator[dict[str, Any]]:

@@ -30,9 +30,9 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
 
     The head's share waits in the engine until the embedding's backward: one more copy, two where they are not
     summed in place. PPO's last gradients are the value model's, whose embedding is not tied; a pipeline's stage has
-    one of the two.
+    one of the two; the copies that PEFT trains are not tied.
     """
-    if not spec.facts.tied or spec.trainer == "ppo" or spec.pipeline_stage is not None:
+    if not spec.facts.tied or spec.method == "lora" or spec.trainer == "ppo" or spec.pipeline_stage is not None:
         return 0
     embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
     return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)

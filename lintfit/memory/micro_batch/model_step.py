@@ -51,15 +51,15 @@ def record_model(
     tokens = shape.batch * shape.seq
     kept = _kept(spec, states, held)
     checkpoints = spec.gradient_checkpointing is not False
-    layers = _stretches(spec, facts, recipe, shape, kept, seen=seen)
+    trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
+    layers = _stretches(spec, facts, recipe, shape, kept, flows=seen or trains_embedding)
     by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
     reentrant = spec.use_reentrant
     own = own_inputs(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
     layers = _waiting(layers, own.waiting)
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
-    trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
     # The first and the last stage of a pipeline each hold an embedding of their own.
-    shares = trains_embedding and facts.tied and spec.pipeline_stage is None
+    shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
     return Step(
         stretches=tuple(layers),
@@ -104,9 +104,12 @@ class _Shape(NamedTuple):
 
 
 def _stretches(
-    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, kept: float, *, seen: bool
+    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, kept: float, *, flows: bool
 ) -> list[Stretch]:
-    """The layers of this rank in their order, equal ones together; each kind is counted once."""
+    """The layers of this rank in their order, equal ones together; each kind is counted once.
+
+    ``flows``: whether a frozen model's first layer has an input that needs a gradient.
+    """
     checkpoints = spec.gradient_checkpointing is not False
 
     def one(index: int, stream: int, flows: bool) -> Profile:
@@ -138,7 +141,7 @@ def _stretches(
             waiting = gradient_beside(recipe, shape.batch, facts.hidden)
             layers = [stretch._replace(waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
-    no_gradient = recipe.frozen and not seen and not checkpoints and (recipe.litgpt or not recipe.quantized)
+    no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
     if not no_gradient and embedding_bytes(recipe) == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.

@@ -173,21 +173,23 @@ def _trained(spec: Spec, name: str, shape: tuple[int, ...], tensor: Tensor, per_
 def saved_modules(spec: Spec) -> Iterator[Weight]:
     """The trainable copies that PEFT makes of ``modules_to_save``; the frozen originals stay.
 
-    A tied ``lm_head`` is copied, too (``ModulesToSaveWrapper`` deep-copies the module).
+    A tied ``lm_head`` is copied, too (``ModulesToSaveWrapper`` deep-copies the module), and no longer tied then.
     """
     dtype = model_dtype(spec)
     for tensor, per_layer in _adaptable(spec):
         module = module_name(tensor)
-        tied_head = spec.facts.tied and tensor.role == "embedding" and "lm_head" in spec.lora_modules_to_save
-        for copy in range(_within(module, spec.lora_modules_to_save) + tied_head):
+        words = tensor.role == "embedding" and tensor.shape[0] == spec.facts.vocab  # learned positions are none
+        tied_head = spec.facts.tied and words and "lm_head" in spec.lora_modules_to_save
+        copies = [("", tensor.role)] if _within(module, spec.lora_modules_to_save) else []
+        for suffix, role in (*copies, *([(".tied", "lm_head")] if tied_head else [])):
             yield Weight(
-                name=f"{module}.modules_to_save{'.tied' * copy}",
+                name=f"{module}.modules_to_save{suffix}",
                 shape=tensor.shape,
                 copies=tensor.copies,
                 dtype=dtype,
                 trainable=True,
                 storage=tensor.numel * DTYPE_BYTES[dtype],
-                role=tensor.role,
+                role=role,
                 where=tensor.where,
                 per_layer=per_layer,
             )

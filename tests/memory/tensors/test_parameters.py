@@ -10,7 +10,7 @@ from lintfit.catalog.facts import ModelFacts, MoE, Tensor
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
-from lintfit.memory.tensors.lora import adapters, default_targets
+from lintfit.memory.tensors.lora import adapters, default_targets, saved_modules
 from lintfit.memory.tensors.parameters import inventory, model_dtype, rounded
 from lintfit.memory.tensors.quantization import quantised_bytes
 
@@ -89,6 +89,16 @@ def test_a_tied_head_is_saved_as_a_copy_of_its_own() -> None:
     tied = llama(tied=True)
     spec = Spec(tied, method="lora", lora_targets=("q_proj",), lora_modules_to_save=("embed_tokens", "lm_head"))
     assert inventory(spec).trainable == 4 * 8 * 512 + 2 * 2048 * 256
+
+
+def test_a_copied_head_is_no_embedding_and_learned_positions_are_no_head() -> None:
+    def copies(modules: list[str]) -> list[tuple[str, str]]:
+        spec = spec_from_mapping({"model": "gpt2", "method": "lora", "lora_modules_to_save": modules})
+        return [(weight.name, weight.role) for weight in saved_modules(spec)]
+
+    head, words = ("transformer.wte.modules_to_save.tied", "lm_head"), ("transformer.wte.modules_to_save", "embedding")
+    assert copies(["lm_head"]) == [head]
+    assert copies(["lm_head", "wte"]) == [words, head]
 
 
 def test_experts_fused_by_transformers_5_get_wide_adapters(small: ModelFacts) -> None:
