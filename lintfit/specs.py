@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -126,4 +127,6 @@ def estimate_mapping(mapping: object) -> Estimated:
     except LintfitError as error:
         return Estimated(error=str(error))
     except Exception as error:  # a mistake of this program's own, which may not cost the other specs their estimates
+        if os.environ.get("LINTFIT_DEBUG"):
+            raise
         return Estimated(error=f"{OWN_MISTAKE} ({type(error).__name__}: {shown(str(error))})")

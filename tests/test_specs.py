@@ -126,3 +126,6 @@ def test_a_mistake_of_our_own_is_a_line_too(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("lintfit.memory.reading.parse.spec_from_mapping", broken)
     found = estimate_mapping({"model": "gpt2"})
     assert found.error == f"{specs.OWN_MISTAKE} (ZeroDivisionError: 'of\\nours')"
+    monkeypatch.setenv("LINTFIT_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        estimate_mapping({"model": "gpt2"})
