@@ -19,6 +19,7 @@ from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import record_model, stream_bytes
 from lintfit.memory.micro_batch.step import Step
@@ -26,7 +27,7 @@ from lintfit.memory.recording import record
 from lintfit.memory.result import HostMemory, Moment
 from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import GIB, Evaluation, Spec
-from lintfit.memory.tensors.parameters import inventory, rounded
+from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import local, logit_parts
 from lintfit.memory.tensors.weights import parameter_count
 from lintfit.memory.versions import release, since
@@ -239,11 +240,7 @@ def copies_without_head(run: Round) -> int:
     """Bytes of autocast's copies of the weights before the head makes its own, which a fused loss never does."""
     if not run.step.copies:
         return 0
-    held = inventory(run.spec).weights
-    tied = not any(weight.role == "lm_head" for weight in held)
-    heads = [weight for weight in held if weight.role == ("embedding" if tied else "lm_head")]
-    own = [rounded(2 * weight.numel) * weight.copies for weight in heads if weight.trainable and weight.dtype == "fp32"]
-    return max(0, run.step.copies - sum(own))
+    return max(0, run.step.copies - head_copy(inventory(run.spec)))
 
 
 def copies_at_loss(run: Round) -> int:

@@ -80,7 +80,7 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
         + step.masks
         + step.last_graph,
         saved.logits + tail.saved.logits + tail.forward.logits,
-        max(step.copies, saved.casts + tail.saved.casts),
+        max(step.cast, saved.casts + tail.saved.casts),
         tail.forward.temporaries,
         0,
     )
@@ -108,7 +108,7 @@ def _last_layer(step: Step, saved: Live, worst: int) -> Live:
         saved.activations + embedded(step) + around,
         saved.logits,
         # The head's copy is not made yet.
-        max(step.copies - step.head.saved.casts, saved.casts),
+        max(step.cast - step.head.saved.casts, saved.casts),
         max(0, worst - step.stretches[-1].layer.saved.total),
     )
     return alive.plus(step.outputs).plus(step.earlier)
@@ -126,7 +126,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     layer = step.stretches[-1].layer
     around = step.inputs + step.front + step.cached + step.masks
     working = without_gradients(spec, step.recipe) - layer.input + layer.returned
-    alive = Live(around + working, casts=step.copies)
+    alive = Live(around + working, casts=step.cast)
     parts = together(states.forward, saved, alive, step.outputs, step.earlier)
     return [Moment(f"layer {last}, forward", "forward", parts)]
 
@@ -150,7 +150,7 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
     graph = Live(
         saved.activations + tail.saved.activations + step.inputs + step.front + _masks_of_the_graph(step),
         saved.logits + tail.saved.logits,
-        saved.casts + tail.saved.casts + (step.copies if spec.method == "full" else 0),
+        saved.casts + tail.saved.casts + (step.cast if spec.method == "full" else 0),
     )
     parts = together(states.forward, graph, beside_the_graph(spec, step))
     return [Moment("reference, forward", "forward", parts)]
@@ -273,7 +273,7 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     (``Trainer.evaluate``: ``prediction_loss_only``). The layer is left out where even its training takes less than the
     loss.
     """
-    around = Live(step.inputs, casts=step.copies)
+    around = Live(step.inputs, casts=step.cast)
     found = [("evaluation", step.head.bare)]
     if most_without_graph(step) > step.head.bare.total:
         found.append(("evaluation, a layer", layer_without_graph(spec, step, evaluating(step.recipe))))

@@ -227,7 +227,7 @@ def casts(run: Pass, *, head: bool) -> list[Term]:
     kept = step.kept().casts
     saved = step.head.saved.casts
     found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved and head else []
-    cache = step.copies - kept - saved
+    cache = step.cast - kept - saved
     if cache > 0:
         what = "half-precision copies of trained fp32 weights until autocast ends"
         factors = ((2, "bytes"), (cache / 2, "weights"))

@@ -18,7 +18,7 @@ from lintfit.memory.tensors.parameters import model_dtype
 def reference(run: Pass) -> list[Term]:
     """The reference's forward beside the policy's graph."""
     step, tail = run.step, run.step.head
-    copies = step.copies if run.spec.method == "full" else 0
+    copies = step.cast if run.spec.method == "full" else 0
     source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
     beside = beside_the_graph(run.spec, step)
     what = "the reference's states and logits" if beside is tail.bare else "one layer's tensors of the reference"
@@ -47,7 +47,7 @@ def evaluation(run: Pass, moment: Moment) -> list[Term]:
     step = run.step
     found = [
         *inputs(run),
-        term("temporaries", "half-precision copies of the weights (autocast)", step.copies, source=CACHED),
+        term("temporaries", "half-precision copies of the weights (autocast)", step.cast, source=CACHED),
     ]
     if moment.name == "evaluation":
         bare = step.head.bare

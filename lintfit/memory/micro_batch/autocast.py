@@ -23,6 +23,13 @@ def cached_copies(recipe: Recipe, held: Inventory) -> int:
     return _COPIES.get(held, recipe, lambda: _copies(recipe, held)) if recipe.autocast else 0
 
 
+def head_copy(held: Inventory) -> int:
+    """Bytes of the output layer's copy among these, as far as its weight is trained and fp32."""
+    tied = not any(weight.role == "lm_head" for weight in held.weights)
+    heads = [weight for weight in held.weights if weight.role == ("embedding" if tied else "lm_head")]
+    return sum(rounded(2 * head.numel) * head.copies for head in heads if head.trainable and head.dtype == "fp32")
+
+
 _COPIES: Memo[int] = Memo()
 
 

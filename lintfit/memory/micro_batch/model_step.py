@@ -17,7 +17,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.loss.logits import Head, head
 from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
-from lintfit.memory.micro_batch.autocast import cached_copies
+from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
 from lintfit.memory.micro_batch.embedding import (
     INDEX,
     dropout_mask,
@@ -66,6 +66,7 @@ def record_model(
         head=tail,
         recipe=recipe,
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
+        tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
         front=tables(facts, recipe, shape.batch, shape.seq, shape.stream)
         + exchanged

@@ -34,6 +34,7 @@ class Step:
     head: Head
     recipe: Recipe
     copies: int
+    """Bytes of the half-precision copies that autocast caches of all weights."""
     inputs: int
     front: int
     cached: int
@@ -57,6 +58,8 @@ class Step:
     """Bytes that the model's forward has names for while the text's layers run."""
     named_saved: int = 0
     """Of these what layers save."""
+    tiled: int = 0
+    """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
     summands: int = 0
     """Bytes that the first layer's input is made of, where it is a sum, or normed: these have names of their own."""
     embedded: int = 0
@@ -73,6 +76,11 @@ class Step:
     def count(self) -> int:
         """How many layers there are."""
         return sum([stretch.length for stretch in self.stretches])
+
+    @property
+    def cast(self) -> int:
+        """Bytes of autocast's cached copies in the training."""
+        return self.copies - self.tiled
 
     @property
     def checkpoints(self) -> bool:
