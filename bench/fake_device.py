@@ -8,6 +8,7 @@ device, so that autocast's policy is carried out here (the lists of ``aten/src/A
 from __future__ import annotations
 
 import contextlib
+import math
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -159,8 +160,35 @@ def _is_device(value: Any, x: Any) -> bool:
     return isinstance(value, torch.device | str) and torch.device(value).type == x.device.type == "cuda"
 
 
+def _einsum(equation: str, a: Any, b: Any) -> Any:
+    """``torch.einsum`` of two tensors, whose one product autocast runs in half precision (``Linear.cpp``, ``einsum``,
+    ``sumproduct_pair``): both are laid out as its factors first."""
+    given, wanted = equation.replace(" ", "").split("->")
+    first, second = given.split(",")
+    sizes = dict(zip(first, a.shape, strict=True)) | dict(zip(second, b.shape, strict=True))
+    both = [name for name in wanted if name in first and name in second]
+    left = [name for name in wanted if name in first and name not in second]
+    right = [name for name in wanted if name in second and name not in first]
+    summed = sorted(set(first) - set(wanted))
+    if set(summed) != set(second) - set(wanted):
+        return torch.einsum(equation, a, b)
+    if left and right and wanted.index(right[0]) < wanted.index(left[0]):  # ``swap_lo_ro``
+        (a, first, left), (b, second, right) = (b, second, right), (a, first, left)
+
+    def factor(x: Any, names: str, *groups: list[str]) -> Any:
+        shape = [math.prod(sizes[name] for name in group) for group in groups]
+        laid_out = x.permute([names.index(name) for group in groups for name in group]).reshape(shape)
+        half = torch.is_autocast_enabled("cuda") and x.dtype is torch.float32
+        return laid_out.to(torch.bfloat16) if half else laid_out
+
+    out = torch.bmm(factor(a, first, both, left, summed), factor(b, second, both, summed, right))
+    made = [*both, *left, *right]
+    return out.view([sizes[name] for name in made]).permute([made.index(name) for name in wanted])
+
+
 _KERNELS = {
     torch.Tensor.to: _to,
+    torch.einsum: _einsum,
     F.silu: lambda x, inplace=False: _Silu.apply(x),
     F.scaled_dot_product_attention: _attention,
     torch._grouped_mm: _grouped_mm,

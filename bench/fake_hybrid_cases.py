@@ -20,6 +20,17 @@ LFM2 = {
     "full_attn_idxs": [2, 5, 8, 10, 12, 14], "max_position_embeddings": 128000, "tie_word_embeddings": True,
 }  # fmt: skip
 
+GRANITE = {
+    "model_type": "granitemoehybrid", "vocab_size": 100352, "tie_word_embeddings": True, "mamba_d_state": 128,
+    "mamba_chunk_size": 256, "position_embedding_type": "nope", "num_local_experts": 0, "num_experts_per_tok": 0,
+    "embedding_multiplier": 12, "logits_scaling": 8, "residual_multiplier": 0.22, "max_position_embeddings": 131072,
+}  # fmt: skip
+
+
+def _mamba(layers: int, *attending: int) -> list[str]:
+    return ["attention" if index in attending else "mamba" for index in range(layers)]
+
+
 MODELS: dict[str, dict[str, Any]] = {
     "qwen3.5 0.8 B, tied": {
         **QWEN35, "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 24, "num_attention_heads": 8,
@@ -50,6 +61,26 @@ MODELS: dict[str, dict[str, Any]] = {
     "lfm2 350 M, tied": {**LFM2, "hidden_size": 1024, "intermediate_size": 6656, "num_attention_heads": 16},
     "lfm2 700 M, tied": {**LFM2, "hidden_size": 1536, "intermediate_size": 10240, "num_attention_heads": 24},
     "lfm2 1.2 B, tied": {**LFM2, "hidden_size": 2048, "intermediate_size": 12288, "num_attention_heads": 32},
+    "granite 4 h 350 M, tied": {
+        **GRANITE, "hidden_size": 768, "shared_intermediate_size": 2048, "num_hidden_layers": 32,
+        "num_attention_heads": 12, "num_key_value_heads": 4, "mamba_n_heads": 48,
+        "layer_types": _mamba(32, 10, 13, 17, 27),
+    },
+    "granite 4 h micro 3.2 B, tied": {
+        **GRANITE, "hidden_size": 2048, "shared_intermediate_size": 8192, "num_hidden_layers": 40,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "mamba_n_heads": 64,
+        "layer_types": _mamba(40, 5, 15, 25, 35),
+    },
+    "granite 4 h tiny of 12 layers, tied": {
+        **GRANITE, "hidden_size": 1536, "intermediate_size": 512, "shared_intermediate_size": 1024,
+        "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4, "mamba_n_heads": 48,
+        "num_local_experts": 64, "num_experts_per_tok": 6, "layer_types": _mamba(12, 5),
+    },
+    "granite 4 micro 3.4 B, tied": {
+        **GRANITE, "hidden_size": 2560, "shared_intermediate_size": 8192, "num_hidden_layers": 40,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "position_embedding_type": "rope",
+        "layer_types": ["attention"] * 40,
+    },
 }  # fmt: skip
 
 GC = {"gradient_checkpointing": True, "use_reentrant": False}
@@ -85,4 +116,14 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("lfm2 1.2 B, tied", "fp32 + autocast", 2, 2048, GC),
     ("lfm2 1.2 B, tied", "bf16 + autocast", 4, 1000, {**EVERY, **REENTRANT}),
     ("lfm2 1.2 B, tied", "bf16", 1, 4096, EVERY),
+    ("granite 4 h 350 M, tied", "bf16", 4, 1000, {}),
+    ("granite 4 h 350 M, tied", "fp32 + autocast", 4, 2048, GC),
+    ("granite 4 h micro 3.2 B, tied", "bf16", 2, 2048, GC),
+    ("granite 4 h micro 3.2 B, tied", "bf16 + autocast", 4, 1000, {**EVERY, **GC}),
+    ("granite 4 h micro 3.2 B, tied", "bf16 + autocast", 1, 1024, EVERY),
+    ("granite 4 h tiny of 12 layers, tied", "bf16", 2, 1024, SGD),
+    ("granite 4 h tiny of 12 layers, tied", "bf16 + autocast", 2, 1000, {**LORA, **REENTRANT}),
+    ("granite 4 h tiny of 12 layers, tied", "fp32 + autocast", 1, 2048, {**GC, **SGD}),
+    ("granite 4 micro 3.4 B, tied", "bf16", 2, 2048, GC),
+    ("granite 4 micro 3.4 B, tied", "bf16 + autocast", 2, 1024, EVERY),
 )

@@ -16,10 +16,11 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 
-KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "causal_conv1d")
+KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
 """Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
 logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one. Those that transformers
-takes where their packages are installed: flash-linear-attention's gated delta rule, causal-conv1d."""
+takes where their packages are installed: flash-linear-attention's gated delta rule, mamba-ssm's mixer,
+causal-conv1d."""
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 

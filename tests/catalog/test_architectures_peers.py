@@ -117,6 +117,15 @@ GEMMA4_AUDIO = {
     "output_proj_dims": 40,
     "subsampling_conv_channels": [16, 8],
 }
+MAMBA2 = {
+    **GROUPED,
+    "shared_intermediate_size": 40,
+    "intermediate_size": 24,
+    "num_local_experts": 4,
+    "mamba_n_heads": 8,
+    "mamba_d_state": 16,
+    "mamba_n_groups": 2,
+}
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
@@ -267,6 +276,29 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),
+    ("granitemoehybrid", {**MAMBA2, "layer_types": ["mamba", "attention", "mamba"]}),
+    ("granitemoehybrid", {**MAMBA2, "num_local_experts": 0, "mamba_proj_bias": True, "mamba_conv_bias": False}),
+    (
+        "granitemoehybrid",
+        {**MAMBA2, "layers_block_type": ["attention"] * 3, "attention_bias": True, "position_embedding_type": "rope"},
+    ),
+    ("falcon_h1", {**GROUPED, "mamba_d_ssm": 48, "mamba_n_heads": 4, "mamba_d_state": 16}),
+    ("falcon_h1", {**GROUPED, "mamba_d_ssm": None, "mamba_n_heads": 4, "mamba_rms_norm": True, "mlp_bias": True}),
+    (
+        "falcon_h1",
+        {
+            **GROUPED,
+            "head_dim": 16,
+            "mamba_d_ssm": 64,
+            "mamba_n_heads": 4,
+            "mamba_n_groups": 2,
+            "projectors_bias": True,
+            "attention_bias": True,
+            "mamba_proj_bias": True,
+            "mamba_conv_bias": False,
+            "tie_word_embeddings": True,
+        },
+    ),
     ("lfm2", {**GROUPED, "full_attn_idxs": [1]}),
     ("lfm2", {**GROUPED, "layer_types": ["conv", "conv", "full_attention"], "block_auto_adjust_ff_dim": False}),
     ("lfm2", {**GROUPED, "layer_types": ["conv"] * 3, "conv_bias": True, "tie_word_embeddings": False}),

@@ -30,6 +30,7 @@ _MODULES = {
     "ernie4_5_moe": "moe",
     "exaone4": "postnorm",
     "falcon": "alibi",
+    "falcon_h1": "falcon_h1",
     "gemma": "gemma",
     "gemma2": "gemma",
     "gemma3": "gemma",
@@ -46,6 +47,7 @@ _MODULES = {
     "gpt_oss": "gpt_oss",
     "gptj": "gptj",
     "granitemoe": "moe",
+    "granitemoehybrid": "granitemoehybrid",
     "hunyuan_v1_moe": "moe",
     "internlm2": "fused",
     "lfm2": "lfm2",
@@ -74,10 +76,14 @@ _MODULES = {
     "starcoder2": "layernorm",
 }
 
-_MIXERS = {"lfm2": "lfm2", "qwen3_next": "qwen3_next"}
+_MIXERS = {"granitemoehybrid": "granitemoehybrid", "lfm2": "lfm2", "qwen3_next": "qwen3_next"}
 """The modules of families whose layers mix their tokens in several ways, by the names of :data:`_MODULES`."""
 
-_PACKAGED = {"qwen3_next": ("gated_delta_rule", "causal_conv1d")}
+_PACKAGED = {
+    "falcon_h1": ("mamba_ssm", "causal_conv1d"),
+    "granitemoehybrid": ("mamba_ssm", "causal_conv1d"),
+    "qwen3_next": ("gated_delta_rule", "causal_conv1d"),
+}
 """By the names of :data:`_MODULES`: of :data:`.spec.KERNELS`, those that keep less than plain torch."""
 
 _LLAMA = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.frozen import frozen
-from lintfit.memory.activations import fla
+from lintfit.memory.activations import packages
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
 
@@ -26,8 +26,8 @@ def convolution(t: Layer, x: Var, module: str, kernel: int, *, activated: bool, 
     """
     width, recipe, held = x.width, t.recipe, t.held
     trains, item = recipe.trains(module), recipe.weights
-    if fla.CONVOLUTION in recipe.kernels:
-        return fla.convolution(t, x, module, kernel, bias=bias)
+    if packages.CONVOLUTION in recipe.kernels:
+        return packages.convolution(t, x, module, kernel, bias=bias)
     full = t.cast(x, item)
     saved = []
     if recipe.autocast:

@@ -42,6 +42,7 @@ ROUTERS = {
     "glm4_moe_lite": Router(full=True, kept=True),
     "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
+    "granitemoehybrid": Router(first=True),
     "gpt_oss": Router(first=True, upcast=False),
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""

@@ -6,7 +6,7 @@ After ``modeling_qwen3_next.py`` and ``modeling_qwen3_5.py`` of transformers.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import fla
+from lintfit.memory.activations import packages
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution, copied_back
@@ -81,8 +81,8 @@ def linear_attention(t: Layer, x: Var) -> Var:
     beta = sigmoid(t, b)
     decay = _decay(t, a, shape.values)
     t.held = (*t.held, beta, decay)
-    if fla.DELTA_RULE in t.recipe.kernels:
-        out = fla.gated_delta_rule(t, query, key, value, beta, decay, shape)
+    if packages.DELTA_RULE in t.recipe.kernels:
+        out = packages.gated_delta_rule(t, query, key, value, beta, decay, shape)
     else:
         # The gradients lie head by head and are copied.
         query, key, value = (copied_back(t, part) for part in (query, key, value))
@@ -109,7 +109,7 @@ def delta_heads(facts: ModelFacts) -> Heads:
 def _apart(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Var]:
     """Qwen 3.5: a projection each for what is mixed, the gate, the rate and the decay."""
     mixed = t.linear("in_proj_qkv", x, h, 2 * shape.key_width + shape.value_width)
-    if fla.CONVOLUTION not in t.recipe.kernels and t.batched:
+    if packages.CONVOLUTION not in t.recipe.kernels and t.batched:
         mixed = copied_back(t, mixed)  # from channel by channel; of one sequence that is a view
     held = t.held
     t.held = (*held, mixed)

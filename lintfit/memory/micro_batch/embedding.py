@@ -18,7 +18,19 @@ LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
 """Model types without rotary embeddings."""
 
 SCALED_EMBEDDINGS = frozenset(
-    {"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "granite", "granitemoe", "minicpm", "minicpm3"}
+    {
+        "falcon_h1",
+        "gemma",
+        "gemma2",
+        "gemma3",
+        "gemma3_text",
+        "gemma4_text",
+        "granite",
+        "granitemoe",
+        "granitemoehybrid",
+        "minicpm",
+        "minicpm3",
+    }
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
@@ -47,8 +59,8 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
 
-PARTLY_ROTARY = frozenset({"qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})
-"""Model types whose tables are as wide as the part of a head that they turn."""
+PARTLY_ROTARY = frozenset({"granitemoehybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})
+"""Model types whose tables are as wide as the part of a head that they turn, or that may have none."""
 
 TABLES_OF_SAMPLES = frozenset({"qwen3_5_moe_text", "qwen3_5_text"})
 """Model types with tables for every sequence, whose images have positions of their own."""

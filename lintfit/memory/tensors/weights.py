@@ -280,7 +280,18 @@ def _split(shape: tuple[int, ...], part: int, of: int) -> tuple[int, ...]:
     return (*shape[:axis], -(-shape[axis] * part // of), *shape[axis + 1 :])
 
 
-ALWAYS_FUSED = frozenset({"gemma4", "gemma4_text", "gpt_oss", "granitemoe", "llama4", "llama4_text", "qwen3_vl_moe"})
+ALWAYS_FUSED = frozenset(
+    {
+        "gemma4",
+        "gemma4_text",
+        "gpt_oss",
+        "granitemoe",
+        "granitemoehybrid",
+        "llama4",
+        "llama4_text",
+        "qwen3_vl_moe",
+    }
+)
 """Model types whose experts were one parameter in transformers 4, too (``GptOssExperts``,
 ``GraniteMoeParallelExperts``, ``Llama4TextExperts``, ``Qwen3VLMoeTextExperts``)."""
 

@@ -34,6 +34,7 @@ ROW_BY_ROW = "5.16.1"
 
 PACKAGES = {
     "gated_delta_rule": ("the gated delta rule", "flash-linear-attention"),
+    "mamba_ssm": ("Mamba's scan", "mamba-ssm"),
     "causal_conv1d": ("the short convolutions", "causal-conv1d"),
 }
 """Of each kernel that transformers takes where its package is installed: what it runs, and the package."""

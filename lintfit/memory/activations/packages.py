@@ -1,5 +1,6 @@
 """What kernels keep that stand in for plain torch where their packages are installed: flash-linear-attention's gated
-delta rule (0.5.2 ``fla/ops/gated_delta_rule/chunk.py``) and causal-conv1d (``causal_conv1d_interface.py``).
+delta rule (0.5.2 ``fla/ops/gated_delta_rule/chunk.py``), causal-conv1d (``causal_conv1d_interface.py``) and mamba-ssm's
+whole mixer (``mamba_ssm/ops/triton/ssd_combined.py``). Read in their autograd functions, measured by nobody here.
 
 transformers takes each wherever its package can be imported (``use_kernel_func_from_hub_with_fallback``).
 """
@@ -8,10 +9,11 @@ from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.delta_rule import CHUNK, Heads, chunks
-from lintfit.memory.activations.tape import Var, once
+from lintfit.memory.activations.tape import Scratch, Var, once
 
 DELTA_RULE = "gated_delta_rule"
 CONVOLUTION = "causal_conv1d"
+MAMBA = "mamba_ssm"
 """The kernels' names among ``Spec.fused_kernels``."""
 
 
@@ -45,3 +47,19 @@ def convolution(t: Layer, x: Var, module: str, kernel: int, *, bias: bool) -> Va
     made = (weights * t.recipe.weights,) if trains else ()
     temp = ((weights * 4, once),) if trains else ()
     return t.op(t.like(x, x.width, x.item, x.grad or trains), (x,), (x,), temp=temp, weights=made)
+
+
+def mamba(t: Layer, projected: Var, widths: tuple[int, int, int], states: Scratch, made: tuple[int, ...]) -> Var:
+    """``MambaSplitConv1dScanCombinedFn``: convolution, scan, gated norm and the projection out in one function.
+
+    ``widths``: of the heads together, of what the convolution mixes, of the result. ``states``: bytes of all chunks'
+    states in fp32; ``made``: the parameter gradients. Keeps its input and the scan's result; the backward makes
+    the rest again, with the states beside their gradients.
+    """
+    inner, mixed, out = widths
+    item = projected.item
+    kept = t.like(projected, inner, item, False)
+    again = 2 * (inner + mixed) * item
+    temp = ((again, projected.per), states, states)
+    result = t.like(projected, out, 2 if t.recipe.autocast else item, True)
+    return t.op(result, (projected,), (projected, kept), temp=temp, weights=made)

@@ -1,0 +1,66 @@
+"""Falcon H1: Mamba 2's mixer beside attention in every layer, and a gated MLP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import granitemoehybrid
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, gated_mlp, head, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 128000,
+    "num_key_value_heads": 8,
+    "hidden_act": "silu",
+    "max_position_embeddings": 8192,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "mlp_bias": False,
+    "projectors_bias": False,
+    "mamba_d_ssm": 1024,
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+    "mamba_norm_before_gate": True,
+    "mamba_rms_norm": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
+    hidden, layers = numbers.hidden, numbers.layers
+    given = config.count("mamba_d_ssm")
+    width = given or config.size("mamba_expand") * hidden
+    found = [
+        *attention(f"{name}.self_attn", numbers, layers, bias=bias, out_bias=bias),
+        *granitemoehybrid.mixer(
+            config,
+            f"{name}.mamba",
+            (hidden, width),
+            layers,
+            biased=(config.flag("mamba_proj_bias"), config.flag("projectors_bias")),
+            normed=config.flag("mamba_rms_norm"),
+        ),
+        *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, layers, bias=config.flag("mlp_bias")),
+        *norm(f"{name}.input_layernorm", hidden, layers),
+        *norm(f"{name}.pre_ff_layernorm", hidden, layers),
+    ]
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *found,
+        *norm("model.final_layernorm", hidden, where="final"),
+        *head(numbers),
+    )

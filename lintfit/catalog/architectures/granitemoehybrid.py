@@ -1,0 +1,108 @@
+"""Granite 4: Mamba 2 and attention in turns, a shared MLP in every layer, with experts or without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, norm, router
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "shared_intermediate_size")
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in granite.DEFAULTS.items() if key != "mlp_bias"},
+    "intermediate_size": 11008,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "output_router_logits": False,
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+}
+ATTENTION = frozenset({"attention", "full_attention"})
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``GraniteMoeHybridConfig``'s other name for its kinds of layers."""
+    kinds = given.get("layers_block_type")
+    return given if kinds is None else {"layer_types": kinds, **given}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config)
+    shared = config.size("shared_intermediate_size", kind="intermediate")
+    rotary = numbers.head_dim if config.get("position_embedding_type") == "rope" else 0
+    count = config.count("num_local_experts", kind="experts")
+    if not count:
+        return replace(numbers, intermediate=shared, rotary_dim=rotary)
+    moe = MoE(
+        experts=count,
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=numbers.intermediate,
+        layers=numbers.layers,
+        shared_intermediate=shared,
+    )
+    return replace(numbers, rotary_dim=rotary, moe=moe)
+
+
+def attending(config: Config) -> int:
+    """Layers with attention: none where ``layer_types`` does not say."""
+    return sum(kind in ATTENTION for kind in config.strings("layer_types"))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
+    style, layers, attended = Style(qkv_bias=bias, out_bias=bias), numbers.layers, attending(config)
+    shared = config.size("shared_intermediate_size", kind="intermediate")
+    width, biased = config.size("mamba_expand") * numbers.hidden, config.flag("mamba_proj_bias")
+    found = [
+        *self_attention(replace(numbers, layers=attended), style),
+        *mixer(config, f"{name}.mamba", (numbers.hidden, width), layers - attended, biased=(biased, biased)),
+        *linear(f"{name}.shared_mlp.input_linear", 2 * shared, numbers.hidden, layers),
+        *linear(f"{name}.shared_mlp.output_linear", numbers.hidden, shared, layers),
+        *layer_norms(numbers, style),
+    ]
+    if numbers.moe is not None:
+        moe = f"{name}.block_sparse_moe"
+        found += router(f"{moe}.router", numbers.moe.experts, numbers.hidden, layers)
+        found += fused_experts(f"{moe}.experts", numbers.moe.experts, numbers.hidden, numbers.intermediate, layers)
+    return around(numbers, style, found)
+
+
+def mixer(
+    config: Config,
+    name: str,
+    widths: tuple[int, int],
+    copies: int,
+    *,
+    biased: tuple[bool, bool],
+    normed: bool = True,
+) -> list[Tensor]:
+    """Mamba 2: one projection in, a short convolution, decay, step and skip of each head, a norm, a projection out.
+
+    ``widths``: the model's and the heads' together. ``biased``: the projections in and out.
+    """
+    heads, (hidden, width) = config.size("mamba_n_heads", kind="heads"), widths
+    if width % heads:
+        raise config.error("mamba_n_heads", f"must divide what all heads have together ({width})")
+    mixed = width + 2 * config.size("mamba_n_groups") * config.size("mamba_d_state")
+    convolved = [Tensor(f"{name}.conv1d.bias", (mixed,), copies, "bias")] if config.flag("mamba_conv_bias") else []
+    return [
+        *linear(f"{name}.in_proj", width + mixed + heads, hidden, copies, bias=biased[0]),
+        *linear(f"{name}.out_proj", hidden, width, copies, bias=biased[1]),
+        Tensor(f"{name}.conv1d.weight", (mixed, 1, config.size("mamba_d_conv")), copies, "conv"),
+        *convolved,
+        Tensor(f"{name}.dt_bias", (heads,), copies, "bias"),
+        Tensor(f"{name}.A_log", (heads,), copies, "other"),
+        Tensor(f"{name}.D", (heads,), copies, "other"),
+        *(norm(f"{name}.norm", width, copies) if normed else []),
+    ]

@@ -1,0 +1,80 @@
+"""Granite 4: Mamba 2's mixer or attention without rotary, experts or none, a shared MLP, scaled residuals."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.experts import experts
+from lintfit.memory.activations.llama import heads, projected
+from lintfit.memory.activations.mamba2 import Heads, Style
+from lintfit.memory.activations.mamba2 import mixer as mamba
+from lintfit.memory.activations.tape import Var
+
+MAMBA = "mamba"
+
+
+def mixer(facts: ModelFacts, index: int) -> str:
+    """What mixes the tokens of a layer in the place of attention; all of them, where ``layer_types`` does not say."""
+    types = facts.config.get("layer_types")
+    attends = isinstance(types, list) and index < len(types) and types[index] in ("attention", "full_attention")
+    return "" if attends else MAMBA
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One decoder layer."""
+    facts, config = t.facts, t.facts.config
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    if mixer(facts, index):
+        bias = bool(config.get("mamba_proj_bias"))
+        style = Style(conv_bias=bool(config.get("mamba_conv_bias", True)), in_bias=bias, out_bias=bias)
+        branch = mamba(t, y, mamba_heads(facts), int(config.get("mamba_d_conv") or 4), style)
+    else:
+        branch = _attention(t, y, index)
+    x = t.add(x, t.map(branch))
+    t.held = (x,)
+    y = t.rmsnorm(x)
+    t.held = (x, y)
+    if facts.moe is None:
+        return t.add(x, t.map(_shared(t, y)))
+    routed = experts(t, y, facts.moe)
+    t.held = (x, y, routed)
+    return t.add(x, t.map(t.add(routed, _shared(t, y))))
+
+
+def mamba_heads(facts: ModelFacts) -> Heads:
+    """The mixer's heads, by the config's keys and ``GraniteMoeHybridConfig``'s defaults."""
+    config = facts.config
+    count = int(config.get("mamba_n_heads") or 128)
+    return Heads(
+        count=count,
+        dim=int(config.get("mamba_expand") or 2) * facts.hidden // count,
+        groups=int(config.get("mamba_n_groups") or 1),
+        state=int(config.get("mamba_d_state") or 256),
+        chunk=int(config.get("mamba_chunk_size") or 256),
+    )
+
+
+def _attention(t: Layer, x: Var, index: int) -> Var:
+    facts = t.facts
+    shape = heads(facts, index)
+    bias = bool(facts.config.get("attention_bias"))
+    q, k, v = projected(t, x, shape, bias=bias)
+    if facts.rotary_dim:
+        q, k = t.rotary(q), t.rotary(k)
+    rate = float(facts.config.get("attention_dropout") or 0.0)
+    out = attend(t, q, k, v, shape, dropout=rate)
+    return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden, bias=bias)
+
+
+def _shared(t: Layer, x: Var) -> Var:
+    """The shared MLP, gate and up in one projection."""
+    h, held = t.facts.hidden, t.held
+    width = t.facts.moe.shared_intermediate if t.facts.moe is not None else t.facts.intermediate
+    both = t.linear("input_linear", x, h, 2 * width)
+    t.held = (*held, both)
+    gate, up = t.split(both, (width, width))
+    product = t.mul(t.activation(gate, t.facts.activation), up)
+    t.held = held
+    return t.linear("output_linear", product, width, h)

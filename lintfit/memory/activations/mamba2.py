@@ -1,0 +1,298 @@
+"""Mamba 2's mixer in plain torch, in chunks (``mamba2_chunk_scan`` of transformers 5.23).
+
+What runs where the packages mamba-ssm and causal-conv1d are not installed: ``modeling_granitemoehybrid.py`` and its
+relatives. All of the scan is fp32 but for its products under autocast. Every head has a square of scores for each
+chunk: of 256 tokens and 128 heads that is 128 KiB a token, three times.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lintfit.frozen import frozen
+from lintfit.memory.activations import packages
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.convolution import convolution, copied_back
+from lintfit.memory.activations.tape import Extent, Var
+
+
+@frozen
+class Chunks:
+    """Chunks of all sequences, and so many more for each sequence; these are filled up to whole chunks."""
+
+    size: int
+    more: int = 0
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (-(-seq // self.size) + self.more)
+
+
+def _sequences(batch: int, seq: int) -> int:
+    return batch
+
+
+@frozen
+class Heads:
+    """Heads, elements of one, groups of heads that share their input and output, elements of a state, and a chunk."""
+
+    count: int
+    dim: int
+    groups: int
+    state: int
+    chunk: int
+
+    @property
+    def width(self) -> int:
+        return self.count * self.dim
+
+    @property
+    def shared(self) -> int:
+        """Elements of what goes into the states, or comes out of them, for all groups."""
+        return self.groups * self.state
+
+    @property
+    def repeated(self) -> int:
+        """The same for all heads."""
+        return self.count * self.state
+
+    @property
+    def states(self) -> int:
+        return self.count * self.dim * self.state
+
+    @property
+    def mixed(self) -> int:
+        """Channels of the convolution."""
+        return self.width + 2 * self.shared
+
+    @property
+    def filled(self) -> Extent:
+        return Chunks(self.chunk)
+
+
+@frozen
+class Style:
+    """How a family writes the mixer.
+
+    ``conv_bias``, ``in_bias``, ``out_bias``: of the convolution and of the projections in and out. ``multiplied``: what
+    goes into the first projection and what comes out of it are multiplied by constants. ``gate``: whether the gate is
+    taken in before the norm, behind it, or stands alone, in the layer's dtype.
+    """
+
+    conv_bias: bool = True
+    in_bias: bool = False
+    out_bias: bool = False
+    multiplied: bool = False
+    gate: Literal["before norm", "behind norm", "alone"] = "before norm"
+
+
+def mixer(t: Layer, x: Var, heads: Heads, kernel: int, style: Style) -> Var:
+    """``GraniteMoeHybridMambaLayer`` and its copies, from the normalised input to the output projection."""
+    h, before = t.facts.hidden, t.held
+    if t.recipe.padded:
+        x = t.map(x)
+        t.held = (*before, x)
+    dtype = x.item
+    if style.multiplied:
+        x = t.map(x)
+        t.held = (*before, x)
+    projected = t.linear("in_proj", x, h, heads.width + heads.mixed + heads.count, bias=style.in_bias)
+    if style.multiplied:
+        projected = t.map(projected)
+    t.held = (*t.held, projected)
+    if packages.MAMBA in t.recipe.kernels and style.gate != "behind norm":
+        out = _packaged(t, projected, heads, kernel, style)
+        t.held = before
+        return out
+    gate, mixed, step = t.split(projected, (heads.width, heads.mixed, heads.count))
+    mixed = convolution(t, mixed, "conv1d", kernel, activated=True, bias=style.conv_bias)
+    if t.recipe.padded:
+        mixed = t.map(mixed)
+    t.held = (*before, projected, mixed)
+    values, into, out_of = t.split(mixed, (heads.width, heads.shared, heads.shared))
+    out = _gated(t, _scan(t, values, into, out_of, step, heads), gate, heads, style)
+    t.held = (*t.held, out)
+    out = t.linear("out_proj", t.cast(out, dtype), heads.width, h, bias=style.out_bias)
+    t.held = before
+    return out
+
+
+def _packaged(t: Layer, projected: Var, heads: Heads, kernel: int, style: Style) -> Var:
+    """The mixer as mamba-ssm runs it, which takes the weights of the modules and passes these by."""
+    recipe, h, item = t.recipe, t.facts.hidden, t.recipe.weights
+    own = heads.mixed * (kernel + style.conv_bias) + 3 * heads.count + heads.width
+    out = h * (heads.width + style.out_bias)
+    weights = () if recipe.frozen else (own * item, out * item)
+    states = 4 * heads.states, heads.filled
+    return packages.mamba(t, projected, (heads.width, heads.mixed, h), states, weights)
+
+
+def _gated(t: Layer, x: Var, gate: Var, heads: Heads, style: Style) -> Var:
+    """The scan's results in fp32, with the gate and the norm; all of them, filled up, are saved."""
+    held = t.held
+    t.held = (*held, x)
+    if style.gate == "behind norm":
+        rows = Var(heads.width, 4, gate.per, x.storage, x.grad)
+        out = _normed(t, t.link(rows, (x,), same=True), heads)
+        t.held = (*held, out)
+        full = t.cast(gate, 4)
+        out = t.mul(out, t.map(full, (full,)))
+        t.held = held
+        return out
+    gate = gate if style.gate == "alone" else t.cast(gate, 4)
+    opened = t.map(gate, (gate,))
+    out = t.like(gate, heads.width, 4, x.grad or opened.grad)
+    t.op(out, (x, opened), (x, opened), temp=[t.uncast(opened, 4)] if opened.item < 4 else ())
+    t.held = (*held, out)
+    out = out if style.gate == "alone" else _normed(t, out, heads)
+    t.held = held
+    return out
+
+
+def _normed(t: Layer, x: Var, heads: Heads) -> Var:
+    normed = t.root_mean_square(x, heads.width // heads.groups)
+    return t.scaled(normed, heads.width, t.recipe.trains("norm"))
+
+
+def _scan(t: Layer, values: Var, into: Var, out_of: Var, step: Var, heads: Heads) -> Var:
+    """The results of all tokens, filled up to whole chunks."""
+    before, trains, rows, per = t.held, t.recipe.trains("D"), heads.chunk, heads.filled
+    rate = t.constant(heads.count, 4, t.recipe.trains("A_log"))
+    step = _step(t, step, heads)
+    t.held = (*before, step)
+    values = t.cast(values, 4)
+    t.held = (*t.held, values)
+    into = _repeated(t, into, heads)
+    t.held = (*t.held, into)
+    out_of = _repeated(t, out_of, heads)
+    t.held = (*t.held, out_of)
+    filled = _filled(t, values, heads)
+    made = (heads.count * t.recipe.weights,) if trains else ()
+    skipped = t.new(rows * heads.width, 4, filled.grad or trains, per=per)
+    temp = (filled.scratch(4),) if trains else ()
+    t.op(skipped, (filled,), (filled,) if trains else (), temp=temp, weights=made)
+    t.held = (*t.held, skipped)
+    values = by_row(t, values, t.cast(step, 4))
+    decay = _decay(t, t.cast(step, 4), rate, heads)
+    t.held = (*t.held, values, decay)
+    parts = []
+    for part in (values, decay, into, out_of):
+        parts.append(_filled(t, part, heads))
+        t.held = (*t.held, parts[-1])
+    decay = parts.pop(1)
+    # Their gradients lie head by head and are copied into rows of tokens.
+    values, into, out_of = (copied_back(t, part) for part in parts)
+    t.held = (*before, step, skipped, decay, values, into, out_of)
+    inside, across = _chunks(t, values, decay, into, out_of, heads)
+    total = t.add(inside, across)
+    named, t.held = t.held, (*t.held, total)
+    laid_out = t.add(total)
+    t.held = (*named, laid_out)
+    out = t.add(laid_out, skipped)
+    t.held = before
+    return out
+
+
+def _step(t: Layer, step: Var, heads: Heads) -> Var:
+    """``clamp(softplus(dt + dt_bias))``."""
+    trains = t.recipe.trains("dt_bias")
+    made = (heads.count * t.recipe.weights,) if trains else ()
+    step = t.op(t.like(step, heads.count, step.item, step.grad or trains), (step,), (), weights=made)
+    if t.recipe.autocast:
+        step = t.cast(step, 4)
+    step = t.map(step, (step,))
+    return t.map(step, (step,))
+
+
+def _decay(t: Layer, step: Var, rate: Var, heads: Heads) -> Var:
+    """``-exp(A_log) * dt``."""
+    made = (heads.count * t.recipe.weights,) if rate.grad else ()
+    saved = (step, rate) if rate.grad else (rate,)
+    temp = (step.scratch(4),) if rate.grad else ()
+    return t.op(t.like(step, heads.count, 4, step.grad or rate.grad), (step,), saved, temp=temp, weights=made)
+
+
+def _repeated(t: Layer, x: Var, heads: Heads) -> Var:
+    """In fp32 and for every head of a group."""
+    x = t.cast(x, 4)
+    return t.op(t.like(x, heads.repeated, 4, x.grad), (x,))
+
+
+def _filled(t: Layer, x: Var, heads: Heads) -> Var:
+    """A copy with every sequence filled up to whole chunks."""
+    return t.op(t.new(heads.chunk * x.width, 4, x.grad, per=heads.filled), (x,))
+
+
+def by_row(t: Layer, x: Var, factor: Var) -> Var:
+    """x by one number a row, whose gradient is summed up from a whole product."""
+    item = max(x.item, factor.item)
+    out = t.like(x, x.width, item, x.grad or factor.grad)
+    temp = (x.scratch(item), *([t.uncast(x, item)] if x.item < item else []))
+    return t.op(out, (x, factor), (x, factor), temp=temp)
+
+
+def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: Heads) -> tuple[Var, Var]:
+    """What tokens get from others of their chunk, and what they get from the chunks before."""
+    rows, per, small = heads.chunk, heads.filled, heads.chunk * heads.count
+    total = t.op(t.like(decay, small, 4, decay.grad), (decay,))
+    t.held = (*t.held, total)
+    triangle = _triangle(t, decay, heads)
+    t.held = (*t.held, triangle)
+    # Gradients that are views are not added into one another: the sum is a third tensor.
+    scores = contracted(t, copied_back(t, out_of), into, rows * small)
+    t.held = (*t.held, scores)
+    weights = t.mul(scores, triangle)
+    t.held = (*t.held, weights)
+    inside = contracted(t, weights, copied_back(t, values), rows * heads.width, copies=(False, True))
+    inside = copied_back(t, inside)
+    t.held = (*t.held, inside)
+    fading = by_row(t, into, _exponential(t, t.op(t.new(small, 4, total.grad, per=per), (total,))))
+    t.held = (*t.held, fading)
+    made = copied_back(t, contracted(t, fading, values, heads.states))
+    t.held = (*t.held, t.new(heads.states, made.item, False, per=_sequences))
+    entering = _entering(t, made, total, heads)
+    t.held = (*t.held, entering)
+    across = contracted(t, out_of, entering, rows * heads.width)
+    across = copied_back(t, across)
+    t.held = (*t.held, across)
+    across = by_row(t, across, _exponential(t, total))
+    t.held = (*t.held, across)
+    return inside, across
+
+
+def _triangle(t: Layer, decay: Var, heads: Heads) -> Var:
+    """``exp(segment_sum(A))``: the decay between every pair of a chunk's tokens, below the diagonal."""
+    square, held = heads.chunk**2 * heads.count, t.held
+    spread = t.new(square, 4, decay.grad, per=heads.filled)
+    t.op(spread, (decay,), (t.constant(heads.chunk**2, 1),), temp=(spread.scratch(4),))
+    t.held = (*held, spread)
+    sums = t.op(t.like(spread, square, 4, spread.grad), (spread,), temp=(spread.scratch(2 * 4),))
+    masked = t.map(sums, (t.constant(heads.chunk**2, 1),))
+    t.held = held
+    return _exponential(t, masked)
+
+
+def _entering(t: Layer, made: Var, total: Var, heads: Heads) -> Var:
+    """The state that every chunk starts from: nothing, and those that are made, summed up as they fade."""
+    per = Chunks(heads.chunk, more=1)
+    joined = t.new(heads.states, made.item, made.grad, per=per)
+    t.link(joined, (made,), same=True)
+    fading = t.op(t.new(heads.count, 4, total.grad, per=per), (total,))
+    sums = copied_back(t, contracted(t, fading, joined, heads.states, copies=(False, True)))
+    return t.link(Var(sums.width, sums.item, heads.filled, sums.storage, sums.grad), (sums,))
+
+
+def _exponential(t: Layer, x: Var) -> Var:
+    out = t.like(x, x.width, 4, x.grad)
+    return t.op(out, (x,), (out,))
+
+
+def contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool] = (True, True)) -> Var:
+    """``torch.einsum`` of two tensors as one batched product, of copies whose rows lie as it needs them.
+
+    Under autocast it takes half-precision copies of these and gives half precision.
+    """
+    a, b = (t.add(part) if copied else part for part, copied in zip((a, b), copies, strict=True))
+    if t.recipe.autocast:
+        a, b = t.cast(a, 2), t.cast(b, 2)
+    out = t.like(b, width, a.item, a.grad or b.grad)
+    return t.op(out, (a, b), [var for var, other in ((a, b), (b, a)) if other.grad])

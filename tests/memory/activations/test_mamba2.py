@@ -1,0 +1,93 @@
+"""Granite 4: Mamba 2's mixer and attention, against torch's own count of small models under fake tensors.
+
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23, two layers, one of each kind: MiB of a whole step with SGD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lintfit.catalog import models
+from lintfit.memory import estimate
+from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.profile import profile
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.result import Estimate
+
+MIB = 2**20
+SMALL: dict[str, Any] = {
+    "model_type": "granitemoehybrid", "hidden_size": 1024, "intermediate_size": 512, "num_hidden_layers": 2,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 512, "tie_word_embeddings": True,
+    "mamba_n_heads": 32, "mamba_d_state": 128, "num_local_experts": 0, "num_experts_per_tok": 0,
+    "shared_intermediate_size": 2048, "mamba_chunk_size": 256, "position_embedding_type": "nope",
+    "layer_types": ["mamba", "attention"],
+}  # fmt: skip
+ROUTED = {**SMALL, "num_local_experts": 16, "num_experts_per_tok": 6}
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
+EVERY = {
+    "method": "lora", "lora_rank": 16, "lora_targets": "all-linear", "lora_dropout": 0.0,
+}  # fmt: skip
+BF16 = {"weights_dtype": "bf16"}
+AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
+HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
+
+RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
+    (SMALL, 2, 512, BF16, 420.54),
+    (SMALL, 1, 700, {**BF16, **GC}, 316.48),
+    (SMALL, 2, 512, {"weights_dtype": "fp32"}, 589.16),
+    (SMALL, 2, 512, AMP, 432.66),
+    (SMALL, 1, 300, {**AMP, **GC}, 280.37),
+    (SMALL, 2, 512, {**HALF_AMP, **EVERY}, 321.73),
+    (SMALL, 2, 500, {**HALF_AMP, **EVERY, **GC}, 330.20),
+    (SMALL, 2, 512, {**BF16, **EVERY, **GC}, 392.04),
+    ({**SMALL, "mamba_n_groups": 2}, 2, 700, {**HALF_AMP, **GC}, 490.69),
+    ({**ROUTED, "mamba_n_groups": 2}, 2, 512, BF16, 626.55),
+    ({**ROUTED, "mamba_n_groups": 2}, 2, 700, {**HALF_AMP, **GC}, 659.90),
+    (ROUTED, 2, 512, {**HALF_AMP, **EVERY, **REENTRANT}, 431.05),
+)
+
+
+def count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any]) -> Estimate:
+    base = {"model_config": config, "optimizer": "sgd", "versions": {"transformers": "5.23.0"}}
+    return estimate(spec_from_mapping({**base, "micro_batch_size": batch, "seq_len": seq, **more}))
+
+
+@pytest.mark.parametrize(("config", "batch", "seq", "more", "counted"), RECORDED)
+def test_torchs_own_count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any], counted: float) -> None:
+    assert count(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
+
+
+def test_either_name_of_a_kind_of_layer_is_read() -> None:
+    old = models.from_config(SMALL)
+    new = models.from_config({**SMALL, "layer_types": ["linear_attention", "full_attention"]})
+    assert [bool(kind.mixer) for kind in kinds(old)] == [bool(kind.mixer) for kind in kinds(new)] == [True, False]
+    assert old.tensors == new.tensors
+    assert known(old)
+
+
+def test_every_head_has_three_squares_of_scores_a_chunk() -> None:
+    recipe = Recipe(weights=2, autocast=False)
+    saved = [
+        profile(models.from_config({**SMALL, "mamba_chunk_size": chunk}), recipe, 1, 1024, 0, stream=2).saved.total
+        for chunk in (128, 256)
+    ]
+    squares = 3 * 32 * 1024 * (256 - 128) * 4
+    states = 6 * 32 * 64 * 128 * 4 * 1024 * (1 / 128 - 1 / 256)
+    assert squares - states < saved[1] - saved[0] < squares
+
+
+def test_mamba_ssm_keeps_less_and_bounds_the_low_end() -> None:
+    facts = models.from_config(SMALL)
+    plain = Recipe(weights=2, autocast=False)
+    packaged = replace(plain, kernels=frozenset({"mamba_ssm", "causal_conv1d"}))
+    torch, kernels = (profile(facts, recipe, 1, 1024, 0, stream=2).saved.total for recipe in (plain, packaged))
+    assert kernels < torch / 4
+    unsaid = count(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB"})
+    said = count(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB", "fused_kernels": ["mamba_ssm", "causal_conv1d"]})
+    assert unsaid.peak.low <= said.peak.likely < unsaid.peak.likely
+    assert any("mamba-ssm and causal-conv1d (not stated" in line for line in unsaid.assumptions)
