@@ -25,6 +25,10 @@ GRANITE = {
     "mamba_chunk_size": 256, "position_embedding_type": "nope", "num_local_experts": 0, "num_experts_per_tok": 0,
     "embedding_multiplier": 12, "logits_scaling": 8, "residual_multiplier": 0.22, "max_position_embeddings": 131072,
 }  # fmt: skip
+FALCON = {
+    "model_type": "falcon_h1", "num_key_value_heads": 2, "mamba_chunk_size": 128, "mamba_norm_before_gate": False,
+    "tie_word_embeddings": False, "max_position_embeddings": 16384,
+}  # fmt: skip
 
 
 def _mamba(layers: int, *attending: int) -> list[str]:
@@ -76,6 +80,16 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4, "mamba_n_heads": 48,
         "num_local_experts": 64, "num_experts_per_tok": 6, "layer_types": _mamba(12, 5),
     },
+    "falcon h1 0.5 B": {
+        **FALCON, "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 8,
+        "head_dim": 64, "vocab_size": 32784, "mamba_n_heads": 24, "mamba_d_head": 64, "mamba_d_ssm": 1536,
+        "mamba_d_state": 128, "mamba_rms_norm": False,
+    },
+    "falcon h1 1.5 B": {
+        **FALCON, "hidden_size": 2048, "intermediate_size": 4608, "num_hidden_layers": 24, "num_attention_heads": 8,
+        "head_dim": 128, "vocab_size": 65536, "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_ssm": 3072,
+        "mamba_d_state": 256, "mamba_rms_norm": True,
+    },
     "granite 4 micro 3.4 B, tied": {
         **GRANITE, "hidden_size": 2560, "shared_intermediate_size": 8192, "num_hidden_layers": 40,
         "num_attention_heads": 40, "num_key_value_heads": 8, "position_embedding_type": "rope",
@@ -126,4 +140,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("granite 4 h tiny of 12 layers, tied", "fp32 + autocast", 1, 2048, {**GC, **SGD}),
     ("granite 4 micro 3.4 B, tied", "bf16", 2, 2048, GC),
     ("granite 4 micro 3.4 B, tied", "bf16 + autocast", 2, 1024, EVERY),
+    ("falcon h1 0.5 B", "bf16", 2, 1000, {}),
+    ("falcon h1 0.5 B", "fp32 + autocast", 2, 1024, GC),
+    ("falcon h1 1.5 B", "bf16", 2, 2048, GC),
+    ("falcon h1 1.5 B", "bf16 + autocast", 2, 1000, {**LORA, **REENTRANT}),
+    ("falcon h1 1.5 B", "bf16 + autocast", 1, 1024, LORA),
 )

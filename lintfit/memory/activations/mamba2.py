@@ -74,8 +74,8 @@ class Style:
     """How a family writes the mixer.
 
     ``conv_bias``, ``in_bias``, ``out_bias``: of the convolution and of the projections in and out. ``multiplied``: what
-    goes into the first projection and what comes out of it are multiplied by constants. ``gate``: whether the gate is
-    taken in before the norm, behind it, or stands alone, in the layer's dtype.
+    goes into the first projection is multiplied by a number, what comes out of it by a buffer of the weights' dtype.
+    ``gate``: whether the gate is taken in before the norm, behind it, or stands alone, in the layer's dtype.
     """
 
     conv_bias: bool = True
@@ -97,7 +97,7 @@ def mixer(t: Layer, x: Var, heads: Heads, kernel: int, style: Style) -> Var:
         t.held = (*before, x)
     projected = t.linear("in_proj", x, h, heads.width + heads.mixed + heads.count, bias=style.in_bias)
     if style.multiplied:
-        projected = t.map(projected)
+        projected = t.map(projected, item=max(projected.item, t.recipe.weights))
     t.held = (*t.held, projected)
     if packages.MAMBA in t.recipe.kernels and style.gate != "behind norm":
         out = _packaged(t, projected, heads, kernel, style)

@@ -1,4 +1,4 @@
-"""Granite 4: Mamba 2's mixer and attention, against torch's own count of small models under fake tensors.
+"""Granite 4 and Falcon H1: Mamba 2's mixer and attention, against torch's own count of small models under fake tensors.
 
 ``bench.fake_tensors`` on torch 2.13 and transformers 5.23, two layers, one of each kind: MiB of a whole step with SGD.
 """
@@ -27,11 +27,20 @@ SMALL: dict[str, Any] = {
     "layer_types": ["mamba", "attention"],
 }  # fmt: skip
 ROUTED = {**SMALL, "num_local_experts": 16, "num_experts_per_tok": 6}
+PARALLEL: dict[str, Any] = {
+    "model_type": "falcon_h1", "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 2,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 512, "mamba_n_heads": 24,
+    "mamba_d_state": 128, "mamba_d_ssm": 1536, "mamba_chunk_size": 128, "mamba_rms_norm": False,
+    "mamba_norm_before_gate": False, "tie_word_embeddings": True,
+}  # fmt: skip
+NORMED = {**PARALLEL, "mamba_rms_norm": True}
+BEHIND = {**NORMED, "mamba_norm_before_gate": True}
 GC = {"gradient_checkpointing": True, "use_reentrant": False}
 REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
 EVERY = {
     "method": "lora", "lora_rank": 16, "lora_targets": "all-linear", "lora_dropout": 0.0,
 }  # fmt: skip
+ATTENTION = {**EVERY, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05}
 BF16 = {"weights_dtype": "bf16"}
 AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
 HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
@@ -49,6 +58,16 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     ({**ROUTED, "mamba_n_groups": 2}, 2, 512, BF16, 626.55),
     ({**ROUTED, "mamba_n_groups": 2}, 2, 700, {**HALF_AMP, **GC}, 659.90),
     (ROUTED, 2, 512, {**HALF_AMP, **EVERY, **REENTRANT}, 431.05),
+    (PARALLEL, 1, 500, {**BF16, **GC}, 193.36),
+    (PARALLEL, 2, 512, {"weights_dtype": "fp32"}, 654.87),
+    ({**PARALLEL, "num_hidden_layers": 1}, 2, 512, {**AMP, **GC}, 263.40),
+    (PARALLEL, 2, 512, {**HALF_AMP, **ATTENTION}, 255.79),
+    (PARALLEL, 2, 512, {**BF16, **ATTENTION, **GC}, 282.67),
+    (NORMED, 2, 512, BF16, 513.53),
+    (NORMED, 2, 500, {**AMP, **GC}, 369.19),
+    (NORMED, 2, 500, {**HALF_AMP, **ATTENTION, **REENTRANT}, 232.68),
+    (BEHIND, 1, 700, AMP, 426.61),
+    ({**BEHIND, "mamba_n_groups": 2}, 2, 500, {**BF16, **GC}, 315.32),
 )
 
 
