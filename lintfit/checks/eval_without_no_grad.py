@@ -13,6 +13,7 @@ from lintfit.documents.model import Edit, Span
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.findings import Applicability, FileEdit, Fix, Related
 from lintfit.sources.python import evaluations, loops
+from lintfit.sources.python.evaluations import Evaluation
 from lintfit.sources.script import ScriptSource
 
 
@@ -23,18 +24,19 @@ def check_file(context: FileContext) -> Iterator[Report]:
     left = {id(record.node) for record in source.reading.records if record.taken is False}
     for found in evaluations.with_graphs(source.document):
         if found.function is not None:
-            yield _report(source.document, found.function, found.switch, found.forward)
+            yield _report(source.document, found, found.function)
         elif id(found.forward) not in left:
-            yield _inline(source.document, found.switch, found.forward)
+            yield _inline(source.document, found)
 
 
-def _inline(document: PythonDocument, switch: cst.Call, forward: cst.Call) -> Report:
-    model = loops.text(document, switch.func).removesuffix(".eval")
+def _inline(document: PythonDocument, found: Evaluation) -> Report:
+    model = loops.text(document, found.switch.func).removesuffix(".eval")
+    cost, related = _kept(document, found)
     return Report(
-        loops.place(document, forward),
-        f"{model} evaluates without torch.no_grad(): each batch keeps its activations as in training",
-        related=(Related(loops.place(document, switch), "eval() changes dropout and norms, not the graph"),),
-        fix=_around(document, forward),
+        loops.place(document, found.forward),
+        f"{model} evaluates without torch.no_grad(): {cost}",
+        related=related,
+        fix=_around(document, found.forward),
         help="put the forward of the evaluation under torch.no_grad()",
     )
 
@@ -55,14 +57,25 @@ def _around(document: PythonDocument, forward: cst.Call) -> Fix | None:
     return Fix("put the forward under torch.no_grad()", Applicability.SAFE, (edit,))
 
 
-def _report(document: PythonDocument, function: cst.FunctionDef, switch: cst.Call, forward: cst.Call) -> Report:
+def _report(document: PythonDocument, found: Evaluation, function: cst.FunctionDef) -> Report:
+    cost, related = _kept(document, found)
     return Report(
-        loops.place(document, forward),
-        f"{function.name.value} evaluates without torch.no_grad(): each batch keeps its activations as in training",
-        related=(Related(loops.place(document, switch), "eval() changes dropout and norms, not the graph"),),
+        loops.place(document, found.forward),
+        f"{function.name.value} evaluates without torch.no_grad(): {cost}",
+        related=related,
         fix=_fix(document, function),
         help=f"put @torch.no_grad() on {function.name.value}",
     )
+
+
+def _kept(document: PythonDocument, found: Evaluation) -> tuple[str, tuple[Related, ...]]:
+    """What the graphs cost: those of a batch, or of all where something holds on to them."""
+    eval_ = Related(loops.place(document, found.switch), "eval() changes dropout and norms, not the graph")
+    keeper = evaluations.keeper(document, found)
+    if keeper is None:
+        return "each batch keeps its activations as in training", (eval_,)
+    held = Related(loops.place(document, keeper[1]), "the graph goes when the last result that refers to it does")
+    return f"{keeper[0]} keeps the activations of all batches until the evaluation is over", (eval_, held)
 
 
 def _fix(document: PythonDocument, function: cst.FunctionDef) -> Fix | None:

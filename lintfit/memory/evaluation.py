@@ -309,6 +309,8 @@ def without_end(spec: Spec) -> tuple[str, ...]:
     """A line where no estimate can say how much the GPU has to keep."""
     if not open_ended(spec):
         return ()
+    if spec.evaluation is not None and spec.evaluation.graph:
+        return ("the graphs of all batches of the evaluation, which nothing frees until it is over",)
     one = kept_of_a_sample(spec) / GIB
     return (
         f"the logits of all samples of the evaluation, which stay on the GPU until it is over: {one:.1f} GiB each, and "

@@ -95,6 +95,11 @@ def test_several_loaders_in_the_place_of_one_are_nobodys() -> None:
         ("loss = model(**batch).loss", "held"),
         ("loss = model(**batch).loss.item()", "dropped"),
         ("kept.append(model(**batch).loss.item())", "dropped"),
+        ("kept.append(outputs.loss)", "listed"),
+        ("loss = outputs.loss\nkept.append(loss / 16)", "listed"),
+        ("kept.append(outputs.loss.cpu())", "listed"),
+        ("kept.append(outputs.loss.detach())", "held"),
+        ("kept.append(model(**batch).loss)", "listed"),
     ],
 )
 def test_gradients_that_nobody_switches_off(lines: str, becomes: str) -> None:

@@ -141,3 +141,37 @@ def _called_with_gradients(document: PythonDocument, function: cst.FunctionDef) 
             return False
         calls += 1
     return calls > 0
+
+
+_WITH_GRAPH = r"(\.loss|\.logits|\[0\])?(\.(mean|sum|cpu|float)\(\))*(\s*[*/]\s*[\w.]+(\([\w., ]*\))?)?"
+"""What may follow the name of a result that keeps its graph."""
+
+
+def keeper(document: PythonDocument, found: Evaluation) -> tuple[str, cst.CSTNode] | None:
+    """What a loop adds its results to, or puts them into, with their graphs: its name and where that is done."""
+    body = found.loop.node.body
+    results = {name for name, value, _ in loops.assignments(body) if value is not None and _is_result(value, found)}
+    for name, value, _ in loops.assignments(body):
+        if value is not None and any(_has_graph(loops.text(document, value), each) for each in tuple(results)):
+            results.add(name)
+    for node in loops.inside(body):
+        match node:
+            case cst.AugAssign(target=cst.Name(value=target), operator=cst.AddAssign(), value=value):
+                kept: cst.BaseExpression = value
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=target), attr=cst.Name(value="append")), args=[only]):
+                kept = only.value
+            case _:
+                continue
+        if _is_result(kept, found) or any(_has_graph(loops.text(document, kept), each) for each in results):
+            return target, node
+    return None
+
+
+def _is_result(value: cst.BaseExpression, found: Evaluation) -> bool:
+    """The forward itself, or the loss or logits of what it gives."""
+    inner = value.value if isinstance(value, cst.Attribute) and value.attr.value in ("loss", "logits") else value
+    return inner is found.forward
+
+
+def _has_graph(text: str, name: str) -> bool:
+    return re.fullmatch(re.escape(name) + _WITH_GRAPH, text.strip()) is not None

@@ -14,7 +14,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import loops
 from lintfit.sources.python import plain as plain_loop
-from lintfit.sources.python.evaluations import Evaluation, with_graphs, without_graphs
+from lintfit.sources.python.evaluations import Evaluation, keeper, with_graphs, without_graphs
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Record, Value, plain
 
@@ -55,6 +55,8 @@ def _note(reading: Reading, found: Evaluation, graph: bool) -> None:
     becomes, node = _logits(reading, found)
     if graph and becomes == "dropped" and _holds_graph(reading.calls.script, found):
         becomes = "held"
+    if graph and (kept := keeper(reading.calls.script, found)) is not None:
+        becomes, node = "listed", kept[1]
     before = reading.settings.get("eval_predictions")
     if before is None or _LEVELS[before.value] < _LEVELS[becomes]:
         reading.state("eval_predictions", becomes, node, OWN)
