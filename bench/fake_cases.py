@@ -154,6 +154,14 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_experts": 64, "moe_topk": 8, "max_position_embeddings": 32768, "pad_token_id": 0,
         "tie_word_embeddings": False,
     },
+    "gemma 3n E4B text 6.9 B, tied": {
+        "model_type": "gemma3n_text", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 35,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 262400,
+        "sliding_window": 512, "hidden_size_per_layer_input": 256, "vocab_size_per_layer_input": 262144,
+        "num_kv_shared_layers": 15, "laurel_rank": 64, "altup_num_inputs": 4, "final_logit_softcapping": 30.0,
+        "layer_types": [*["sliding_attention"] * 4, "full_attention"] * 7, "max_position_embeddings": 32768,
+        "tie_word_embeddings": True,
+    },
     "gemma 4 E2B text 4.6 B, tied": {
         "model_type": "gemma4_text", "hidden_size": 1536, "intermediate_size": 6144, "num_hidden_layers": 35,
         "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256, "global_head_dim": 512,
@@ -265,6 +273,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("ernie 4.5 21.8 B, tied", "bf16 + autocast", 2, 1024, LORA),
     ("dots.llm1, 8 of 62 layers", "bf16", 2, 2048, {"optimizer": "sgd"}),
     ("hunyuan moe, 64 experts, 8 layers", "bf16", 2, 2048, {"optimizer": "sgd"}),
+    ("gemma 3n E4B text 6.9 B, tied", "bf16", 1, 1024, {}),
+    ("gemma 3n E4B text 6.9 B, tied", "bf16", 2, 2048, {**LORA, **GC}),
     ("gemma 4 E2B text 4.6 B, tied", "bf16", 2, 2048, {}),
     ("gemma 4 E2B text 4.6 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **GC}),
     ("gemma 4 26 B text, tied", "bf16", 2, 2048, {**LORA, **GC}),

@@ -167,6 +167,8 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
         facts = _llama_like(inner, f"{origin}: {part}", name)
     else:
         facts = _facts(module, inner, f"{origin}: {part}", name, required=False)
+        text_type, text = (facts.text_type, facts.text_config) if facts.text_type else (facts.model_type, facts.config)
+        facts = replace(facts, text_type=text_type, text_config=text)
     note = f"its {part} alone, without encoders (model_type {shown(model_type)} is not known)"
     return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note))
 

@@ -76,6 +76,17 @@ MLLAMA_VISION: dict[str, Any] = {
 }
 LLAMA4: dict[str, Any] = {**PADDED, "head_dim": 16, "num_local_experts": 4, "intermediate_size_mlp": 96}
 LLAMA4_VISION = {**TOWER, "vision_output_dim": 24, "projector_input_dim": 40, "projector_output_dim": 24}
+GEMMA3N: dict[str, Any] = {
+    **GROUPED,
+    "num_hidden_layers": 6,
+    "head_dim": 16,
+    "hidden_size_per_layer_input": 6,
+    "vocab_size_per_layer_input": 900,
+    "num_kv_shared_layers": 2,
+    "laurel_rank": 8,
+    "altup_num_inputs": 3,
+    "layer_types": ["sliding_attention", "full_attention"] * 3,
+}
 GEMMA4: dict[str, Any] = {
     **GROUPED,
     "num_hidden_layers": 7,
@@ -323,6 +334,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("hunyuan_v1_moe", {**PADDED, "head_dim": 16, "num_experts": 4, "moe_topk": [2, 2, 2], "attention_bias": True}),
+    ("gemma3n_text", GEMMA3N),
+    ("gemma3n_text", {**GEMMA3N, "intermediate_size": [100, 100, 120, 120, 120, 100], "attention_bias": True}),
     ("gemma4_text", GEMMA4),
     ("gemma4_text", {**GEMMA4_SMALL, "tie_word_embeddings": False}),
     ("gemma4_text", {**GEMMA4_SMALL, "use_double_wide_mlp": False, "attention_bias": True}),

@@ -35,6 +35,7 @@ _MODULES = {
     "gemma2": "gemma",
     "gemma3": "gemma",
     "gemma3_text": "gemma",
+    "gemma3n_text": "gemma3n",
     "gemma4_text": "gemma4",
     "glm": "postnorm",
     "glm4": "postnorm",
@@ -136,9 +137,22 @@ _UNREAD = frozenset({"chatglm"})
 """Model types that have a module, but whose several generations of remote code differ from it in details."""
 
 
+LENDING = frozenset({"gemma3n_text", "gemma4_text"})
+"""Model types whose last layers take keys and values of an earlier one."""
+
+
+def stream_width(facts: ModelFacts) -> int:
+    """Elements of what goes from layer to layer: the hidden size, of every stream where there are several."""
+    if facts.model_type != "gemma3n_text":
+        return facts.hidden
+    from lintfit.memory.activations.gemma3n import streams
+
+    return facts.hidden * streams(facts)
+
+
 def heads_of(facts: ModelFacts, index: int) -> Heads:
     """The heads and the window of one layer."""
-    if facts.model_type == "gemma4_text":
+    if facts.model_type in LENDING:
         from lintfit.memory.activations.gemma4 import heads as of_two_widths
 
         return of_two_widths(facts, index)
@@ -160,7 +174,8 @@ class Kind(NamedTuple):
 
     ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
     ``shares``: whether it takes keys and values of an earlier layer.
-    ``mixer``: what mixes its tokens in the place of attention, empty where nothing does.
+    ``mixer``: what mixes its tokens in the place of attention, empty where nothing does. ``mlp``: the width of its MLP
+    and whether that is sparse, where layers differ in it.
     """
 
     window: int | None
@@ -168,6 +183,7 @@ class Kind(NamedTuple):
     crosses: str = ""
     shares: bool = False
     mixer: str = ""
+    mlp: tuple[int, bool] | None = None
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -195,7 +211,7 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
         else [None] * len(layers)
     )
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
-    each = tuple(map(Kind, windows, routes, _crossing(facts), _sharing(facts), _mixing(facts)))
+    each = tuple(map(Kind, windows, routes, _crossing(facts), _sharing(facts), _mixing(facts), _mlps(facts)))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
@@ -221,7 +237,7 @@ def _crossing(facts: ModelFacts) -> list[str]:
 
 
 def _sharing(facts: ModelFacts) -> list[bool]:
-    if facts.model_type != "gemma4_text":
+    if facts.model_type not in LENDING:
         return [False] * facts.layers
     from lintfit.memory.activations.gemma4 import shares
 
@@ -234,6 +250,14 @@ def _mixing(facts: ModelFacts) -> list[str]:
         return [""] * facts.layers
     mixer = import_module(f"lintfit.memory.activations.{module}").mixer
     return [mixer(facts, index) for index in range(facts.layers)]
+
+
+def _mlps(facts: ModelFacts) -> list[tuple[int, bool] | None]:
+    if facts.model_type != "gemma3n_text":
+        return [None] * facts.layers
+    from lintfit.memory.activations.gemma3n import mlp_of
+
+    return [mlp_of(facts, index) for index in range(facts.layers)]
 
 
 def known(facts: ModelFacts) -> bool:

@@ -24,10 +24,11 @@ def final_norm(t: Layer, x: Var) -> Var:
         return norm(t, x)
     if kind in FULL:
         return t.full_norm(x)
-    if kind == "gemma4_text":
+    if kind in ("gemma3n_text", "gemma4_text"):
+        from lintfit.memory.activations.gemma3n import together
         from lintfit.memory.activations.gemma4 import norm as power_norm
 
-        return power_norm(t, x)
+        return power_norm(t, together(t, x) if kind == "gemma3n_text" else x)
     if kind == "opt":
         return _opt(t, x)
     if t.facts.norm == "layernorm":

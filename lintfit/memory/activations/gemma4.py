@@ -6,6 +6,7 @@ one tensor that :mod:`lintfit.memory.micro_batch.own_inputs` counts.
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures import gemma3n_text
 from lintfit.catalog.architectures.gemma4_text import slides
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
@@ -19,6 +20,9 @@ from lintfit.memory.activations.tape import Var
 def heads(facts: ModelFacts, index: int) -> Heads:
     """Those of a layer that slides, or the wider ones of a layer that attends to everything."""
     config = facts.config
+    if facts.model_type == "gemma3n_text":
+        window = facts.sliding_window if gemma3n_text.slides(config, facts.layers)[index] else None
+        return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
     if slides(config, facts.layers)[index]:
         return Heads(facts.heads, facts.kv_heads, facts.head_dim, facts.sliding_window)
     keys = config.get("num_global_key_value_heads") if config.get("attention_k_eq_v") else None
@@ -80,20 +84,25 @@ OWN_PROJECTION = "per_layer_model_projection"
 
 
 def _with_own_input(t: Layer, x: Var, *, checkpointed: bool) -> Var:
-    """What the layer's own input adds to the stream.
-
-    It is a slice, whose gradient is one of the whole, of all layers' inputs, added to that of the layers above.
-    """
+    """What the layer's own input adds to the stream."""
     h, width = t.facts.hidden, narrow(t.facts)
     t.held = (x,)
     opened = t.activation(t.linear("per_layer_input_gate", x, h, width), t.facts.activation)
-    own = t.new(width, x.item, own_inputs_flow(t.recipe, checkpointed=checkpointed))
+    product = by_own_input(t, opened, checkpointed=checkpointed)
+    return t.add(x, norm(t, t.linear("per_layer_projection", product, width, h)))
+
+
+def by_own_input(t: Layer, opened: Var, *, checkpointed: bool) -> Var:
+    """A product with the layer's own input.
+
+    That is a slice, whose gradient is one of the whole, of all layers' inputs, added to that of the layers above.
+    """
+    own = t.new(opened.width, t.recipe.weights, own_inputs_flow(t.recipe, checkpointed=checkpointed))
     own.storage.external = True
-    product = t.like(opened, width, max(opened.item, own.item), opened.grad or own.grad)
+    product = t.like(opened, opened.width, max(opened.item, own.item), opened.grad or own.grad)
     saved = [var for var, other in ((opened, own), (own, opened)) if other.grad]
     whole = [own.scratch(t.facts.layers * own.item)] if own.grad else []
-    t.op(product, (opened, own), saved, temp=whole)
-    return t.add(x, norm(t, t.linear("per_layer_projection", product, width, h)))
+    return t.op(product, (opened, own), saved, temp=whole)
 
 
 def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> Var:
@@ -123,14 +132,20 @@ def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
-    wide, keys, dim = shape.queries * shape.dim, shape.keys * shape.dim, shape.dim
+    wide, dim = shape.queries * shape.dim, shape.dim
     q = t.rotary(norm(t, t.linear("q_proj", x, facts.hidden, wide), dim))
     if shares(facts, index):
-        k, v = (t.new(keys, q.item, True) for _ in range(2))
-        k.storage.external = v.storage.external = True
+        k, v = lent(t, q, shape)
         return t.linear("o_proj", attend(t, q, k, v, shape), wide, facts.hidden)
     k, v = keys_and_values(t, x, shape)
     return t.linear("o_proj", attend(t, q, k, v, shape), wide, facts.hidden)
+
+
+def lent(t: Layer, q: Var, shape: Heads) -> tuple[Var, Var]:
+    """Keys and values of an earlier layer, which that layer counts."""
+    k, v = (t.new(shape.keys * shape.dim, q.item, True) for _ in range(2))
+    k.storage.external = v.storage.external = True
+    return k, v
 
 
 def keys_and_values(t: Layer, x: Var, shape: Heads) -> tuple[Var, Var]:

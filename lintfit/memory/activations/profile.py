@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import family, kinds
+from lintfit.memory.activations import family, kinds, stream_width
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
@@ -181,7 +181,7 @@ def _without_graph(
 ) -> tuple[Bare, bool]:
     """The pass without a graph, and whether it depends on ``batched``."""
     t = Layer(facts, recipe, watched=True, batched=batched, slides=slides, graph=False)
-    x = t.new(facts.hidden, stream)
+    x = t.new(stream_width(facts), stream)
     x.storage.external = True
     (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     table = Table()
@@ -241,7 +241,7 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
 def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watched: bool) -> tuple[Form, bool]:
     modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
     t = Layer(facts, recipe, watched=watched, **modes)
-    x = t.new(facts.hidden, how.stream, how.flows)
+    x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     returned = (t.scores,) if t.scores is not None and facts.model_type in RETURNS_WEIGHTS else ()

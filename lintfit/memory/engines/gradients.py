@@ -34,7 +34,7 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
     """
     if not spec.facts.tied or spec.method == "lora" or spec.trainer == "ppo" or spec.pipeline_stage is not None:
         return 0
-    embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
+    embedding = max((w.storage for w in held.trainables if w.words), default=0)
     return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)
 
 

@@ -209,7 +209,7 @@ class _Fetch:
             return cls(0, 0)
         gathers = [w for w in held.weights if w.numel > config.persistence_threshold]
         everything = sum(weight.storage * weight.copies for weight in gathers)
-        head = max((weight.storage for weight in gathers if weight.role in ("lm_head", "embedding")), default=0)
+        head = max((weight.storage for weight in gathers if weight.role == "lm_head" or weight.words), default=0)
         layer = int(sum(weight.storage * weight.per_layer for weight in gathers))
         prefetch = size.itemsize * config.prefetch_bucket
         passes = 3 if spec.gradient_checkpointing else 2

@@ -73,7 +73,7 @@ def new_gradient(held: Inventory) -> list[Term]:
 def tied(spec: Spec, held: Inventory) -> list[Term]:
     """What a tied embedding's gradient needs beside itself."""
     size = tied_gradient(spec, held)
-    embedding = max((w.storage for w in held.trainables if w.role == "embedding"), default=0)
+    embedding = max((w.storage for w in held.trainables if w.words), default=0)
     if not size or not embedding:
         return []
     copies = round(size / embedding)

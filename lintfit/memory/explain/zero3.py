@@ -138,7 +138,7 @@ def _layer(case: _Case, size: int) -> list[Term]:
     """The gathered layer (or the head) and what is fetched ahead, which is there twice."""
     gathers = [w for w in case.held.weights if w.numel > case.config.persistence_threshold]
     layer = int(sum(weight.storage * weight.per_layer for weight in gathers))
-    head = max((weight.storage for weight in gathers if weight.role in ("lm_head", "embedding")), default=0)
+    head = max((weight.storage for weight in gathers if weight.role == "lm_head" or weight.words), default=0)
     everything = sum(weight.storage * weight.copies for weight in gathers)
     gathered = min(size, everything, max(layer, head))
     what = "one gathered layer" if layer >= head else "the gathered head"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations import litgpt
+from lintfit.memory.activations import litgpt, stream_width
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Alive, Backward, Changes, Live, Table, live, total
@@ -116,7 +116,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     h, vocab = facts.hidden, -(-facts.vocab // recipe.tensor_parallel)
     if recipe.litgpt:
         return _litgpt(t, stream)
-    x = t.new(h, stream)
+    x = t.new(stream_width(facts), stream)
     normed = y = final_norm(t, x)
     scales = facts.model_type in SCALED_STATES
     if scales:
@@ -241,7 +241,7 @@ def _softcapped(t: Layer) -> bool:
     return t.facts.model_type in SOFTCAPPED and t.facts.config.get("final_logit_softcapping") is not None
 
 
-SOFTCAPPED = frozenset({"gemma2", "gemma4_text"})
+SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text"})
 """Model types whose logits go through a tanh where the config has a bound for them."""
 
 

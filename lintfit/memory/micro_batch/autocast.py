@@ -26,7 +26,7 @@ def cached_copies(recipe: Recipe, held: Inventory) -> int:
 def head_copy(held: Inventory) -> int:
     """Bytes of the output layer's copy among these, as far as its weight is trained and fp32."""
     tied = not any(weight.role == "lm_head" for weight in held.weights)
-    heads = [weight for weight in held.weights if weight.role == ("embedding" if tied else "lm_head")]
+    heads = [weight for weight in held.weights if (weight.words if tied else weight.role == "lm_head")]
     return sum(rounded(2 * head.numel) * head.copies for head in heads if head.trainable and head.dtype == "fp32")
 
 
@@ -42,5 +42,8 @@ def _copies(recipe: Recipe, held: Inventory) -> int:
         if weight.trainable
         and weight.dtype == "fp32"
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
-        and (weight.role != "embedding" or (tied and len(weight.shape) == 2 and not weight.name.startswith(VALUE)))
+        and (
+            weight.role != "embedding"
+            or (tied and weight.words and len(weight.shape) == 2 and not weight.name.startswith(VALUE))
+        )
     )

@@ -56,7 +56,7 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 """Model types with one table of a complex number for every two elements, whatever the dtype."""
 
 
-TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma4_text"})
+TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
 
 PARTLY_ROTARY = frozenset({"granitemoehybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import Kind, known, stretches
+from lintfit.memory.activations import Kind, known, stream_width, stretches
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
@@ -55,7 +55,8 @@ def record_model(
     layers = _stretches(spec, facts, recipe, shape, kept, flows=seen or trains_embedding)
     by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
     reentrant = spec.use_reentrant
-    own = own_inputs(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
+    embedded = embedding_bytes(recipe)
+    own = own_inputs(facts, recipe, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
     layers = _waiting(layers, own.waiting)
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
     # The first and the last stage of a pipeline each hold an embedding of their own.
@@ -143,12 +144,16 @@ def _stretches(
             layers = [stretch._replace(waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
-    if not no_gradient and embedding_bytes(recipe) == shape.stream:
+    taken = embedding_bytes(recipe)
+    if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
+        no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
+        taken = shape.stream
+    if not no_gradient and taken == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
     first: list[Stretch] = []
     while len(first) < count:
-        profiled = one(len(first), shape.stream if first else embedding_bytes(recipe), flows=not no_gradient)
+        profiled = one(len(first), shape.stream if first else taken, flows=not no_gradient)
         first.append(Stretch(1, profiled, checkpoints, layers[0].waiting))
         if not no_gradient or profiled.form is None or profiled.form.output.grad:
             break
@@ -234,7 +239,8 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """
     ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
     behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends)
-    upcast = recipe.upcast_norms or behind
+    apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
+    upcast = recipe.upcast_norms or behind or apart
     return 4 if upcast else recipe.weights
 
 

@@ -1,10 +1,11 @@
-"""Inputs that every layer has of its own (Gemma 4 E2B, E4B): one tensor for all, made before the first layer runs."""
+"""Inputs that every layer has of its own (Gemma 3n, Gemma 4 E2B and E4B): one tensor for all, made before them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import LENDING, stream_width
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
@@ -19,39 +20,42 @@ class OwnInputs(NamedTuple):
 
 
 class _How(NamedTuple):
-    """Sequences and tokens of each, bytes of an element of the stream, and how layers are checkpointed."""
+    """Sequences and tokens of each, bytes of an element of the stream and of the embeddings, and how layers are
+    checkpointed."""
 
     batch: int
     seq: int
     stream: int
+    embedded: int
     checkpoints: bool
     reentrant: bool
 
     def size(self, width: int) -> int:
         """Bytes of a tensor of so many elements a token."""
-        return rounded(self.batch * self.seq * width * self.stream)
+        return rounded(self.batch * self.seq * width * self.embedded)
 
 
 def own_inputs(
-    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, stream: int, *, checkpoints: bool, reentrant: bool
-) -> OwnInputs:
+    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, stream: int, embedded: int, *, checkpoints: bool,
+    reentrant: bool,
+) -> OwnInputs:  # fmt: skip
     """What the layers' own inputs take outside of the layers, and what their shared keys and values do.
 
     The embeddings go through a product as wide as all layers' inputs together and a norm, what the tokens have in
     another table is added, and the sum is scaled (``Gemma4TextModel.project_per_layer_inputs``). Each slice's gradient
     is one of the whole; so there is always one that the others are added to.
 
-    The gradients of keys and values that later layers share wait in the same way. Non-reentrant checkpointing makes
-    them again with a graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
+    The gradients of keys and values that later layers share wait in the same way. Checkpointing makes them again with a
+    graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
     """
-    if facts.model_type != "gemma4_text":
+    if facts.model_type not in LENDING:
         return OwnInputs()
     from lintfit.memory.activations import gemma4
 
-    how = _How(batch, seq, stream, checkpoints, reentrant)
+    how = _How(batch, seq, stream, embedded, checkpoints, reentrant)
     waiting = [0] * facts.layers
     for lender, shape in gemma4.lends(facts).items():
-        again = _made_again(facts, recipe, shape, how) if checkpoints and not reentrant else 0
+        again = _left_behind(facts, recipe, shape, how) if checkpoints else 0
         for index in range(facts.layers - 1):
             waiting[index] += 2 * how.size(shape.keys * shape.dim) if index >= lender else again
     narrow = gemma4.narrow(facts)
@@ -64,24 +68,33 @@ def own_inputs(
 
 
 def _projected(facts: ModelFacts, recipe: Recipe, narrow: int, how: _How) -> int:
-    """Bytes of what the projection of the embeddings and its norm save."""
-    from lintfit.memory.activations import gemma4
+    """Bytes of what the projection of the embeddings and its norm save, and the streams that are made of them."""
+    from lintfit.memory.activations import gemma3n, gemma4
 
     t = Layer(facts, recipe)
-    x = t.new(facts.hidden, how.stream, not recipe.frozen or how.checkpoints)
-    x.storage.external = how.checkpoints
+    x = t.new(facts.hidden, how.embedded, not recipe.frozen or how.checkpoints)
+    several = facts.model_type == "gemma3n_text"
+    x.storage.external = how.checkpoints and not several
     projected = t.map(t.linear(gemma4.OWN_PROJECTION, x, facts.hidden, facts.layers * narrow))
     gemma4.norm(t, projected, narrow)
+    if several:
+        gemma3n.apart(t, x)
     return sum(storage.size(how.batch, how.seq) for storage in t.saved())
 
 
-def _made_again(facts: ModelFacts, recipe: Recipe, shape: Heads, how: _How) -> int:
-    """Bytes of keys and values and of what their graph saves, from a layer's input on."""
-    from lintfit.memory.activations import gemma4
+def _left_behind(facts: ModelFacts, recipe: Recipe, shape: Heads, how: _How) -> int:
+    """Bytes of keys and values and of what their graph saves, from a layer's input on.
 
+    Of a reentrantly checkpointed layer the graph has run backward: its input is left, and that one's gradient.
+    """
+    from lintfit.memory.activations import gemma3n, gemma4
+
+    if how.reentrant:
+        states = rounded(how.batch * how.seq * stream_width(facts) * how.stream)
+        return 2 * states + 2 * how.size(shape.keys * shape.dim)
     t = Layer(facts, recipe)
-    x = t.new(facts.hidden, how.stream)
-    x.storage.external = True
-    made = gemma4.keys_and_values(t, gemma4.norm(t, x), shape)
+    x = t.new(stream_width(facts), how.stream)
+    taken = gemma3n.foreseen(t, x) if facts.model_type == "gemma3n_text" else x
+    made = gemma4.keys_and_values(t, gemma4.norm(t, taken), shape)
     storages = dict.fromkeys([*t.saved(), *(var.storage for var in made)])
     return sum(storage.size(how.batch, how.seq) for storage in storages)

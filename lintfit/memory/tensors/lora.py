@@ -178,7 +178,7 @@ def saved_modules(spec: Spec) -> Iterator[Weight]:
     dtype = model_dtype(spec)
     for tensor, per_layer in _adaptable(spec):
         module = module_name(tensor)
-        words = tensor.role == "embedding" and tensor.shape[0] == spec.facts.vocab  # learned positions are none
+        words = tensor.role == "embedding" and tensor.shape[0] == spec.facts.vocab and "per_layer" not in tensor.name
         tied_head = spec.facts.tied and words and "lm_head" in spec.lora_modules_to_save
         copies = [("", tensor.role)] if _within(module, spec.lora_modules_to_save) else []
         for suffix, role in (*copies, *([(".tied", "lm_head")] if tied_head else [])):

@@ -62,6 +62,11 @@ class Weight:
         return self.numel * self.copies
 
     @property
+    def words(self) -> bool:
+        """Whether it is the table of words, which a head may share; another gives every layer an input of its own."""
+        return self.role == "embedding" and "per_layer" not in self.name
+
+    @property
     def quantised(self) -> bool:
         return self.storage < self.numel * DTYPE_BYTES[self.dtype]
 

@@ -43,19 +43,21 @@ def test_the_last_layer_of_each_kind_lends_its_keys_and_values() -> None:
 
 def test_gradients_of_own_inputs_wait_for_one_another() -> None:
     facts = facts_of(hidden_size_per_layer_input=32)
-    plain = own_inputs(facts, BF16, 1, 1024, 2, checkpoints=False, reentrant=False)
+    plain = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=False, reentrant=False)
     whole = 1024 * 8 * 32 * 2
     assert plain.waiting == (whole,) * 7 + (0,)
     # The tensor itself; the embeddings, the product and the normalised one in fp32, two numbers for each row.
     assert plain.kept == whole + 1024 * 256 * 2 + 2 * 2 * whole + 2 * 1024 * 8 * 4 + 512
-    assert own_inputs(facts_of(), BF16, 1, 1024, 2, checkpoints=False, reentrant=False).kept == 0
+    assert own_inputs(facts_of(), BF16, 1, 1024, 2, 2, checkpoints=False, reentrant=False).kept == 0
 
 
 def test_checkpointing_makes_what_is_shared_again_and_holds_its_graph_for_the_layers_below() -> None:
     facts = facts_of(num_kv_shared_layers=3, layer_types=["sliding_attention", "full_attention"] * 4)
-    waiting = own_inputs(facts, BF16, 1, 1024, 2, checkpoints=True, reentrant=False).waiting
+    waiting = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=True, reentrant=False).waiting
     assert waiting[0] == waiting[2] > waiting[5] > waiting[7] == 0
-    assert own_inputs(facts, BF16, 1, 1024, 2, checkpoints=True, reentrant=True).waiting[0] == 0
+    again = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=True, reentrant=True).waiting
+    states, keys = 1024 * 256 * 2, (64 + 128) * 2 * 1024 * 2
+    assert again[0] == 2 * 2 * states + 2 * keys  # both lenders' inputs and these' gradients, keys and values
 
 
 def test_the_published_models_are_read() -> None:

@@ -1,0 +1,107 @@
+"""Gemma 3n's language models (E2B, E4B): four streams, low-rank residuals, shared keys, an input for every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import gemma2
+from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, gated_mlp, linear, norm
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 262400,
+    "hidden_size": 2048,
+    "intermediate_size": 16384,
+    "num_hidden_layers": 35,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "max_position_embeddings": 32768,
+    "tie_word_embeddings": True,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "sliding_window": 512,
+    "layer_types": None,
+    "final_logit_softcapping": 30.0,
+    "vocab_size_per_layer_input": 262144,
+    "hidden_size_per_layer_input": 256,
+    "altup_num_inputs": 4,
+    "num_kv_shared_layers": 15,
+    "laurel_rank": 64,
+    "activation_sparsity_pattern": None,
+}
+EVERY = 5
+"""The last of so many layers attends to everything where a config does not list them."""
+
+
+def slides(config: Mapping[str, Any], layers: int) -> list[bool]:
+    """Whether each layer attends within the window only."""
+    listed = config.get("layer_types")
+    if isinstance(listed, list | tuple) and len(listed) >= layers:
+        return [kind == "sliding_attention" for kind in listed[:layers]]
+    return [(layer + 1) % EVERY != 0 for layer in range(layers)]
+
+
+def widths(config: Config, layers: int) -> list[int]:
+    """Every layer's width of the MLP, which a config states for all or one by one."""
+    if not isinstance(config.get("intermediate_size"), list | tuple):
+        return [config.size("intermediate_size", kind="intermediate")] * layers
+    found = config.numbers("intermediate_size")
+    if len(found) != layers or min(found, default=0) < 1:
+        raise config.error("intermediate_size", f"must be one whole number, or one for each of the {layers} layers")
+    return list(found)
+
+
+def shape(config: Config) -> Shape:
+    layers = config.size("num_hidden_layers", kind="layers")
+    first = Config({**config, "intermediate_size": widths(config, layers)[0]}, {}, config.origin)
+    numbers = replace(decoder_shape(first, qk_norm=True), activation=config.text("hidden_activation"))
+    return replace(numbers, sliding_layers=sum(slides(config, layers)))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, layer = shape(config), "model.layers.{}"
+    hidden, layers = numbers.hidden, numbers.layers
+    streams, rank = config.size("altup_num_inputs"), config.size("laurel_rank", kind="hidden")
+    narrow = config.size("hidden_size_per_layer_input", kind="hidden")
+    rows = config.size("vocab_size_per_layer_input", kind="vocab")
+    altup, laurel = f"{layer}.altup", f"{layer}.laurel"
+    found = [
+        *_attentions(config, numbers),
+        *layer_norms(numbers, Style(layer_norms=gemma2.LAYER_NORMS)),
+        Tensor(f"{altup}.correct_output_scale", (hidden,), layers, "norm"),
+        *linear(f"{altup}.correction_coefs", streams, streams, layers),
+        *linear(f"{altup}.prediction_coefs", streams**2, streams, layers),
+        *linear(f"{altup}.modality_router", streams, hidden, layers),
+        *norm(f"{altup}.router_norm", hidden, layers),
+        *linear(f"{laurel}.linear_left", rank, hidden, layers),
+        *linear(f"{laurel}.linear_right", hidden, rank, layers),
+        *norm(f"{laurel}.post_laurel_norm", hidden, layers),
+        *linear(f"{layer}.per_layer_input_gate", narrow, hidden, layers),
+        *linear(f"{layer}.per_layer_projection", hidden, narrow, layers),
+        *norm(f"{layer}.post_per_layer_input_norm", hidden, layers),
+        Tensor("model.embed_tokens_per_layer.weight", (rows, layers * narrow), 1, "embedding", "embedding"),
+        *linear("model.per_layer_model_projection", layers * narrow, hidden, where="other"),
+        *norm("model.per_layer_projection_norm", narrow, where="other"),
+        *linear("model.altup_projections.{}", hidden, hidden, streams - 1, where="other"),
+        *linear("model.altup_unembed_projections.{}", hidden, hidden, streams - 1, where="other"),
+    ]
+    for width in dict.fromkeys(each := widths(config, layers)):
+        found += gated_mlp(f"{layer}.mlp", hidden, width, each.count(width))
+    return around(numbers, Style(), found)
+
+
+def _attentions(config: Config, numbers: Shape) -> Iterator[Tensor]:
+    """Attention of all layers; the last ones take keys and values of an earlier one."""
+    bias, name, layers = config.flag("attention_bias"), "model.layers.{}.self_attn", numbers.layers
+    own = layers - min(layers, config.count("num_kv_shared_layers", kind="layers"))
+    for tensor in attention(name, numbers, layers, bias=bias, out_bias=bias):
+        yield replace(tensor, copies=own) if tensor.name.split(".")[-2] in ("k_proj", "v_proj") else tensor
+    yield from norm(f"{name}.q_norm", numbers.head_dim, layers)
+    yield from norm(f"{name}.k_norm", numbers.head_dim, own)
