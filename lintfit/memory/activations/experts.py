@@ -36,7 +36,7 @@ ROUTERS = {
     "deepseek_v3": Router(full=True, kept=True),
     "dots1": Router(full=True, kept=True),
     "ernie4_5_moe": Router(full=True, apart=True),
-    "hunyuan_v1_moe": Router(),
+    "hunyuan_v1_moe": Router(full=True, kept=True),
     "kimi_k2": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),
     "glm4_moe_lite": Router(full=True, kept=True),
