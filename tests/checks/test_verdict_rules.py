@@ -129,17 +129,23 @@ def test_host_memory_while_loading() -> None:
     assert message.startswith("loading a copy of the model on each of 8 ranks takes 104.0 GiB")
 
 
-def a_script(trains: bool) -> Any:
+def a_script(trains: bool, parses: bool = False) -> Any:
     facts = types.SimpleNamespace(
         trains=trains, training_arguments=None, trainer=None, initialize=None, accelerator=None
     )
-    return types.SimpleNamespace(facts=facts)
+    return types.SimpleNamespace(facts=facts, walk=types.SimpleNamespace(parses=parses))
 
 
 def test_memory_unknown_says_what_to_add() -> None:
     run = a_run(spec=None, script=a_script(True), unknown=("the GPU (--gpu)", "the number of GPUs (--gpus)"))
-    message = one(memory_unknown.check_run(RunContext(run, None))).message
-    assert message == "the memory of this run is not known without the GPU (--gpu) and the number of GPUs (--gpus)"
+    report = one(memory_unknown.check_run(RunContext(run, None)))
+    known = "the memory of this run is not known without the GPU (--gpu) and the number of GPUs (--gpus)"
+    assert (report.message, report.help) == (known, "")
+
+
+def test_memory_unknown_asks_for_what_starts_a_script_that_parses_a_command_line() -> None:
+    run = a_run(spec=None, script=a_script(True, parses=True), unknown=("the model (--model)",))
+    assert "args.json" in one(memory_unknown.check_run(RunContext(run, None))).help
 
 
 @pytest.mark.parametrize(
