@@ -29,6 +29,10 @@ FALCON = {
     "model_type": "falcon_h1", "num_key_value_heads": 2, "mamba_chunk_size": 128, "mamba_norm_before_gate": False,
     "tie_word_embeddings": False, "max_position_embeddings": 16384,
 }  # fmt: skip
+NEMOTRON = {
+    "model_type": "nemotron_h", "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "ssm_state_size": 128,
+    "mamba_num_heads": 128, "n_groups": 8, "chunk_size": 128, "tie_word_embeddings": False,
+}  # fmt: skip
 
 
 def _mamba(layers: int, *attending: int) -> list[str]:
@@ -90,6 +94,16 @@ MODELS: dict[str, dict[str, Any]] = {
         "head_dim": 128, "vocab_size": 65536, "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_d_ssm": 3072,
         "mamba_d_state": 256, "mamba_rms_norm": True,
     },
+    "nemotron h 8 B": {
+        **NEMOTRON, "hidden_size": 4096, "intermediate_size": 21504, "num_attention_heads": 32, "mamba_head_dim": 64,
+        "num_hidden_layers": 52, "max_position_embeddings": 8192,
+        "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+    },
+    "nemotron nano 2 9 B": {
+        **NEMOTRON, "hidden_size": 4480, "intermediate_size": 15680, "num_attention_heads": 40, "mamba_head_dim": 80,
+        "num_hidden_layers": 56, "max_position_embeddings": 131072,
+        "hybrid_override_pattern": "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
+    },
     "granite 4 micro 3.4 B, tied": {
         **GRANITE, "hidden_size": 2560, "shared_intermediate_size": 8192, "num_hidden_layers": 40,
         "num_attention_heads": 40, "num_key_value_heads": 8, "position_embedding_type": "rope",
@@ -145,4 +159,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("falcon h1 1.5 B", "bf16", 2, 2048, GC),
     ("falcon h1 1.5 B", "bf16 + autocast", 2, 1000, {**LORA, **REENTRANT}),
     ("falcon h1 1.5 B", "bf16 + autocast", 1, 1024, LORA),
+    ("nemotron h 8 B", "bf16", 2, 1000, {**GC, **SGD}),
+    ("nemotron h 8 B", "bf16", 1, 1024, LORA),
+    ("nemotron nano 2 9 B", "bf16 + autocast", 2, 1024, {**LORA, **GC}),
+    ("nemotron nano 2 9 B", "bf16 + autocast", 1, 700, {**LORA, **REENTRANT}),
 )

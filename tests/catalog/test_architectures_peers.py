@@ -137,6 +137,18 @@ MAMBA2 = {
     "mamba_d_state": 16,
     "mamba_n_groups": 2,
 }
+NEMOTRON_H = {
+    "hidden_size": 64,
+    "intermediate_size": 176,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 1000,
+    "mamba_num_heads": 8,
+    "mamba_head_dim": 8,
+    "ssm_state_size": 16,
+    "n_groups": 2,
+}
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
@@ -310,6 +322,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tie_word_embeddings": True,
         },
     ),
+    ("nemotron_h", {**NEMOTRON_H, "hybrid_override_pattern": "M-M*-"}),
+    ("nemotron_h", {**NEMOTRON_H, "layers_block_type": ["mamba", "mlp", "attention"], "tie_word_embeddings": True}),
+    ("nemotron_h", {**NEMOTRON_H, "layers_block_type": ["mlp", "mamba"], "use_bias": True, "mlp_bias": True}),
     ("lfm2", {**GROUPED, "full_attn_idxs": [1]}),
     ("lfm2", {**GROUPED, "layer_types": ["conv", "conv", "full_attention"], "block_auto_adjust_ff_dim": False}),
     ("lfm2", {**GROUPED, "layer_types": ["conv"] * 3, "conv_bias": True, "tie_word_embeddings": False}),

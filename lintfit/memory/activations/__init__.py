@@ -59,6 +59,7 @@ _MODULES = {
     "mllama": "mllama",
     "mpt": "alibi",
     "nemotron": "layernorm",
+    "nemotron_h": "nemotron_h",
     "olmo": "layernorm",
     "olmoe": "moe",
     "olmo2": "postnorm",
@@ -77,12 +78,18 @@ _MODULES = {
     "starcoder2": "layernorm",
 }
 
-_MIXERS = {"granitemoehybrid": "granitemoehybrid", "lfm2": "lfm2", "qwen3_next": "qwen3_next"}
+_MIXERS = {
+    "granitemoehybrid": "granitemoehybrid",
+    "lfm2": "lfm2",
+    "nemotron_h": "nemotron_h",
+    "qwen3_next": "qwen3_next",
+}
 """The modules of families whose layers mix their tokens in several ways, by the names of :data:`_MODULES`."""
 
 _PACKAGED = {
     "falcon_h1": ("mamba_ssm", "causal_conv1d"),
     "granitemoehybrid": ("mamba_ssm", "causal_conv1d"),
+    "nemotron_h": ("mamba_ssm", "causal_conv1d"),
     "qwen3_next": ("gated_delta_rule", "causal_conv1d"),
 }
 """By the names of :data:`_MODULES`: of :data:`.spec.KERNELS`, those that keep less than plain torch."""

@@ -8,7 +8,9 @@ from lintfit.memory.activations.tape import Var
 LAYERNORMS = frozenset({"cohere", "cohere2", "nemotron", "olmo"})
 """Model types whose LayerNorm is not torch's."""
 
-GEMMA = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})
+GEMMA = frozenset(
+    {"gemma", "gemma2", "gemma3", "gemma3_text", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"}
+)
 """Model types whose norm is Gemma's."""
 
 FULL = frozenset({"gpt_oss", "olmo2", "olmo3"})

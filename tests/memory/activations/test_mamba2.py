@@ -1,6 +1,6 @@
-"""Granite 4 and Falcon H1: Mamba 2's mixer and attention, against torch's own count of small models under fake tensors.
+"""Granite 4, Falcon H1 and Nemotron-H: Mamba 2's mixer, against torch's own count of small models under fake tensors.
 
-``bench.fake_tensors`` on torch 2.13 and transformers 5.23, two layers, one of each kind: MiB of a whole step with SGD.
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23, one layer of each kind: MiB of a whole step with SGD.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lintfit.catalog import models
+from lintfit.catalog.config import CatalogError
 from lintfit.memory import estimate
 from lintfit.memory.activations import kinds, known
 from lintfit.memory.activations.profile import profile
@@ -34,6 +35,11 @@ PARALLEL: dict[str, Any] = {
     "mamba_norm_before_gate": False, "tie_word_embeddings": True,
 }  # fmt: skip
 NORMED = {**PARALLEL, "mamba_rms_norm": True}
+ALONE: dict[str, Any] = {
+    "model_type": "nemotron_h", "hidden_size": 1024, "intermediate_size": 4096, "hybrid_override_pattern": "M-*-",
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 512, "mamba_num_heads": 32,
+    "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8, "chunk_size": 128, "tie_word_embeddings": False,
+}  # fmt: skip
 BEHIND = {**NORMED, "mamba_norm_before_gate": True}
 GC = {"gradient_checkpointing": True, "use_reentrant": False}
 REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
@@ -68,6 +74,9 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (NORMED, 2, 500, {**HALF_AMP, **ATTENTION, **REENTRANT}, 232.68),
     (BEHIND, 1, 700, AMP, 426.61),
     ({**BEHIND, "mamba_n_groups": 2}, 2, 500, {**BF16, **GC}, 315.32),
+    (ALONE, 2, 512, BF16, 418.00),
+    (ALONE, 1, 500, {**BF16, **GC}, 253.11),
+    (ALONE, 2, 512, {**AMP, **GC}, 470.39),
 )
 
 
@@ -110,3 +119,15 @@ def test_mamba_ssm_keeps_less_and_bounds_the_low_end() -> None:
     said = count(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB", "fused_kernels": ["mamba_ssm", "causal_conv1d"]})
     assert unsaid.peak.low <= said.peak.likely < unsaid.peak.likely
     assert any("mamba-ssm and causal-conv1d (not stated" in line for line in unsaid.assumptions)
+
+
+def test_the_pattern_says_how_many_layers_of_which_kind_there_are() -> None:
+    facts = models.from_config({**ALONE, "num_hidden_layers": 99})
+    assert facts.layers == 4
+    assert [kind.mixer for kind in kinds(facts)] == ["linear_attention", "mlp", "", "mlp"]
+    assert known(facts)
+
+
+def test_layers_of_experts_are_refused() -> None:
+    with pytest.raises(CatalogError, match="layers of kind 'moe' are not counted yet"):
+        models.from_config({**ALONE, "hybrid_override_pattern": "ME*E"})

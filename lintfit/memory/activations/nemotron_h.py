@@ -1,0 +1,60 @@
+"""Nemotron-H: every layer is Mamba 2's mixer, attention without rotary, or an MLP (``modeling_nemotron_h.py``)."""
+
+from __future__ import annotations
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.llama import heads, projected
+from lintfit.memory.activations.mamba2 import Heads, Style
+from lintfit.memory.activations.mamba2 import mixer as mamba
+from lintfit.memory.activations.tape import Var
+
+MAMBA, MLP = "linear_attention", "mlp"
+
+
+def mixer(facts: ModelFacts, index: int) -> str:
+    """What a layer is in the place of attention."""
+    kind = facts.config["layer_types"][index]
+    return kind if kind in (MAMBA, MLP) else ""
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One block: a norm, whose product with its weight is fp32, one mixer, and the residual."""
+    y = t.gemma_norm(x)
+    t.held = (x, y)
+    match mixer(t.facts, index):
+        case "linear_attention":
+            branch = _mamba(t, y)
+        case "mlp":
+            branch = _mlp(t, y)
+        case _:
+            branch = _attention(t, y, index)
+    return t.add(x, branch)
+
+
+def _mamba(t: Layer, x: Var) -> Var:
+    config = t.facts.config
+    shape = Heads(
+        count=int(config["mamba_num_heads"]),
+        dim=int(config["mamba_head_dim"]),
+        groups=int(config["n_groups"]),
+        state=int(config["ssm_state_size"]),
+        chunk=int(config["chunk_size"]),
+    )
+    bias = bool(config.get("use_bias"))
+    style = Style(conv_bias=bool(config.get("use_conv_bias", True)), in_bias=bias, out_bias=bias)
+    return mamba(t, x, shape, int(config["conv_kernel"]), style)
+
+
+def _attention(t: Layer, x: Var, index: int) -> Var:
+    facts = t.facts
+    shape = heads(facts, index)
+    q, k, v = projected(t, x, shape)
+    rate = float(facts.config.get("attention_dropout") or 0.0)
+    return t.linear("o_proj", attend(t, q, k, v, shape, dropout=rate), shape.queries * shape.dim, facts.hidden)
+
+
+def _mlp(t: Layer, x: Var) -> Var:
+    h, i, bias = t.facts.hidden, t.facts.intermediate, bool(t.facts.config.get("mlp_bias"))
+    return t.linear("down_proj", t.activation(t.linear("up_proj", x, h, i, bias=bias), t.facts.activation), i, h)
