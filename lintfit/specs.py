@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def read_specs(source: str) -> tuple[list[object], bool]:
         text = raw.decode("utf-8-sig")
         if not text.strip():
             raise LintfitError(f"{name}: empty; a spec is a JSON object, or an array of them")
-        content = json.loads(text, object_pairs_hook=_stated_once)
+        twice: list[_StatedTwice] = []
+        content = json.loads(text, object_pairs_hook=partial(_stated_once, twice))
     except OSError as error:
         raise LintfitError(f"{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -57,9 +59,9 @@ def read_specs(source: str) -> tuple[list[object], bool]:
     except ValueError:  # Python reads no longer ones (sys.get_int_max_str_digits)
         raise LintfitError(f"{name}: not JSON that can be read: a number has more than 4300 digits") from None
     if isinstance(content, list):
-        return content, True
-    if isinstance(content, _StatedTwice):
-        raise LintfitError(f"{name}: {content.error}")
+        return [_twice(spec) or spec for spec in content] if twice else content, True
+    if twice:
+        raise LintfitError(f"{name}: {twice[0].error}")
     if not isinstance(content, dict):
         raise LintfitError(f"{name}: a spec is a JSON object, or an array of them")
     return [content], False
@@ -74,28 +76,33 @@ def _raw(source: str) -> bytes:
 
 
 class _StatedTwice:
-    """What stands in the place of an object that states a key twice, or has such a one in it."""
+    """What stands in the place of an object that states a key twice."""
 
     def __init__(self, error: str) -> None:
         self.error = error
 
 
-def _stated_once(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _StatedTwice:
-    """An object's keys and values, as long as every key is there once: nobody knows which of two was meant."""
+def _stated_once(twice: list[_StatedTwice], pairs: list[tuple[str, Any]]) -> dict[str, Any] | _StatedTwice:
+    """An object's keys and values, as long as every key is there once: nobody knows which of two was meant.
+
+    ``twice`` takes note of every object that is none.
+    """
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
         for key, value in pairs:
             if key in seen:
-                return _StatedTwice(f"{shown(key)} is stated twice, the second time as {shown(value)}; state it once")
+                error = f"{shown(key)} is stated twice, the second time as {shown(value)}; state it once"
+                twice.append(_StatedTwice(error))
+                return twice[-1]
             seen.add(key)
-    return next(filter(None, map(_twice, found.values())), found)
+    return found
 
 
 def _twice(value: object) -> _StatedTwice | None:
     """What is stated twice in a value."""
-    if isinstance(value, list):
-        return next(filter(None, map(_twice, value)), None)
+    if isinstance(value, list | dict):
+        return next(filter(None, map(_twice, value.values() if isinstance(value, dict) else value)), None)
     return value if isinstance(value, _StatedTwice) else None
 
 

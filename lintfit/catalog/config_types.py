@@ -54,52 +54,57 @@ def _are_counts(value: Any) -> bool:
 
 
 Check = Callable[[Any], bool]
-KINDS: tuple[tuple[str, Check, str], ...] = (
-    (r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)", _is_share, "a number from 0 to 1"),
+_RATE = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
+_RATES: tuple[Check, str] = (_is_share, "a number from 0 to 1")
+_KINDS: tuple[tuple[str, Check, str], ...] = (
     (
-        "tie_word_embeddings|use_cache|use_parallel_residual|do_layer_norm_before|new_decoder_architecture|parallel_attn"
-        "|use_sliding_window|use_qk_norm|qk_normalization|no_bias|attention_bias|mlp_bias|use_bias|multi_query|alibi"
-        "|scale_embedding",
+        """
+        alibi attention_bias do_layer_norm_before mlp_bias multi_query new_decoder_architecture no_bias parallel_attn
+        qk_normalization scale_embedding tie_word_embeddings use_bias use_cache use_parallel_residual use_qk_norm
+        use_sliding_window
+        """,
         _is_flag,
         "true or false",
     ),
     (
-        "hidden_act|hidden_activation|activation_function|norm_type|feed_forward_proj|torch_dtype|dtype|model_type",
+        "activation_function dtype feed_forward_proj hidden_act hidden_activation model_type norm_type torch_dtype",
         _is_text,
         "a string",
     ),
     (
-        "window_size|decoder_sparse_step|moe_layer_freq|first_k_dense_replace|word_embed_proj_dim|spatial_merge_size"
-        "|num_ln_in_parallel_attn",
+        """
+        decoder_sparse_step first_k_dense_replace moe_layer_freq num_ln_in_parallel_attn spatial_merge_size window_size
+        word_embed_proj_dim
+        """,
         _is_count,
         f"a whole number from 0 to {LARGEST['other']}",
     ),
     (
-        "partial_rotary_factor|attn_logit_softcapping|final_logit_softcapping|query_pre_attn_scalar",
+        "attn_logit_softcapping final_logit_softcapping partial_rotary_factor query_pre_attn_scalar",
         _is_number,
         f"a number from 0 to {LARGEST['other']}",
     ),
     (
-        "fullatt_block_indexes|deepstack_visual_indexes|mlp_only_layers|intermediate_layers_indices"
-        "|cross_attention_layers",
+        """
+        cross_attention_layers deepstack_visual_indexes fullatt_block_indexes intermediate_layers_indices
+        mlp_only_layers
+        """,
         _are_counts,
         "a list of whole numbers",
     ),
 )
-"""Patterns of keys, what their values must be, and the words for it; ``null`` may always stand."""
+"""Keys, what their values must be, and the words for it; ``null`` may always stand."""
 
-_PATTERNS: tuple[tuple[re.Pattern[str], Check, str], ...] = tuple(
-    (re.compile(pattern), check, words) for pattern, check, words in KINDS
-)
+_BY_KEY: dict[str, tuple[Check, str]] = {key: (kind, words) for keys, kind, words in _KINDS for key in keys.split()}
 
 
 def check(config: Config) -> None:
     """Raise :class:`~.config.CatalogError` for the first value of a wrong kind, in the config or a part of it."""
     for part in (config, *_parts(config)):
         for key, value in part.items():
-            for pattern, fine, words in _PATTERNS:
-                if value is not None and pattern.fullmatch(str(key)) and not fine(value):
-                    raise part.error(key, f"must be {words}")
+            kind = _BY_KEY.get(key) or (_RATES if _RATE.fullmatch(str(key)) else None)
+            if kind is not None and value is not None and not kind[0](value):
+                raise part.error(key, f"must be {kind[1]}")
 
 
 def _parts(config: Config) -> Iterator[Config]:

@@ -94,6 +94,7 @@ def mixer(
     heads, (hidden, width) = config.size("mamba_n_heads", kind="heads"), widths
     if width % heads:
         raise config.error("mamba_n_heads", f"must divide what all heads have together ({width})")
+    config.size("mamba_chunk_size")  # decides what a layer saves
     mixed = width + 2 * config.size("mamba_n_groups") * config.size("mamba_d_state")
     convolved = [Tensor(f"{name}.conv1d.bias", (mixed,), copies, "bias")] if config.flag("mamba_conv_bias") else []
     return [
