@@ -226,11 +226,16 @@ class Counter(TorchDispatchMode):
             tokens = grad.numel() // grad.shape[-1]
             if tokens > 3072:
                 self.log.passing(tokens * (4 * grad.shape[-1] + 6 * 8))
-        if func is torch.ops.aten.add.Tensor and not torch.is_grad_enabled() and _whole(args[0]) and numbers:
+        if func is torch.ops.aten.add.Tensor and _in_backward() and _whole(args[0]) and numbers:
             term = self.log.see(args[0])
             if term != numbers[0]:
                 self.log.heirs[numbers[0]] = term
         return out
+
+
+def _in_backward() -> bool:
+    """Whether the autograd engine runs, and no checkpointed forward inside it: a ``no_grad`` alone is an evaluation."""
+    return not torch.is_grad_enabled() and torch._C._current_graph_task_id() != -1
 
 
 def _whole(tensor: Any) -> bool:

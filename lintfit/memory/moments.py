@@ -125,7 +125,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
         return []
     layer = step.stretches[-1].layer
     around = step.inputs + step.front + step.cached + step.masks
-    working = without_gradients(spec, step.recipe) - layer.input + layer.returned
+    working = without_gradients(spec, step.recipe) - layer.input
     alive = Live(around + working, casts=step.cast)
     parts = together(states.forward, saved, alive, step.outputs, step.earlier)
     return [Moment(f"layer {last}, forward", "forward", parts)]

@@ -316,6 +316,7 @@ def eager(
     if drops:
         weights = t.dropout(weights)
     t.scores = made if keeps_product else weights
+    t.lasting = (t.scores,)  # A variable of the layer's has what attention gives back beside its result.
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)

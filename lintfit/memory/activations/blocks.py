@@ -306,7 +306,17 @@ class Layer(Tape):
         return self.dropout(x) if rate > 0 and self.recipe.dropout else x
 
     def activation(self, x: Var, name: str) -> Var:
-        """``ACT2FN[name]``: what its backward needs is the input, or the result (relu), or the parts of a formula."""
+        """``ACT2FN[name]``: what its backward needs is the input, or the result (relu), or the parts of a formula.
+
+        A formula's argument, and the parts it has worked out so far, live until it is done.
+        """
+        before = self.held
+        self.held = (*before, x)
+        out = self._activated(x, name)
+        self.held = before
+        return out
+
+    def _activated(self, x: Var, name: str) -> Var:
         match name:
             case "relu":
                 out = self.like(x, x.width, x.item, x.grad)
@@ -317,12 +327,14 @@ class Layer(Tape):
                 return self.map(out, (out,), temp=(x.scratch(2 * x.item),))
             case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
                 # Autocast runs ``pow`` in fp32, and what follows inherits that.
+                half = self.map(x)
+                self.held = (*self.held, half)
                 base = self.cast(x, 4) if self.recipe.autocast else x
                 cube = self.map(base, (base,), temp=(base.scratch(2 * base.item),))
                 inner = self.map(self.add(x, self.map(cube)))
                 tanh = self.like(inner, inner.width, inner.item, inner.grad)
                 self.op(tanh, (inner,), (tanh,))
-                return self.mul(self.map(x), self.add(tanh))
+                return self.mul(half, self.add(tanh))
             case "xielu":
                 from lintfit.memory.activations.xielu import xielu
 

@@ -15,6 +15,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     branch = t.residual_dropout(_attention(t, y), rate)
     if facts.model_type != "gpt_neo":
+        t.held = (x, y, branch)
         return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
     x = t.add(x, branch)
     t.held = (x,)
@@ -47,6 +48,7 @@ def _attention(t: Layer, x: Var) -> Var:
         k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
     if t.recipe.attention == "flash_attention_2":
         t.scores = out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
+        t.lasting = (out,)
         return t.linear("out_proj", out, h, h)
     return t.linear("out_proj", _scored(t, q, k, v), h, h)
 
@@ -68,6 +70,7 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     weights = t.cast(weights, v.item)
     rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
     weights = t.scores = t.residual_dropout(weights, rate)
+    t.lasting = (weights,)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))

@@ -149,11 +149,14 @@ class Bare(NamedTuple):
     table: Table
     input: Var
     points: tuple[Reader, ...]
+    returned: tuple[Var, ...] = ()
+    """What the model's loop has of the layer before until this one is done."""
 
     def peak(self, batch: int, seq: int) -> int:
         """Bytes at the worst point, with the input."""
         sizes = self.table.sizes(batch, seq)
-        return _size(self.input, batch, seq) + max([sum(read(sizes)) for read in self.points], default=0)
+        beside = sum([_size(var, batch, seq) for var in (self.input, *self.returned)])
+        return beside + max([sum(read(sizes)) for read in self.points], default=0)
 
 
 _BARE: Memo[Bare] = Memo(4096)
@@ -187,7 +190,12 @@ def _without_graph(
     table = Table()
     points = bare(t, x, table)
     table.close()
-    return Bare(table, x, points), t.asked_batched
+    return Bare(table, x, points, _returned(t) if facts.layers > 1 else ()), t.asked_batched
+
+
+def _returned(t: Layer) -> tuple[Var, ...]:
+    """The attention weights that a layer gives back beside its output."""
+    return (t.scores,) if t.scores is not None and t.facts.model_type in RETURNS_WEIGHTS else ()
 
 
 def passing(form: Form, batch: int, seq: int) -> int:
@@ -244,8 +252,7 @@ def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watche
     x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed
     out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
-    returned = (t.scores,) if t.scores is not None and facts.model_type in RETURNS_WEIGHTS else ()
-    return recorded(t, x, out, held=how.checkpointed and not how.early, returned=returned), t.asked_batched
+    return recorded(t, x, out, held=how.checkpointed and not how.early, returned=_returned(t)), t.asked_batched
 
 
 def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Form:

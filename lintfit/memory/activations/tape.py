@@ -128,15 +128,16 @@ class Tape:
     """Records operations. ``nodes`` are in the order of the forward pass; so are ``steps``, where ``watched``.
 
     ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
-    argument). ``marked`` are storages that selective checkpointing keeps beside the input, ``pinned`` those that stay
-    when the backward is done, until the graph goes. ``graph``: whether autograd records; under ``torch.no_grad()``
-    nothing needs a gradient and nothing is saved: what a graph would keep is there as long as a name is. ``weights``:
-    bytes of all parameter gradients that the recorded nodes make. ``unseen``: bytes that the forward pass has at once
-    and the backward never sees, neither them nor a gradient.
+    argument), ``lasting`` those that it refers to until the layer ends. ``marked`` are storages that selective
+    checkpointing keeps beside the input, ``pinned`` those that stay when the backward is done, until the graph goes.
+    ``graph``: whether autograd records; under ``torch.no_grad()`` nothing needs a gradient and nothing is saved: what
+    a graph would keep is there as long as a name is. ``weights``: bytes of all parameter gradients that the recorded
+    nodes make. ``unseen``: bytes that the forward pass has at once and the backward never sees, neither them nor a
+    gradient.
     """
 
     __slots__ = (
-        "_kept", "_products", "graph", "held", "marked", "nodes", "pinned", "selective", "steps", "unseen",
+        "_kept", "_products", "graph", "held", "lasting", "marked", "nodes", "pinned", "selective", "steps", "unseen",
         "watched", "weights",
     )  # fmt: skip
 
@@ -153,6 +154,7 @@ class Tape:
         self.weights = 0
         self.unseen = 0
         self.held: tuple[Var, ...] = ()
+        self.lasting: tuple[Var, ...] = ()
 
     def mark(self, *results: Var, product: bool = False) -> None:
         """Keep an expensive operation's results under selective checkpointing; of products every second one.
@@ -219,7 +221,7 @@ class Tape:
         else:
             out.grad = saves = False
         if self.watched:
-            self.steps.append((out, inputs, self.held, saves, first))
+            self.steps.append((out, inputs, self.held + self.lasting, saves, first))
         return out
 
     def _first(self, saved: Sequence[Var]) -> list[Storage]:
@@ -242,7 +244,7 @@ class Tape:
         if flows:
             self.nodes.append(((out,), terms, False, (), (), True, (), ()))
         if self.watched:
-            self.steps.append((out, terms, self.held, False, ()))
+            self.steps.append((out, terms, self.held + self.lasting, False, ()))
         return out
 
     def map(self, x: Var, saved: Sequence[Var] = (), item: int | None = None, temp: Sequence[Scratch] = ()) -> Var:

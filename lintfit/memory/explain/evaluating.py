@@ -111,7 +111,7 @@ def _copies(size: int) -> Term:
 
 def _layer(seen: Pass) -> list[Term]:
     layer = layer_without_graph(seen.spec, seen.step, evaluating(seen.step.recipe)).activations
-    around = seen.step.front + seen.step.masks + seen.step.named
+    around = seen.step.front - seen.step.opening + seen.step.masks + seen.step.named
     what = "one layer's tensors, and the embeddings' output"
     return [
         term("activations", "tables and masks that all layers share", around - seen.step.named),

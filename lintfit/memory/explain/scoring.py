@@ -54,7 +54,7 @@ def evaluation(run: Pass, moment: Moment) -> list[Term]:
         found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
     layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
-    around = step.front + step.masks + step.named
+    around = step.front - step.opening + step.masks + step.named
     what = "one layer's tensors, and the embeddings' output"
     return [
         *found,

@@ -62,6 +62,9 @@ def record_model(
     # The first and the last stage of a pipeline each hold an embedding of their own.
     shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
+    opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(
+        spec, checkpoints, tokens, embedding_bytes(recipe)
+    )
     return Step(
         stretches=tuple(layers),
         head=tail,
@@ -73,8 +76,8 @@ def record_model(
         + exchanged
         + own.kept
         + triangles(facts)
-        + dropout_mask(facts, recipe, tokens, checkpoints)
-        + input_leaf(spec, checkpoints, tokens, embedding_bytes(recipe)),
+        + opening,
+        opening=opening,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
         masks=masks(facts, recipe, shape.batch, shape.seq, shape.stream),
         kept_share=kept,

@@ -60,6 +60,8 @@ class Step:
     """Of these what layers save."""
     tiled: int = 0
     """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
+    opening: int = 0
+    """Of ``front`` what only a graph keeps: the mask of the first dropout, and embeddings that are a leaf."""
     summands: int = 0
     """Bytes that the first layer's input is made of, where it is a sum, or normed: these have names of their own."""
     embedded: int = 0
