@@ -192,6 +192,10 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     return replace(facts, exact=False, notes=(*facts.notes, note))
 
 
+ALONE_BY_AUTO = frozenset({"llama4", "qwen3_5", "qwen3_5_moe"})
+"""Types that see, whose language model alone ``AutoModelForCausalLM`` loads; it takes Gemma 3's whole."""
+
+
 def text_only(facts: ModelFacts) -> ModelFacts:
     """A vision-language model's language model, as a class for text loads it from the same checkpoint.
 

@@ -60,11 +60,12 @@ def _facts(named: Path | None, model: Setting | None, folders: tuple[Path, ...])
 def _as_loaded(facts: ModelFacts, settings: Mapping[str, Setting]) -> ModelFacts:
     """The model as the script's class loads it: the language model alone where it is a class for that."""
     only = settings.get("text_only")
-    if only is None or only.value is not True:
+    if only is None:
         return facts
-    from lintfit.catalog.models import text_only
+    from lintfit.catalog.models import ALONE_BY_AUTO, text_only
 
-    return text_only(facts)
+    alone = only.value is True or (only.value is AUTO and facts.model_type in ALONE_BY_AUTO)
+    return text_only(facts) if alone else facts
 
 
 def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
-from lintfit.settings import UNKNOWN
+from lintfit.settings import AUTO, UNKNOWN
 from lintfit.sources.script import read_script
 from tests.sources.scripts import script, values
 
@@ -60,7 +60,8 @@ def test_parts_beside_the_language_model_that_are_frozen(statement: str, expecte
     ("owner", "expected"),
     [
         ("Gemma3ForCausalLM", True),
-        ("AutoModelForCausalLM", None),
+        ("AutoModelForCausalLM", AUTO),
+        ("AutoLigerKernelForCausalLM", AUTO),
         ("AutoModelForImageTextToText", None),
         ("Gemma3ForConditionalGeneration", None),
     ],

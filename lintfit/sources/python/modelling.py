@@ -12,8 +12,9 @@ from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
 _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
-"""Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``). ``AutoModel…``
-takes the class that the checkpoint is of, which sees."""
+"""Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``)."""
+_BY_TYPE = frozenset({"AutoModelForCausalLM", "AutoLigerKernelForCausalLM"})
+"""Classes that take the one or the other, by the checkpoint's ``model_type`` (``models.ALONE_BY_AUTO``)."""
 
 
 def read(reading: Reading) -> None:
@@ -55,6 +56,8 @@ def _loaded(reading: Reading, load: Record) -> None:
     owner = load.function.rpartition(".")[0].rpartition(".")[2]
     if _FOR_TEXT.fullmatch(owner):
         reading.state("text_only", True, load.node, f"{owner} has no image encoder")
+    elif owner in _BY_TYPE:
+        reading.state("text_only", AUTO, load.node, f"{owner} goes by the checkpoint's model_type")
     _dtype(reading, load)
     _attention(reading, load)
     cache = load.keyword("use_cache")
