@@ -21,8 +21,8 @@ if str(ROOT) not in sys.path:
 
 from bench.ranks import packed  # noqa: E402
 from lintfit.catalog import models  # noqa: E402
-from lintfit.memory.activations import family  # noqa: E402
 from lintfit.memory.activations.blocks import Layer  # noqa: E402
+from lintfit.memory.activations.families import family  # noqa: E402
 from lintfit.memory.activations.recipe import Recipe  # noqa: E402
 from lintfit.memory.activations.tape import ACTIVATION  # noqa: E402
 

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.memory import estimate
-from lintfit.memory.activations import kinds
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.reading.parse import spec_from_mapping

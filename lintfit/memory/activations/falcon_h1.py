@@ -7,7 +7,9 @@ from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style, mixer
+from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -75,3 +77,6 @@ def _mlp(t: Layer, x: Var) -> Var:
     product = t.mul(up, gate)
     t.held = held
     return t.map(t.linear("down_proj", product, i, h, bias=bias))
+
+
+TRAITS = Traits(packages=OF_MAMBA)

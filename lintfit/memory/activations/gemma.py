@@ -7,6 +7,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import mlp, projected
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 SANDWICH = frozenset({"gemma2", "gemma3", "gemma3_text"})
 HEAD_NORMS = frozenset({"gemma3", "gemma3_text"})
@@ -28,7 +29,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
-    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+    shape = heads(facts, index)
     q, k, v = projected(t, x, shape)
     if facts.model_type in HEAD_NORMS:
         q, k = t.gemma_norm(q, facts.head_dim), t.gemma_norm(k, facts.head_dim)
@@ -52,3 +53,11 @@ def window(facts: ModelFacts, index: int) -> int | None:
         pattern = int(facts.config.get("sliding_window_pattern") or 6)
         return facts.sliding_window if (index + 1) % pattern else None
     return None
+
+
+def heads(facts: ModelFacts, index: int) -> Heads:
+    """The heads and the window of one layer."""
+    return Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+
+
+TRAITS = Traits(heads=heads)

@@ -12,6 +12,7 @@ from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma4 import norm
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 SPARSE_LAYERS = 10
 """Layers whose MLP is sparse where a config does not say, of models with more than so many."""
@@ -30,6 +31,9 @@ def mlp_of(facts: ModelFacts, index: int) -> tuple[int, bool]:
     else:
         sparse = index < SPARSE_LAYERS < facts.layers
     return int(width[index] if isinstance(width, list) else width), sparse
+
+
+TRAITS = Traits(heads=gemma4.heads, shares=gemma4.shares, mlp=mlp_of, streams=streams)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

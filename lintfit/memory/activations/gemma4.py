@@ -15,6 +15,7 @@ from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import mlp
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 
 def heads(facts: ModelFacts, index: int) -> Heads:
@@ -57,6 +58,9 @@ def narrow(facts: ModelFacts) -> int:
 def shares(facts: ModelFacts, index: int) -> bool:
     """Whether a layer takes keys and values of an earlier one."""
     return index >= facts.layers - int(facts.config.get("num_kv_shared_layers") or 0)
+
+
+TRAITS = Traits(heads=heads, shares=shares)
 
 
 def lends(facts: ModelFacts) -> dict[int, Heads]:

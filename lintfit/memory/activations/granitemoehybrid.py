@@ -9,7 +9,9 @@ from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
+from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 MAMBA = "mamba"
 
@@ -19,6 +21,9 @@ def mixer(facts: ModelFacts, index: int) -> str:
     types = facts.config.get("layer_types")
     attends = isinstance(types, list) and index < len(types) and types[index] in ("attention", "full_attention")
     return "" if attends else MAMBA
+
+
+TRAITS = Traits(mixer=mixer, packages=OF_MAMBA)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

@@ -8,6 +8,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution, copied_back
 from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 CONVOLUTION = "conv"
 
@@ -16,6 +17,9 @@ def mixer(facts: ModelFacts, index: int) -> str:
     """What mixes the tokens of a layer in the place of attention."""
     types = facts.config.get("layer_types")
     return CONVOLUTION if isinstance(types, list) and index < len(types) and types[index] == CONVOLUTION else ""
+
+
+TRAITS = Traits(mixer=mixer)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

@@ -12,6 +12,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX
 from lintfit.memory.activations.llama import mlp, projected
 from lintfit.memory.activations.tape import Var, positions
+from lintfit.memory.activations.traits import Traits
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -45,14 +46,18 @@ def turns(facts: ModelFacts, index: int) -> bool:
     return (index + 1) % int(facts.config.get("no_rope_layer_interval") or 4) != 0
 
 
-def window(facts: ModelFacts, index: int) -> int | None:
-    """The tokens that a chunk has, in a layer that attends in chunks."""
-    return facts.sliding_window if turns(facts, index) else None
+def heads(facts: ModelFacts, index: int) -> Heads:
+    """The heads of one layer, and as its window the tokens of a chunk where it attends in chunks."""
+    window = facts.sliding_window if turns(facts, index) else None
+    return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
+
+
+TRAITS = Traits(heads=heads, routes=routes)
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
-    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim, window(facts, index))
+    shape = heads(facts, index)
     q, k, v = projected(t, x, shape)
     if turns(facts, index):
         q, k = (t.cast(t.map(t.cast(part, 4)), part.item) for part in (q, k))

@@ -10,6 +10,7 @@ from lintfit.memory.activations import llama
 from lintfit.memory.activations.attention import attend_beside
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 
 def crosses(facts: ModelFacts, index: int) -> str:
@@ -22,6 +23,9 @@ def crosses(facts: ModelFacts, index: int) -> str:
     if index not in layers:
         return ""
     return "last cross" if index == max(layers) else "cross"
+
+
+TRAITS = Traits(crosses=crosses)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

@@ -56,10 +56,6 @@ SHARED_FIRST = frozenset({"ernie4_5_moe", "hunyuan_v1_moe"})
 
 def has_experts(facts: ModelFacts, index: int) -> bool:
     """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
-    if facts.model_type == "llama4_text":
-        from lintfit.memory.activations.llama4 import routes
-
-        return routes(facts, index)
     if facts.model_type == "ernie4_5_moe":
         return ernie4_5_moe.routes(facts.config, facts.layers, index)
     config = facts.config

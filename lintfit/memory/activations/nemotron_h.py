@@ -8,7 +8,9 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
+from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 MAMBA, MLP = "linear_attention", "mlp"
 
@@ -17,6 +19,9 @@ def mixer(facts: ModelFacts, index: int) -> str:
     """What a layer is in the place of attention."""
     kind = facts.config["layer_types"][index]
     return kind if kind in (MAMBA, MLP) else ""
+
+
+TRAITS = Traits(mixer=mixer, packages=OF_MAMBA)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

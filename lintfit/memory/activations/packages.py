@@ -16,6 +16,10 @@ CONVOLUTION = "causal_conv1d"
 MAMBA = "mamba_ssm"
 """The kernels' names among ``Spec.fused_kernels``."""
 
+OF_DELTA_RULE = (DELTA_RULE, CONVOLUTION)
+OF_MAMBA = (MAMBA, CONVOLUTION)
+"""Those that keep less than plain torch, for layers of each kind."""
+
 
 def gated_delta_rule(t: Layer, query: Var, key: Var, value: Var, beta: Var, decay: Var, heads: Heads) -> Var:
     """``ChunkGatedDeltaRuleFunction``.

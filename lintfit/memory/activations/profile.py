@@ -7,9 +7,10 @@ from functools import cache
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import family, kinds, stream_width
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
+from lintfit.memory.activations.kinds import kinds, stream_width
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import backward, bare, forward

@@ -14,6 +14,7 @@ from lintfit.memory.activations.delta_rule import Heads, gated_delta_rule
 from lintfit.memory.activations.llama import heads
 from lintfit.memory.activations.moe import feed_forward
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
 
 LINEAR = "linear_attention"
 
@@ -25,6 +26,9 @@ def mixer(facts: ModelFacts, index: int) -> str:
         return LINEAR if types[index] == LINEAR else ""
     interval = int(facts.config.get("full_attention_interval") or 4)
     return LINEAR if (index + 1) % interval else ""
+
+
+TRAITS = Traits(mixer=mixer, packages=packages.OF_DELTA_RULE)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations import family, kinds, running
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.kinds import kinds, running
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.engines.states import States

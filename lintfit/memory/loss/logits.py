@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations import litgpt, stream_width
+from lintfit.memory.activations import litgpt
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Alive, Backward, Changes, Live, Table, live, total
+from lintfit.memory.activations.kinds import stream_width
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.replay import backward
 from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import kinds
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import stretches
 from lintfit.memory.activations.attention import mask_bytes
+from lintfit.memory.activations.kinds import stretches
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.language import language

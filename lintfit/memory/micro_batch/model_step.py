@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import Kind, known, stream_width, stretches
+from lintfit.memory.activations.families import known
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.kinds import Kind, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.tape import rounded

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import LENDING, stream_width
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.families import traits
+from lintfit.memory.activations.kinds import stream_width
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
 
@@ -48,7 +49,7 @@ def own_inputs(
     The gradients of keys and values that later layers share wait in the same way. Checkpointing makes them again with a
     graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
     """
-    if facts.model_type not in LENDING:
+    if traits(facts).shares is None:
         return OwnInputs()
     from lintfit.memory.activations import gemma4
 

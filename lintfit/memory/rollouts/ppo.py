@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import running
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.kinds import running
 from lintfit.memory.activations.profile import Profile, without_graph
 from lintfit.memory.activations.recipe import Recipe, of
 from lintfit.memory.activations.tape import rounded

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from lintfit.memory.activations import known, packaged
+from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.loss.preference import FUSED
@@ -100,7 +100,7 @@ def _missing(spec: Spec) -> tuple[str, ...]:
     """Kernels that would run if their packages were installed, where nobody says whether they are."""
     if "fused_kernels" in spec.stated:
         return ()
-    return tuple(name for name in packaged(language(spec.facts)) if name not in spec.fused_kernels)
+    return tuple(name for name in traits(language(spec.facts)).packages if name not in spec.fused_kernels)
 
 
 def _with_packages(spec: Spec) -> Iterator[Alternative]:

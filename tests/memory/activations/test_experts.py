@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.activations import known
+from lintfit.memory.activations.families import known
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB
 

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from lintfit.catalog import models
-from lintfit.memory.activations import known
+from lintfit.memory.activations.families import known
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,8 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.memory import estimate
-from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.families import known
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.reading.parse import spec_from_mapping
 
 MIB = 2**20

@@ -6,7 +6,8 @@ from typing import Any
 
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.families import known
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.micro_batch.language import language

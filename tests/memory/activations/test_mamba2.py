@@ -13,7 +13,8 @@ import pytest
 from lintfit.catalog import models
 from lintfit.catalog.config import CatalogError
 from lintfit.memory import estimate
-from lintfit.memory.activations import kinds, known
+from lintfit.memory.activations.families import known
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.reading.parse import spec_from_mapping

@@ -1,0 +1,147 @@
+"""Which module writes a model's layers, and what else that module says of them.
+
+A family is a module of this folder with ``layer(tape, x, index)``, and ``TRAITS`` where its layers differ among each
+other or from Llama's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+
+from lintfit.catalog.architectures import ALIASES
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
+from lintfit.memory.micro_batch.language import language
+
+Family = Callable[[Layer, Var, int], Var]
+
+_MODULES = {
+    "baichuan": "fused",
+    "bloom": "alibi",
+    "chatglm": "fused",
+    "codegen": "gptj",
+    "cohere": "layernorm",
+    "cohere2": "layernorm",
+    "deepseek_v2": "moe",
+    "deepseek_v3": "moe",
+    "dots1": "moe",
+    "ernie4_5_moe": "moe",
+    "exaone4": "postnorm",
+    "falcon": "alibi",
+    "falcon_h1": "falcon_h1",
+    "gemma": "gemma",
+    "gemma2": "gemma",
+    "gemma3": "gemma",
+    "gemma3_text": "gemma",
+    "gemma3n_text": "gemma3n",
+    "gemma4_text": "gemma4",
+    "glm": "postnorm",
+    "glm4": "postnorm",
+    "glm4_moe": "moe",
+    "glm4_moe_lite": "moe",
+    "gpt2": "gpt2",
+    "gpt_bigcode": "gpt2",
+    "gpt_neo": "gptj",
+    "gpt_neox": "gpt_neox",
+    "gpt_oss": "gpt_oss",
+    "gptj": "gptj",
+    "granitemoe": "moe",
+    "granitemoehybrid": "granitemoehybrid",
+    "hunyuan_v1_moe": "moe",
+    "internlm2": "fused",
+    "lfm2": "lfm2",
+    "llama4_text": "llama4",
+    "minicpm3": "moe",
+    "minimax_m2": "moe",
+    "mixtral": "moe",
+    "mllama": "mllama",
+    "mpt": "alibi",
+    "nemotron": "layernorm",
+    "nemotron_h": "nemotron_h",
+    "olmo": "layernorm",
+    "olmoe": "moe",
+    "olmo2": "postnorm",
+    "olmo3": "postnorm",
+    "opt": "opt",
+    "phi": "layernorm",
+    "phi3": "phi3",
+    "phimoe": "moe",
+    "qwen": "fused",
+    "qwen2_moe": "moe",
+    "qwen3_5_moe_text": "qwen3_next",
+    "qwen3_5_text": "qwen3_next",
+    "qwen3_moe": "moe",
+    "qwen3_next": "qwen3_next",
+    "stablelm": "layernorm",
+    "starcoder2": "layernorm",
+}
+
+_LLAMA = frozenset(
+    {
+        "apertus",
+        "arcee",
+        "ernie4_5",
+        "granite",
+        "hunyuan_v1_dense",
+        "internlm",
+        "internlm3",
+        "llama",
+        "llava",
+        "llava_next",
+        "minicpmv",
+        "ministral3",
+        "mistral",
+        "qwen2",
+        "qwen2_5_vl",
+        "qwen2_vl",
+        "qwen3",
+        "qwen3_vl",
+        "seed_oss",
+        "smollm3",
+    }
+)
+"""Model types whose text layers are Llama's to the operation, or to a few bytes a token."""
+
+_UNREAD = frozenset({"chatglm"})
+"""Model types that have a module, but whose several generations of remote code differ from it in details."""
+
+_ALIKE = Traits()
+
+
+def family(facts: ModelFacts) -> Family:
+    """The function that writes one layer of this model onto a tape."""
+    layer: Family = _module(facts).layer
+    return layer
+
+
+def traits(facts: ModelFacts) -> Traits:
+    """What sets this model's layers apart."""
+    found: Traits = getattr(_module(facts), "TRAITS", _ALIKE)
+    return found
+
+
+def _module(facts: ModelFacts) -> ModuleType:
+    """The family's module; models without one take the nearest: MoE, Llama's for gated MLPs, GPT-NeoX's otherwise."""
+    kind = ALIASES.get(facts.model_type, facts.model_type)
+    name = _MODULES.get(kind)
+    if name is None:
+        like_llama = facts.gated or kind in _LLAMA
+        name = "moe" if facts.moe else "llama" if like_llama else "gpt_neox"
+    return _imported(name)
+
+
+@cache
+def _imported(name: str) -> ModuleType:
+    return import_module(f"lintfit.memory.activations.{name}")
+
+
+def known(facts: ModelFacts) -> bool:
+    """Whether the layer follows the model's own code rather than the nearest family's."""
+    kind = language(facts).model_type
+    kind = ALIASES.get(kind, kind)
+    return kind not in _UNREAD and (kind in _MODULES or kind in _LLAMA)

@@ -1,0 +1,86 @@
+"""The layers of a model, told apart: equal ones are counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import llama, moe
+from lintfit.memory.activations.attention import Heads
+from lintfit.memory.activations.families import traits
+from lintfit.memory.memo import Memo
+
+_Value = TypeVar("_Value")
+
+
+class Kind(NamedTuple):
+    """What tells a layer from the others of its model: its window, and whether it routes to experts.
+
+    ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
+    ``shares``: whether it takes keys and values of an earlier layer.
+    ``mixer``: what mixes its tokens in the place of attention, empty where nothing does. ``mlp``: the width of its MLP
+    and whether that is sparse, where layers differ in it.
+    """
+
+    window: int | None
+    routed: bool
+    crosses: str = ""
+    shares: bool = False
+    mixer: str = ""
+    mlp: tuple[int, bool] | None = None
+
+
+_Alike = tuple[tuple[Kind, int, int], ...]
+
+_KINDS: Memo[tuple[tuple[Kind, ...], _Alike]] = Memo()
+
+
+def kinds(facts: ModelFacts) -> tuple[Kind, ...]:
+    """The kind of every layer."""
+    return _KINDS.get(facts, "", lambda: _kinds(facts))[0]
+
+
+def stretches(facts: ModelFacts) -> _Alike:
+    """Layers of a kind that follow one another: the kind, the first one's number, and how many they are."""
+    return _KINDS.get(facts, "", lambda: _kinds(facts))[1]
+
+
+def running(facts: ModelFacts, *, beside: bool = False) -> tuple[int, ...]:
+    """The numbers of the layers that run; ``beside``: whether there is something beside the text to attend to."""
+    return tuple([number for number, kind in enumerate(kinds(facts)) if beside or not kind.crosses])
+
+
+def heads_of(facts: ModelFacts, index: int) -> Heads:
+    """The heads and the window of one layer."""
+    return (traits(facts).heads or llama.heads)(facts, index)
+
+
+def stream_width(facts: ModelFacts) -> int:
+    """Elements of what goes from layer to layer: the hidden size, of every stream where there are several."""
+    streams = traits(facts).streams
+    return facts.hidden * streams(facts) if streams is not None else facts.hidden
+
+
+def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
+    own, layers = traits(facts), range(facts.layers)
+    windows = (
+        [heads_of(facts, index).window for index in layers]
+        if facts.sliding_window is not None
+        else [None] * len(layers)
+    )
+    has_experts = own.routes or moe.has_experts
+    routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
+    crosses, shares = _each(facts, own.crosses, ""), _each(facts, own.shares, False)
+    each = tuple(map(Kind, windows, routes, crosses, shares, _each(facts, own.mixer, ""), _each(facts, own.mlp, None)))
+    starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
+    ends = [*starts[1:], facts.layers]
+    alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))
+    return each, alike
+
+
+def _each(facts: ModelFacts, tells: Callable[[ModelFacts, int], _Value] | None, otherwise: _Value) -> list[_Value]:
+    """What is told of every layer."""
+    if tells is None:
+        return [otherwise] * facts.layers
+    return [tells(facts, index) for index in range(facts.layers)]

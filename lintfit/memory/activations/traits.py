@@ -1,0 +1,30 @@
+"""What sets the layers of a family apart, beyond the function that writes one: see :class:`Traits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import Heads
+
+
+class Traits(NamedTuple):
+    """What a family's module says in ``TRAITS``; None where its layers are all alike in that.
+
+    Functions take a model and the number of a layer. ``heads``: its heads and its window, where Llama's way does not
+    tell. ``routes``: whether it has experts. ``crosses``: how it attends to what stands beside the text, empty where it
+    does not. ``shares``: whether it takes keys and values of an earlier layer. ``mixer``: what mixes its tokens in the
+    place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
+    how many residual streams a model has. ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
+    layers with where they are installed, and that keep less than plain torch.
+    """
+
+    heads: Callable[[ModelFacts, int], Heads] | None = None
+    routes: Callable[[ModelFacts, int], bool] | None = None
+    crosses: Callable[[ModelFacts, int], str] | None = None
+    shares: Callable[[ModelFacts, int], bool] | None = None
+    mixer: Callable[[ModelFacts, int], str] | None = None
+    mlp: Callable[[ModelFacts, int], tuple[int, bool]] | None = None
+    streams: Callable[[ModelFacts], int] | None = None
+    packages: tuple[str, ...] = ()
