@@ -438,7 +438,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "smolvlm",
         {
             "text_config": {**PADDED, "model_type": "llama"},
-            "vision_config": BARE,
+            "vision_config": {**BARE, "image_size": 56},
             "scale_factor": 4,
             "tie_word_embeddings": True,
         },
