@@ -90,6 +90,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
 def _mamba(config: Config, name: str, hidden: int, copies: int) -> list[Tensor]:
     heads, bias = config.size("mamba_num_heads", kind="heads"), config.flag("use_bias")
     width = heads * config.size("mamba_head_dim", kind="head_dim")
+    config.size("chunk_size")  # decides what a layer saves
     mixed = width + 2 * config.size("n_groups") * config.size("ssm_state_size")
     convolved = [Tensor(f"{name}.conv1d.bias", (mixed,), copies, "bias")] if config.flag("use_conv_bias") else []
     return [
