@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lintfit import specs
+from lintfit.catalog import architectures
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.models import config_of, from_config, ids
 from lintfit.memory.reading.keys import READERS
@@ -29,12 +31,19 @@ WHOLE: dict[str, dict[str, Any]] = {
 }
 
 
+SMALL = {"num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 1000}
+
+
 def _configs() -> dict[str, dict[str, Any]]:
-    """A config of every model type of the catalogue."""
+    """A config of every model type: of the catalogue's, and of small models of the types that it has none of."""
     found: dict[str, dict[str, Any]] = {}
     for model in ids():
         config, _ = config_of(model)
         found.setdefault(config["model_type"], config)
+    for file in sorted(Path(architectures.__file__).parent.glob("[a-z]*.py")):
+        module = architectures.find(file.stem)
+        assert module is not None
+        found.setdefault(file.stem, {"model_type": file.stem, "hidden_size": 64, **SMALL, **module.DEFAULTS})
     return found
 
 

@@ -53,6 +53,10 @@ def _are_counts(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(_is_count(item) for item in value)
 
 
+def _are_shares(value: Any) -> bool:
+    return _is_share(value) or (isinstance(value, list | tuple) and all(_is_share(item) for item in value))
+
+
 Check = Callable[[Any], bool]
 _RATE = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
 _RATES: tuple[Check, str] = (_is_share, "a number from 0 to 1")
@@ -73,8 +77,8 @@ _KINDS: tuple[tuple[str, Check, str], ...] = (
     ),
     (
         """
-        decoder_sparse_step first_k_dense_replace moe_layer_freq num_ln_in_parallel_attn spatial_merge_size window_size
-        word_embed_proj_dim
+        decoder_sparse_step first_k_dense_replace moe_layer_freq no_rope_layer_interval num_ln_in_parallel_attn
+        spatial_merge_size window_size word_embed_proj_dim
         """,
         _is_count,
         f"a whole number from 0 to {LARGEST['other']}",
@@ -92,6 +96,7 @@ _KINDS: tuple[tuple[str, Check, str], ...] = (
         _are_counts,
         "a list of whole numbers",
     ),
+    ("activation_sparsity_pattern", _are_shares, "a number from 0 to 1, or a list of these"),
 )
 """Keys, what their values must be, and the words for it; ``null`` may always stand."""
 

@@ -18,7 +18,8 @@ DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "m
 
 def shape(config: Config) -> Shape:
     numbers = hunyuan_v1_dense.shape(config)
-    top_k = config.numbers("moe_topk")[0] if isinstance(config.get("moe_topk"), list) else config.size("moe_topk")
+    listed = config.get("moe_topk")
+    top_k = config.numbers("moe_topk")[0] if isinstance(listed, list) and listed else config.size("moe_topk")
     moe = MoE(
         experts=config.size("num_experts", kind="experts"),
         top_k=top_k,
