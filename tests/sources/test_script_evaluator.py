@@ -62,6 +62,7 @@ def test_environment_variables() -> None:
         ("'a/b' if unknown() else 'c/d'", UNKNOWN),
         ("'a/b' if 1280 * 28 * 28 + 5000 > 1_000_000 else 'c/d'", "a/b"),
         ("'a/b' if 8192 * 2 - 8192 * 1 == 8192 else 'c/d'", "a/b"),
+        ("'a/b' if 65536 << 3 == 524288 else 'c/d'", "a/b"),
         ("'a/b' if 1 << 10_000 else 'c/d'", UNKNOWN),
         ("1 / 0", UNKNOWN),
         ("'x' * 10**12", UNKNOWN),

@@ -104,7 +104,8 @@ def binary(op: cst.BaseBinaryOp, left: Value, right: Value, origin: Origin) -> V
     if isinstance(op, cst.Divide) and isinstance(left.value, str) and isinstance(right.value, str):
         return Const(origin, posixpath.join(left.value, right.value))  # only paths are divided by a string
     compute = _BINARY.get(type(op))
-    if compute is None or _too_long(op, left.value, right.value) or _too_long(op, right.value, left.value):
+    turned = not isinstance(op, cst.LeftShift) and _too_long(op, right.value, left.value)
+    if compute is None or turned or _too_long(op, left.value, right.value):
         return Unknown(origin)
     return Const(origin, compute(left.value, right.value))
 
