@@ -15,6 +15,7 @@ from lintfit.memory.activations.recipe import Recipe, evaluating, of
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.engines.states import States
+from lintfit.memory.forward import forward
 from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import loss_path, sequences
@@ -128,8 +129,6 @@ def with_graph(run: Round, states: States) -> Moment:
     Layers are checkpointed while they train alone (``GradientCheckpointingLayer``: ``self.training``), and nothing is
     dropped.
     """
-    from lintfit.memory.moments import forward
-
     step = graph_of(run, states)
     largest = max(forward(states, step, step.kept()), key=lambda moment: moment.allocated)
     return Moment(GRAPH, "evaluate", together(dict(largest.components), earlier_graph(run, step)))

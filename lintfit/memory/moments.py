@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
-from lintfit.memory.components import total
 from lintfit.memory.engines.states import States
+from lintfit.memory.forward import forward
 from lintfit.memory.loss.preference import scores_reference_beside
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.model_step import without_gradients
@@ -68,52 +68,6 @@ def _with_reference(point: Moment, size: int) -> Moment:
     return Moment(point.name, point.phase, parts)
 
 
-def forward(states: States, step: Step, saved: Live) -> list[Moment]:
-    """The end of the forward: the loss, and the last layer where that takes more. ``saved``: what all layers keep."""
-    tail = step.head
-    alive = Live(
-        saved.activations
-        + tail.saved.activations
-        + step.inputs
-        + step.front
-        + step.cached
-        + step.masks
-        + step.last_graph,
-        saved.logits + tail.saved.logits + tail.forward.logits,
-        max(step.cast, saved.casts + tail.saved.casts),
-        tail.forward.temporaries,
-        0,
-    )
-    loss = Moment("loss, forward", "forward", together(states.forward, alive, step.outputs, step.earlier))
-    if not step.stretches:
-        return [loss]
-    layer, room = step.stretches[-1].layer, loss.allocated - total(states.forward)
-    if _last_layer(step, saved, layer.ceiling).total <= room:
-        return [loss]
-    alive = _last_layer(step, saved, layer.forward)
-    if alive.total <= room:
-        return [loss]
-    return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
-
-
-def _last_layer(step: Step, saved: Live, worst: int) -> Live:
-    """What is alive in the forward of the last layer, whose own tensors may take more than the loss: many adapters, or
-    a fused loss.
-
-    ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
-    """
-    named = step.named - step.named_saved
-    around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
-    alive = Live(
-        saved.activations + embedded(step) + around,
-        saved.logits,
-        # The head's copy is not made yet.
-        max(step.cast - step.head.saved.casts, saved.casts),
-        max(0, worst - step.stretches[-1].layer.saved.total),
-    )
-    return alive.plus(step.outputs).plus(step.earlier)
-
-
 def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:
     """The last layer's forward under checkpointing, beside the attention weights that the one before gave back.
 
@@ -129,14 +83,6 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     alive = Live(around + working, casts=step.cast)
     parts = together(states.forward, saved, alive, step.outputs, step.earlier)
     return [Moment(f"layer {last}, forward", "forward", parts)]
-
-
-def embedded(step: Step) -> int:
-    """Bytes of the embeddings' output, which the model's loop over its layers holds, where nobody saves it."""
-    first = step.stretches[0].layer
-    if step.summands:
-        return step.summands
-    return first.input if step.count > 1 and not first.keeps_input else 0
 
 
 def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:

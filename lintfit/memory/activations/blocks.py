@@ -335,10 +335,6 @@ class Layer(Tape):
                 tanh = self.like(inner, inner.width, inner.item, inner.grad)
                 self.op(tanh, (inner,), (tanh,))
                 return self.mul(half, self.add(tanh))
-            case "xielu":
-                from lintfit.memory.activations.xielu import xielu
-
-                return xielu(self, x)
             case "quick_gelu":
                 gate = self.like(x, x.width, x.item, x.grad)
                 self.op(gate, (self.map(x),), (gate,))

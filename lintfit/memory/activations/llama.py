@@ -10,6 +10,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, positions
+from lintfit.memory.activations.xielu import xielu
 
 HEAD_NORMS = frozenset({"apertus", "dots1", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
 NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense", "hunyuan_v1_moe"})
@@ -88,7 +89,9 @@ def mlp(t: Layer, x: Var, width: int | None = None, names: tuple[str, str, str] 
     h = t.facts.hidden
     i = width or t.facts.intermediate
     if not t.facts.gated:
-        return t.linear(names[2], t.activation(t.linear(names[1], x, h, i), t.facts.activation), i, h)
+        up = t.linear(names[1], x, h, i)
+        active = xielu(t, up) if t.facts.activation == "xielu" else t.activation(up, t.facts.activation)
+        return t.linear(names[2], active, i, h)
     gate = t.linear(names[0], x, h, i)
     if not t.recipe.liger:
         gate = t.activation(gate, t.facts.activation)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lintfit.memory.explain.passing import BESIDE, TAPE, Pass, below, casts, forward, ingredients, kept, per_token
 from lintfit.memory.explain.term import Term, term
-from lintfit.memory.moments import embedded, worst_layer
+from lintfit.memory.forward import embedded
+from lintfit.memory.moments import worst_layer
 
 
 def last_layer(run: Pass) -> list[Term]:

@@ -1,0 +1,64 @@
+"""The end of the forward of a step, as moments: the loss, and the last layer where that takes more."""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.form import Live
+from lintfit.memory.components import total
+from lintfit.memory.engines.states import States
+from lintfit.memory.micro_batch.alive import together
+from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.result import Moment
+
+
+def forward(states: States, step: Step, saved: Live) -> list[Moment]:
+    """The end of the forward: the loss, and the last layer where that takes more. ``saved``: what all layers keep."""
+    tail = step.head
+    alive = Live(
+        saved.activations
+        + tail.saved.activations
+        + step.inputs
+        + step.front
+        + step.cached
+        + step.masks
+        + step.last_graph,
+        saved.logits + tail.saved.logits + tail.forward.logits,
+        max(step.cast, saved.casts + tail.saved.casts),
+        tail.forward.temporaries,
+        0,
+    )
+    loss = Moment("loss, forward", "forward", together(states.forward, alive, step.outputs, step.earlier))
+    if not step.stretches:
+        return [loss]
+    layer, room = step.stretches[-1].layer, loss.allocated - total(states.forward)
+    if _last_layer(step, saved, layer.ceiling).total <= room:
+        return [loss]
+    alive = _last_layer(step, saved, layer.forward)
+    if alive.total <= room:
+        return [loss]
+    return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
+
+
+def _last_layer(step: Step, saved: Live, worst: int) -> Live:
+    """What is alive in the forward of the last layer, whose own tensors may take more than the loss: many adapters, or
+    a fused loss.
+
+    ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
+    """
+    named = step.named - step.named_saved
+    around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
+    alive = Live(
+        saved.activations + embedded(step) + around,
+        saved.logits,
+        # The head's copy is not made yet.
+        max(step.cast - step.head.saved.casts, saved.casts),
+        max(0, worst - step.stretches[-1].layer.saved.total),
+    )
+    return alive.plus(step.outputs).plus(step.earlier)
+
+
+def embedded(step: Step) -> int:
+    """Bytes of the embeddings' output, which the model's loop over its layers holds, where nobody saves it."""
+    first = step.stretches[0].layer
+    if step.summands:
+        return step.summands
+    return first.input if step.count > 1 and not first.keeps_input else 0
