@@ -222,9 +222,12 @@ def _walk(node: Node, section: Schema, whole: Schema, path: KeyPath, older: Olde
 
 
 def superseded(mapping: Node, schema: Schema) -> bool:
-    """Whether the key that took an old one's place stands beside it, so that nobody reads the old one's value."""
+    """Whether the key that took an old one's place stands beside it, so that nobody reads the old one's value.
+
+    A null in its place is as good as nothing (``precision_config.py:get_bfloat16_config``).
+    """
     new = schema.get("x-renamed-to")
-    return bool(schema.get("deprecated")) and new is not None and mapping.entry(new) is not None
+    return bool(schema.get("deprecated")) and new is not None and mapping.states(new)
 
 
 def _newer(schema: Schema, older: Older) -> str | None:

@@ -166,7 +166,7 @@ def _successor(document: DataDocument, outdated: OutdatedKey, new: str) -> Fix |
 
 def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
     place = Place(document, entry.key_span)
-    if root.entry("bf16") is not None:
+    if root.states("bf16"):
         return Report(
             place,
             '"bfloat16" is the old name of "bf16"; both are there, and "bfloat16" is ignored',
@@ -175,7 +175,9 @@ def _alias(document: DataDocument, root: Node, entry: Entry) -> Report:
     return Report(
         place,
         '"bfloat16" is the old name of "bf16"; transformers and accelerate only look for "bf16"',
-        fix=Fix('rename it to "bf16"', Applicability.SAFE, renamed(document, entry.key_span, "bf16")),
+        fix=Fix('rename it to "bf16"', Applicability.SAFE, renamed(document, entry.key_span, "bf16"))
+        if root.entry("bf16") is None
+        else None,
     )
 
 

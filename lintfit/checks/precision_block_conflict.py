@@ -17,7 +17,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None:
         return
     document, root = found
-    section = "bf16" if root.entry("bf16") is not None else "bfloat16"
+    section = "bf16" if root.states("bf16") else "bfloat16"
     bf16, fp16 = root.get(section, "enabled"), root.get("fp16", "enabled")
     if _on(bf16) and _on(fp16):
         assert bf16 is not None and fp16 is not None

@@ -137,6 +137,11 @@ class Node:
                 node = entry.value if entry else None
         return node
 
+    def states(self, key: str) -> bool:
+        """Whether a key is there with a value that is not null."""
+        node = self.get(key)
+        return node is not None and not (node.shape == "scalar" and node.value is None)
+
     def walk(self, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Node]]:
         """Every node below and including this one with its path, in document order."""
         yield path, self

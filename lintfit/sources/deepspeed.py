@@ -136,8 +136,10 @@ class DeepSpeedSource(DataSource):
         return {**self._zero_object(), **drop, (ZERO, name): {"device": device, **path}}
 
     def _bf16_section(self) -> str:
-        """``bfloat16`` is read only where there is no ``bf16``."""
-        return "bfloat16" if self.node("bf16") is None and self.node("bfloat16") is not None else "bf16"
+        """``bfloat16`` is read only where there is no ``bf16``, or null."""
+        root = self.document.root
+        stated = root is not None and root.states("bf16")
+        return "bfloat16" if not stated and self.node("bfloat16") is not None else "bf16"
 
     def _betas(self, name: str, value: Any) -> dict[KeyPath, Any] | None:
         index = 0 if name == "adam_beta1" else 1
@@ -232,7 +234,7 @@ def _offload_device(document: DataDocument, root: Node, name: str) -> Iterator[S
 
 
 def _bf16(document: DataDocument, root: Node) -> Iterator[Setting]:
-    section = "bf16" if root.entry("bf16") else "bfloat16"
+    section = "bf16" if root.states("bf16") else "bfloat16"
     node = root.get(section, "enabled")
     if node is not None:
         yield Setting("bf16", truth(node.value), Provenance.at(document, node.span))
