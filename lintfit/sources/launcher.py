@@ -245,14 +245,18 @@ def count_launches(document: Document) -> int:
     return sum(1 for _ in _trainings(document)) if isinstance(document, ShellDocument) else 0
 
 
-def _trainings(document: ShellDocument) -> Iterator[tuple[Command, Invocation]]:
+def _trainings(document: ShellDocument) -> Iterator[tuple[Command, Invocation, bool]]:
+    """The commands that train or may, each with whether its words alone say so."""
     for command in document.commands:
         invocation = take_apart(command.words)
-        if invocation is not None and _trains(invocation) is not False:
-            yield command, invocation
+        trains = _trains(invocation) if invocation is not None else False
+        if invocation is not None and trains is not False:
+            yield command, invocation, trains is True
 
 
-def _launch(document: ShellDocument, command: Command, invocation: Invocation, read_text: ReadText | None) -> Launch:
+def _launch(
+    document: ShellDocument, command: Command, invocation: Invocation, sure: bool, read_text: ReadText | None
+) -> Launch:
     batch = {directive.key.lstrip("-"): (directive.value, directive.value_span) for directive in document.directives}
     around = _surroundings(document, command, invocation, batch)
     hostfile = invocation.options.get("hostfile")
@@ -280,7 +284,7 @@ def _launch(document: ShellDocument, command: Command, invocation: Invocation, r
         overrides=tuple(_overrides(document, invocation)),
         conditional=command.conditional,
         action=invocation.action,
-        sure=_trains(invocation) is not None,
+        sure=sure,
     )
 
 
