@@ -10,6 +10,7 @@ from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.run.model import Run
 from lintfit.settings import Place
+from lintfit.sources.deepspeed import bf16_section
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -17,7 +18,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if found is None:
         return
     document, root = found
-    section = "bf16" if root.states("bf16") else "bfloat16"
+    section = bf16_section(root)
     bf16, fp16 = root.get(section, "enabled"), root.get("fp16", "enabled")
     if _on(bf16) and _on(fp16):
         assert bf16 is not None and fp16 is not None

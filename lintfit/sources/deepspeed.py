@@ -91,7 +91,7 @@ class DeepSpeedSource(DataSource):
             case "offload_optimizer" | "offload_param":
                 return self._offload(name, word_or_value)
             case "bf16":
-                return {(self._bf16_section(), "enabled"): word_or_value}
+                return {(bf16_section(self.document.root), "enabled"): word_or_value}
             case "adam_beta1" | "adam_beta2":
                 return self._betas(name, word_or_value)
         field = _FIELD_BY_NAME.get(name)
@@ -134,12 +134,6 @@ class DeepSpeedSource(DataSource):
             added: dict[KeyPath, Any] = {(ZERO, name, key): value for key, value in path.items()}
             return {**drop, (ZERO, name, "device"): device, **added}
         return {**self._zero_object(), **drop, (ZERO, name): {"device": device, **path}}
-
-    def _bf16_section(self) -> str:
-        """``bfloat16`` is read only where there is no ``bf16``, or null."""
-        root = self.document.root
-        stated = root is not None and root.states("bf16")
-        return "bfloat16" if not stated and self.node("bfloat16") is not None else "bf16"
 
     def _betas(self, name: str, value: Any) -> dict[KeyPath, Any] | None:
         index = 0 if name == "adam_beta1" else 1
@@ -233,9 +227,14 @@ def _offload_device(document: DataDocument, root: Node, name: str) -> Iterator[S
         yield Setting(name, _device(node.value), Provenance.at(document, node.span)).over(deprecated)
 
 
+def bf16_section(root: Node | None) -> str:
+    """The section that decides bf16: ``bfloat16``, its old name, only where there is no ``bf16`` or a null one."""
+    old = root is not None and not root.states("bf16") and root.get("bfloat16") is not None
+    return "bfloat16" if old else "bf16"
+
+
 def _bf16(document: DataDocument, root: Node) -> Iterator[Setting]:
-    section = "bf16" if root.states("bf16") else "bfloat16"
-    node = root.get(section, "enabled")
+    node = root.get(bf16_section(root), "enabled")
     if node is not None:
         yield Setting("bf16", truth(node.value), Provenance.at(document, node.span))
 
