@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bench import fake_hybrid_cases, fake_vlm_cases
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
 
 MODELS: dict[str, dict[str, Any]] = {
     "llama 1.2 B, tied": {
@@ -201,15 +202,6 @@ PRECISIONS: dict[str, dict[str, str]] = {
     "bf16 + autocast": {"weights_dtype": "bf16", "mixed_precision": "bf16"},
 }
 
-LORA = {
-    "method": "lora",
-    "lora_rank": 16,
-    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"],
-    "lora_dropout": 0.05,
-}
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
 DPO = {"trainer": "dpo", "reference_model": True}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
+
 QWEN35 = {
     "model_type": "qwen3_5_text", "head_dim": 256, "vocab_size": 248320, "linear_conv_kernel_dim": 4,
     "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_num_key_heads": 16, "full_attention_interval": 4,
@@ -111,12 +113,6 @@ MODELS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
-LORA = {
-    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
-}  # fmt: skip
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
 SGD = {"optimizer": "sgd"}
 
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (

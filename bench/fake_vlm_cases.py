@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
+
 SIGLIP = {
     "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
     "num_attention_heads": 16, "patch_size": 14, "vision_use_head": False,
@@ -178,12 +180,6 @@ MODELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 ONE = {"images": 1}
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
-LORA = {
-    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
-}  # fmt: skip
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
 
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),

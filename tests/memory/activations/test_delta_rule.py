@@ -17,9 +17,8 @@ from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.memory.result import Estimate
+from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
 
-MIB = 2**20
 TYPES = ["linear_attention", "full_attention"]
 SMALL: dict[str, Any] = {
     "model_type": "qwen3_5_text", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 2,
@@ -36,16 +35,6 @@ ROUTED: dict[str, Any] = {
 NEXT = {**ROUTED, "model_type": "qwen3_next", "intermediate_size": 5120, "num_experts_per_tok": 10}
 MOE = {**ROUTED, "model_type": "qwen3_5_moe_text", "num_experts_per_tok": 8}
 
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-LORA = {
-    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
-}  # fmt: skip
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
-BF16 = {"weights_dtype": "bf16"}
-AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
-HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
-FP32 = {"weights_dtype": "fp32"}
-
 RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (SMALL, 2, 500, {**BF16, **GC}, 367.74),
     (SMALL, 2, 128, {**BF16, **GC}, 192.93),
@@ -54,7 +43,7 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (SMALL, 1, 500, FP32, 422.01),
     (SMALL, 2, 512, {**BF16, "attention": "eager"}, 451.13),
     (SMALL, 2, 512, {**HALF_AMP, **EVERY}, 438.53),
-    (SMALL, 2, 512, {**HALF_AMP, **EVERY, "gradient_checkpointing": True, "use_reentrant": True}, 365.00),
+    (SMALL, 2, 512, {**HALF_AMP, **EVERY, **REENTRANT}, 365.00),
     (SMALL, 2, 512, {**BF16, **EVERY, **GC}, 362.29),
     (GROUPED, 1, 500, {**BF16, **GC}, 358.92),
     (GROUPED, 2, 200, {**HALF_AMP, **GC}, 359.98),
@@ -68,14 +57,9 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
 )
 
 
-def count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any]) -> Estimate:
-    base = {"model_config": config, "optimizer": "sgd", "versions": {"transformers": "5.23.0"}}
-    return estimate(spec_from_mapping({**base, "micro_batch_size": batch, "seq_len": seq, **more}))
-
-
 @pytest.mark.parametrize(("config", "batch", "seq", "more", "counted"), RECORDED)
 def test_torchs_own_count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any], counted: float) -> None:
-    assert count(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
+    assert step(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
 
 
 def test_every_fourth_layer_has_attention() -> None:
@@ -118,8 +102,8 @@ def test_the_inverse_row_by_row_keeps_more() -> None:
 
 def test_what_runs_where_packages_are_installed_bounds_the_low_end() -> None:
     base = {**BF16, **GC, "gpu": "A100-80GB"}
-    plain = count(SMALL, 2, 4096, base)
-    stated = count(SMALL, 2, 4096, {**base, "fused_kernels": ["gated_delta_rule", "causal_conv1d"]})
+    plain = step(SMALL, 2, 4096, base)
+    stated = step(SMALL, 2, 4096, {**base, "fused_kernels": ["gated_delta_rule", "causal_conv1d"]})
     assert plain.peak.low <= stated.peak.likely < plain.peak.likely
     assert any("flash-linear-attention and causal-conv1d (not stated" in line for line in plain.assumptions)
     assert not any("flash-linear-attention" in line for line in stated.assumptions)
@@ -134,6 +118,6 @@ def test_layers_before_the_first_adapter_keep_nothing() -> None:
     """Adapters on attention alone: three layers of four have no gradient behind frozen embeddings."""
     types = ["linear_attention"] * 3 + ["full_attention"]
     config = {**SMALL, "num_hidden_layers": 4, "layer_types": types}
-    attention = count(config, 2, 512, {**BF16, **LORA})
-    everywhere = count(config, 2, 512, {**BF16, **EVERY})
+    attention = step(config, 2, 512, {**BF16, **LORA})
+    everywhere = step(config, 2, 512, {**BF16, **EVERY})
     assert attention.allocated_bytes < everywhere.allocated_bytes / 2

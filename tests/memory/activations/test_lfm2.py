@@ -14,38 +14,29 @@ from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.reading.parse import spec_from_mapping
+from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
 
-MIB = 2**20
 SMALL: dict[str, Any] = {
     "model_type": "lfm2", "hidden_size": 1024, "intermediate_size": 6656, "num_hidden_layers": 2,
     "num_attention_heads": 16, "num_key_value_heads": 8, "vocab_size": 512, "tie_word_embeddings": True,
     "layer_types": ["conv", "full_attention"],
 }  # fmt: skip
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-LORA = {
-    "method": "lora", "lora_rank": 16, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05,
-}  # fmt: skip
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
-BF16 = {"weights_dtype": "bf16"}
-HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
 
 
 @pytest.mark.parametrize(
     ("more", "counted"),
     [
         (BF16, 230.33),
-        ({"weights_dtype": "fp32", "mixed_precision": "bf16", **GC}, 342.33),
-        ({"weights_dtype": "fp32"}, 474.42),
+        ({**AMP, **GC}, 342.33),
+        (FP32, 474.42),
         ({**HALF_AMP, **EVERY}, 241.02),
         ({**BF16, **EVERY, **GC}, 195.57),
         ({**BF16, **LORA}, 153.81),
-        ({**HALF_AMP, **EVERY, "gradient_checkpointing": True, "use_reentrant": True}, 184.15),
+        ({**HALF_AMP, **EVERY, **REENTRANT}, 184.15),
     ],
 )
 def test_torchs_own_count(more: dict[str, Any], counted: float) -> None:
-    base = {"model_config": SMALL, "optimizer": "sgd", "micro_batch_size": 2, "seq_len": 512}
-    spec = spec_from_mapping({**base, **more, "versions": {"transformers": "5.23.0"}})
-    assert estimate(spec).allocated_bytes / MIB == pytest.approx(counted, rel=2e-4)
+    assert step(SMALL, 2, 512, more).allocated_bytes / MIB == pytest.approx(counted, rel=2e-4)
 
 
 def test_older_configs_say_which_layers_attend() -> None:

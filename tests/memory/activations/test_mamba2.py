@@ -12,15 +12,12 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.catalog.config import CatalogError
-from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.memory.result import Estimate
+from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
 
-MIB = 2**20
 SMALL: dict[str, Any] = {
     "model_type": "granitemoehybrid", "hidden_size": 1024, "intermediate_size": 512, "num_hidden_layers": 2,
     "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 512, "tie_word_embeddings": True,
@@ -42,20 +39,11 @@ ALONE: dict[str, Any] = {
     "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8, "chunk_size": 128, "tie_word_embeddings": False,
 }  # fmt: skip
 BEHIND = {**NORMED, "mamba_norm_before_gate": True}
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
-EVERY = {
-    "method": "lora", "lora_rank": 16, "lora_targets": "all-linear", "lora_dropout": 0.0,
-}  # fmt: skip
-ATTENTION = {**EVERY, "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"], "lora_dropout": 0.05}
-BF16 = {"weights_dtype": "bf16"}
-AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
-HALF_AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
 
 RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (SMALL, 2, 512, BF16, 420.54),
     (SMALL, 1, 700, {**BF16, **GC}, 316.48),
-    (SMALL, 2, 512, {"weights_dtype": "fp32"}, 589.16),
+    (SMALL, 2, 512, FP32, 589.16),
     (SMALL, 2, 512, AMP, 432.66),
     (SMALL, 1, 300, {**AMP, **GC}, 280.37),
     (SMALL, 2, 512, {**HALF_AMP, **EVERY}, 321.73),
@@ -66,13 +54,13 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     ({**ROUTED, "mamba_n_groups": 2}, 2, 700, {**HALF_AMP, **GC}, 659.90),
     (ROUTED, 2, 512, {**HALF_AMP, **EVERY, **REENTRANT}, 431.05),
     (PARALLEL, 1, 500, {**BF16, **GC}, 193.36),
-    (PARALLEL, 2, 512, {"weights_dtype": "fp32"}, 654.87),
+    (PARALLEL, 2, 512, FP32, 654.87),
     ({**PARALLEL, "num_hidden_layers": 1}, 2, 512, {**AMP, **GC}, 263.40),
-    (PARALLEL, 2, 512, {**HALF_AMP, **ATTENTION}, 255.79),
-    (PARALLEL, 2, 512, {**BF16, **ATTENTION, **GC}, 282.67),
+    (PARALLEL, 2, 512, {**HALF_AMP, **LORA}, 255.79),
+    (PARALLEL, 2, 512, {**BF16, **LORA, **GC}, 282.67),
     (NORMED, 2, 512, BF16, 513.53),
     (NORMED, 2, 500, {**AMP, **GC}, 369.19),
-    (NORMED, 2, 500, {**HALF_AMP, **ATTENTION, **REENTRANT}, 232.68),
+    (NORMED, 2, 500, {**HALF_AMP, **LORA, **REENTRANT}, 232.68),
     (BEHIND, 1, 700, AMP, 426.61),
     ({**BEHIND, "mamba_n_groups": 2}, 2, 500, {**BF16, **GC}, 315.32),
     (ALONE, 2, 512, BF16, 418.00),
@@ -81,14 +69,9 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
 )
 
 
-def count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any]) -> Estimate:
-    base = {"model_config": config, "optimizer": "sgd", "versions": {"transformers": "5.23.0"}}
-    return estimate(spec_from_mapping({**base, "micro_batch_size": batch, "seq_len": seq, **more}))
-
-
 @pytest.mark.parametrize(("config", "batch", "seq", "more", "counted"), RECORDED)
 def test_torchs_own_count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any], counted: float) -> None:
-    assert count(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
+    assert step(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
 
 
 def test_either_name_of_a_kind_of_layer_is_read() -> None:
@@ -116,8 +99,8 @@ def test_mamba_ssm_keeps_less_and_bounds_the_low_end() -> None:
     packaged = replace(plain, kernels=frozenset({"mamba_ssm", "causal_conv1d"}))
     torch, kernels = (profile(facts, recipe, 1, 1024, 0, stream=2).saved.total for recipe in (plain, packaged))
     assert kernels < torch / 4
-    unsaid = count(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB"})
-    said = count(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB", "fused_kernels": ["mamba_ssm", "causal_conv1d"]})
+    unsaid = step(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB"})
+    said = step(SMALL, 2, 4096, {**BF16, "gpu": "A100-80GB", "fused_kernels": ["mamba_ssm", "causal_conv1d"]})
     assert unsaid.peak.low <= said.peak.likely < unsaid.peak.likely
     assert any("mamba-ssm and causal-conv1d (not stated" in line for line in unsaid.assumptions)
 
