@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lintfit.documents.workspace import Workspace
 
 if TYPE_CHECKING:
-    from lintfit.sources.launcher import Launch
+    from lintfit.sources.launch import Launch
 
 
 class Locator:

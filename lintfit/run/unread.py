@@ -10,7 +10,7 @@ from lintfit.settings import Setting
 from lintfit.sources.front_ends import command_of
 
 if TYPE_CHECKING:
-    from lintfit.sources.launcher import Launch
+    from lintfit.sources.launch import Launch
 
 
 def unread_training(sources: Sources) -> str | None:

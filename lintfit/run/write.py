@@ -16,7 +16,7 @@ from lintfit.settings import AUTO, Place
 
 if TYPE_CHECKING:
     from lintfit.memory.spec import Fsdp
-    from lintfit.sources.launcher import Launch
+    from lintfit.sources.launch import Launch
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 

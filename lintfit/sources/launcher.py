@@ -4,220 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
 
-from lintfit.documents.model import Document, Edit, Span
+from lintfit.documents.model import Document, Span
 from lintfit.documents.shell_document import Command, ShellDocument
-from lintfit.documents.shell_words import Word
 from lintfit.findings import FileEdit
-from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting, Special
+from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation, Option, take_apart
 from lintfit.sources.flags import Flag
 from lintfit.sources.hostfile import read_hosts
+from lintfit.sources.launch import Launch, set_flag
 from lintfit.sources.processes import process_settings, visible_devices
 from lintfit.sources.slurm import read_slurm
 from lintfit.sources.surroundings import Surroundings
+from lintfit.sources.training_commands import trains
 
 Writer = Callable[[str], tuple[FileEdit, ...] | None]
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NAME = re.compile(r"[^a-z]+")
-_TRAINS = _names("""
-    clm cpt distill dpo finetune finetuning grpo kto mlm orpo posttrain ppo pretrain pretraining reinforce rlhf rloo
-    sft train trainer training tune
-    """)
-"""Words in the name of a script that trains."""
-
-_MAY_TRAIN = _names("fine ft lora qlora reward rm tune")
-"""Words that do so only where nothing else is said."""
-
-_DOES_NOT = _names("""
-    api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
-    evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
-    preprocess process push quantize sample score serve server setup submit test tests tokenize upload vllm web webui
-    """)
-"""Words in the name of a script that does something else."""
-
-_PREPARES = _names("convert download merge prepare preprocess submit tokenize")
-"""First words of such a name that say so whatever the flags are."""
-
-_TRAINING_FLAGS = _names("""
-    do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr num_train_epochs
-    per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
-    """)
-
-_EVALUATES = _names("do_eval do_predict")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Launch:
-    """One command that starts a training, read as settings.
-
-    ``script`` is its path as the command says it, None where that cannot be told; ``module`` says that it was given
-    as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
-    cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
-    whose values are known. ``positional`` are the words between the script and its first flag, ``overrides`` the
-    ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe is asked for; such
-    a launch has no script. ``sure`` is False where only the script can tell whether it trains.
-    """
-
-    document: ShellDocument
-    place: Place
-    launcher: str
-    script: str | None
-    script_place: Place | None
-    flags: tuple[Flag, ...]
-    launcher_flags: tuple[Flag, ...]
-    settings: Mapping[str, Setting]
-    environment: Mapping[str, str]
-    invocation: Invocation
-    command: Command
-    module: bool = False
-    positional: tuple[str, ...] = ()
-    overrides: tuple[Flag, ...] = ()
-    conditional: bool = False
-    action: str | None = None
-    sure: bool = True
-    dialect: str = field(default="launcher")
-
-    @property
-    def line(self) -> int:
-        """The 1-based line that the command begins on."""
-        return self.document.position(self.place.span.start).line
-
-    @property
-    def by_mpi(self) -> bool:
-        """Whether ``mpirun`` starts it, as often as nobody can tell here."""
-        return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)
-
-    def flag(self, name: str) -> Flag | None:
-        """The last flag of the script with this name (without dashes), or None."""
-        return next((flag for flag in reversed(self.flags) if flag.name == name), None)
-
-    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
-        """The edits that make the command say ``name = value``; None where no option of it says that."""
-        if isinstance(value, Special) and value is not AUTO:
-            return None
-        if name == "deepspeed":
-            return self.set_flag("deepspeed", str(value))
-        if name == "gpus":
-            return self._write_gpus(value)
-        if name == "engine":
-            return self._write_engine(value)
-        if name == "fsdp":
-            return self._write_fsdp(value)
-        option = launcher_settings.option_for(self.invocation.launcher, name)
-        return self.set_option(option, launcher_settings.spelled(value)) if option is not None else None
-
-    def set_flag(self, flag: str, value: str | None) -> tuple[FileEdit, ...] | None:
-        """The edits that give the script a flag (``--flag value``), or another value where it has it.
-
-        None where the value would need quotes inside a variable's string.
-        """
-        return _set_flag(self.document, self.command, self.invocation, flag, value)
-
-    def drop_flag(self, flag: str) -> tuple[FileEdit, ...] | None:
-        """The edits that take a flag of the script out; None where it comes from a variable of other words, too."""
-        from lintfit.documents.shell_edits import remove_flag
-
-        present = next((option for option in reversed(self.invocation.arguments) if option.name == flag), None)
-        if present is None:
-            return ()
-        written = present.flag.text.partition("=")[0]
-        try:
-            edits = remove_flag(self.document, self.command, written, 0 if present.glued else len(present.words))
-        except ValueError:
-            return None
-        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
-
-    def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
-        """The edits that give the launcher itself an option, in front of the script."""
-        found = self.invocation.options.get(option)
-        if found is not None and found.words:
-            word = found.words[-1]
-            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
-            edit = Edit(word.span, text)
-        elif self.invocation.script is not None:
-            edit = self._before_script(self.invocation.script, f"--{option} {value}")
-        else:
-            return None
-        return (FileEdit(self.document.path, edit, self.document),)
-
-    def _before_script(self, script: Word, text: str) -> Edit:
-        """The edit that puts words in front of the script: of ``-m`` where that is a module."""
-        from lintfit.documents.shell_edits import add_before
-
-        words = self.command.words
-        index = words.index(script)
-        behind = self.module and index and words[index - 1].text in ("-m", "--module")
-        return add_before(self.document, words[index - 1] if behind else script, text)
-
-    def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
-        """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and
-        for as many tasks where each of them is a process of the training."""
-        from lintfit.sources.slurm import asked_cards
-
-        counts = {"--gres", "--gpus-per-node", *(("--ntasks-per-node",) if self.launcher == "python" else ())}
-        options = [(each.key, each.value_span) for each in self.document.directives if each.key in counts]
-        return tuple(asked_cards(self.document, options, before, after))
-
-    def _write_engine(self, value: Any) -> tuple[FileEdit, ...] | None:
-        """Accelerate's switch for an engine, in the place of the one that is there; ``torchrun`` for plain python."""
-        if self.launcher == "python":
-            program, alone = self.invocation.program, not self.invocation.prefix and not self.invocation.options
-            if value != "ddp" or not alone or program.moved or not program.editable:
-                return None
-            return (FileEdit(self.document.path, Edit(program.at, "torchrun"), self.document),)
-        switches = launcher_settings.SWITCHES
-        wanted = next((switch for switch, engine in switches.items() if engine == value), None)
-        if wanted is None or self.invocation.launcher != "accelerate":
-            return None
-        found = next((o for name, o in self.invocation.options.items() if name in switches), None)
-        if found is not None:
-            edit = Edit(found.flag.span, f"--{wanted}")
-        elif self.invocation.script is not None:
-            edit = self._before_script(self.invocation.script, f"--{wanted}")
-        else:
-            return None
-        return (FileEdit(self.document.path, edit, self.document),)
-
-    def _write_fsdp(self, value: Any) -> tuple[FileEdit, ...] | None:
-        """The next of Accelerate's options about FSDP that says something else; empty where none does."""
-        stated = self.settings.get("fsdp")
-        if stated is None or value is None:
-            return None
-        now = stated.value
-        if value.version != now.version:
-            return self.set_option("fsdp_version", str(value.version))
-        if value.strategy != now.strategy:
-            if value.version == 1:
-                return self.set_option("fsdp_sharding_strategy", value.strategy)
-            whole = {"FULL_SHARD": "true", "SHARD_GRAD_OP": "false"}.get(value.strategy)
-            return self.set_option("fsdp_reshard_after_forward", whole) if whole is not None else None
-        if value.cpu_offload != now.cpu_offload:
-            return self.set_option("fsdp_offload_params", launcher_settings.spelled(value.cpu_offload))
-        return ()
-
-    def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:
-        option = launcher_settings.GPUS.get(self.invocation.launcher)
-        nodes = self.settings.get("nodes")
-        count = nodes.value if nodes is not None else 1
-        if option is None or not isinstance(count, int) or count < 1 or value % count:
-            return None
-        per_node = value if self.invocation.launcher == "accelerate" else value // count
-        if self.invocation.launcher == "deepspeed" and "include" in self.invocation.options:
-            return None
-        return self.set_option(option, str(per_node))
-
-
 ReadText = Callable[[str], str | None]
 """The text of a file that a command names; None where there is none."""
 
@@ -249,9 +54,9 @@ def _trainings(document: ShellDocument) -> Iterator[tuple[Command, Invocation, b
     """The commands that train or may, each with whether its words alone say so."""
     for command in document.commands:
         invocation = take_apart(command.words)
-        trains = _trains(invocation) if invocation is not None else False
-        if invocation is not None and trains is not False:
-            yield command, invocation, trains is True
+        told = trains(invocation) if invocation is not None else False
+        if invocation is not None and told is not False:
+            yield command, invocation, told is True
 
 
 def _launch(
@@ -271,7 +76,7 @@ def _launch(
         script=_script_path(invocation),
         script_place=Place(document, script.span) if script is not None else None,
         flags=tuple(
-            _flag(document, option, partial(_set_flag, document, command, invocation, option.name))
+            _flag(document, option, partial(set_flag, document, command, invocation, option.name))
             for option in invocation.arguments
         ),
         launcher_flags=tuple(_flag(document, option) for option in invocation.options.values()),
@@ -303,51 +108,6 @@ def _overrides(document: ShellDocument, invocation: Invocation) -> Iterator[Flag
         value = _shown(word.value[match.end() :] if word.value is not None else None, word.text[match.end() :])
         at = Place(document, Span(start, word.span.end)) if word.editable else None
         yield Flag(match["name"], value, Place(document, word.span), at)
-
-
-def _set_flag(
-    document: ShellDocument, command: Command, invocation: Invocation, flag: str, value: str | None
-) -> tuple[FileEdit, ...] | None:
-    from lintfit.documents.shell_edits import set_flag
-
-    name = flag.lstrip("-").replace("-", "_")
-    present = next((option for option in reversed(invocation.arguments) if option.name == name), None)
-    if present is None and name in invocation.options:
-        # The same flag in front of the script is the launcher's own.
-        return None
-    written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
-    try:
-        edits = set_flag(document, command, written, value)
-    except ValueError:
-        return None
-    return tuple(FileEdit(document.path, edit, document) for edit in edits)
-
-
-def _trains(invocation: Invocation) -> bool | None:
-    """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
-
-    Where neither tells, a distributed launcher counts; of plain python only the script can say (None).
-    """
-    if invocation.action is not None:
-        return True
-    flags = {option.name for option in invocation.arguments}
-    name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
-    if invocation.module:
-        name = name.rpartition(".")[2]
-    parts = _NAME.split(name.removesuffix(".py"))
-    if parts[0] in _PREPARES:
-        return False
-    if flags & _TRAINING_FLAGS:
-        return True
-    for part in parts:
-        if part in _TRAINS or part in _DOES_NOT:
-            return part in _TRAINS
-    folders = (invocation.script.text if invocation.script is not None else "").split("/")[:-1]
-    if folders and folders[-1] in _TRAINS and flags:
-        return True
-    if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
-        return True
-    return None if invocation.script is not None and not invocation.module and not flags & _EVALUATES else False
 
 
 def _script_path(invocation: Invocation) -> str | None:

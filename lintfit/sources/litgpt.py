@@ -20,7 +20,7 @@ from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings import FileEdit
-    from lintfit.sources.launcher import Launch
+    from lintfit.sources.launch import Launch
 
 _WHOSE = "LitGPT's default"
 

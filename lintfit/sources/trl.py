@@ -18,7 +18,7 @@ from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:
     from lintfit.findings import FileEdit
-    from lintfit.sources.launcher import Launch
+    from lintfit.sources.launch import Launch
     from lintfit.sources.script import ScriptSource
 
 TRAINERS: Mapping[str, str] = {

@@ -10,7 +10,8 @@ from lintfit.documents.model import DataDocument
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.memory.spec import Fsdp
 from lintfit.settings import AUTO, UNKNOWN
-from lintfit.sources.launcher import Launch, read_launches
+from lintfit.sources.launch import Launch
+from lintfit.sources.launcher import read_launches
 
 Read = Callable[[str], ShellDocument]
 

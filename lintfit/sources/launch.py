@@ -1,0 +1,196 @@
+"""One command that starts a training, as settings, and the edits that make it say something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lintfit.documents.model import Edit
+from lintfit.documents.shell_document import Command, ShellDocument
+from lintfit.documents.shell_words import Word
+from lintfit.findings import FileEdit
+from lintfit.settings import AUTO, Place, Setting, Special
+from lintfit.sources import launcher_settings
+from lintfit.sources.command_line import Invocation
+from lintfit.sources.flags import Flag
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """One command that starts a training, read as settings.
+
+    ``script`` is its path as the command says it, None where that cannot be told; ``module`` says that it was given
+    as a module (``-m``). ``flags`` are the script's own, ``launcher_flags`` those in front of it. A flag whose value
+    cannot be told keeps it as written, with its ``$``. ``environment`` holds the variables that the command sees and
+    whose values are known. ``positional`` are the words between the script and its first flag, ``overrides`` the
+    ``key=value`` words anywhere behind it. ``action`` is what a front end that trains from a recipe is asked for; such
+    a launch has no script. ``sure`` is False where only the script can tell whether it trains.
+    """
+
+    document: ShellDocument
+    place: Place
+    launcher: str
+    script: str | None
+    script_place: Place | None
+    flags: tuple[Flag, ...]
+    launcher_flags: tuple[Flag, ...]
+    settings: Mapping[str, Setting]
+    environment: Mapping[str, str]
+    invocation: Invocation
+    command: Command
+    module: bool = False
+    positional: tuple[str, ...] = ()
+    overrides: tuple[Flag, ...] = ()
+    conditional: bool = False
+    action: str | None = None
+    sure: bool = True
+    dialect: str = field(default="launcher")
+
+    @property
+    def line(self) -> int:
+        """The 1-based line that the command begins on."""
+        return self.document.position(self.place.span.start).line
+
+    @property
+    def by_mpi(self) -> bool:
+        """Whether ``mpirun`` starts it, as often as nobody can tell here."""
+        return any(word.text.rpartition("/")[2] in ("mpirun", "mpiexec") for word in self.invocation.prefix)
+
+    def flag(self, name: str) -> Flag | None:
+        """The last flag of the script with this name (without dashes), or None."""
+        return next((flag for flag in reversed(self.flags) if flag.name == name), None)
+
+    def write(self, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+        """The edits that make the command say ``name = value``; None where no option of it says that."""
+        if isinstance(value, Special) and value is not AUTO:
+            return None
+        if name == "deepspeed":
+            return self.set_flag("deepspeed", str(value))
+        if name == "gpus":
+            return self._write_gpus(value)
+        if name == "engine":
+            return self._write_engine(value)
+        if name == "fsdp":
+            return self._write_fsdp(value)
+        option = launcher_settings.option_for(self.invocation.launcher, name)
+        return self.set_option(option, launcher_settings.spelled(value)) if option is not None else None
+
+    def set_flag(self, flag: str, value: str | None) -> tuple[FileEdit, ...] | None:
+        """The edits that give the script a flag (``--flag value``), or another value where it has it.
+
+        None where the value would need quotes inside a variable's string.
+        """
+        return set_flag(self.document, self.command, self.invocation, flag, value)
+
+    def drop_flag(self, flag: str) -> tuple[FileEdit, ...] | None:
+        """The edits that take a flag of the script out; None where it comes from a variable of other words, too."""
+        from lintfit.documents.shell_edits import remove_flag
+
+        present = next((option for option in reversed(self.invocation.arguments) if option.name == flag), None)
+        if present is None:
+            return ()
+        written = present.flag.text.partition("=")[0]
+        try:
+            edits = remove_flag(self.document, self.command, written, 0 if present.glued else len(present.words))
+        except ValueError:
+            return None
+        return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
+
+    def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
+        """The edits that give the launcher itself an option, in front of the script."""
+        found = self.invocation.options.get(option)
+        if found is not None and found.words:
+            word = found.words[-1]
+            text = f"{found.flag.text.partition('=')[0]}={value}" if found.glued else value
+            edit = Edit(word.span, text)
+        elif self.invocation.script is not None:
+            edit = self._before_script(self.invocation.script, f"--{option} {value}")
+        else:
+            return None
+        return (FileEdit(self.document.path, edit, self.document),)
+
+    def _before_script(self, script: Word, text: str) -> Edit:
+        """The edit that puts words in front of the script: of ``-m`` where that is a module."""
+        from lintfit.documents.shell_edits import add_before
+
+        words = self.command.words
+        index = words.index(script)
+        behind = self.module and index and words[index - 1].text in ("-m", "--module")
+        return add_before(self.document, words[index - 1] if behind else script, text)
+
+    def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
+        """The edits that make the batch job ask for ``after`` cards on each node where it asks for ``before``, and
+        for as many tasks where each of them is a process of the training."""
+        from lintfit.sources.slurm import asked_cards
+
+        counts = {"--gres", "--gpus-per-node", *(("--ntasks-per-node",) if self.launcher == "python" else ())}
+        options = [(each.key, each.value_span) for each in self.document.directives if each.key in counts]
+        return tuple(asked_cards(self.document, options, before, after))
+
+    def _write_engine(self, value: Any) -> tuple[FileEdit, ...] | None:
+        """Accelerate's switch for an engine, in the place of the one that is there; ``torchrun`` for plain python."""
+        if self.launcher == "python":
+            program, alone = self.invocation.program, not self.invocation.prefix and not self.invocation.options
+            if value != "ddp" or not alone or program.moved or not program.editable:
+                return None
+            return (FileEdit(self.document.path, Edit(program.at, "torchrun"), self.document),)
+        switches = launcher_settings.SWITCHES
+        wanted = next((switch for switch, engine in switches.items() if engine == value), None)
+        if wanted is None or self.invocation.launcher != "accelerate":
+            return None
+        found = next((o for name, o in self.invocation.options.items() if name in switches), None)
+        if found is not None:
+            edit = Edit(found.flag.span, f"--{wanted}")
+        elif self.invocation.script is not None:
+            edit = self._before_script(self.invocation.script, f"--{wanted}")
+        else:
+            return None
+        return (FileEdit(self.document.path, edit, self.document),)
+
+    def _write_fsdp(self, value: Any) -> tuple[FileEdit, ...] | None:
+        """The next of Accelerate's options about FSDP that says something else; empty where none does."""
+        stated = self.settings.get("fsdp")
+        if stated is None or value is None:
+            return None
+        now = stated.value
+        if value.version != now.version:
+            return self.set_option("fsdp_version", str(value.version))
+        if value.strategy != now.strategy:
+            if value.version == 1:
+                return self.set_option("fsdp_sharding_strategy", value.strategy)
+            whole = {"FULL_SHARD": "true", "SHARD_GRAD_OP": "false"}.get(value.strategy)
+            return self.set_option("fsdp_reshard_after_forward", whole) if whole is not None else None
+        if value.cpu_offload != now.cpu_offload:
+            return self.set_option("fsdp_offload_params", launcher_settings.spelled(value.cpu_offload))
+        return ()
+
+    def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:
+        option = launcher_settings.GPUS.get(self.invocation.launcher)
+        nodes = self.settings.get("nodes")
+        count = nodes.value if nodes is not None else 1
+        if option is None or not isinstance(count, int) or count < 1 or value % count:
+            return None
+        per_node = value if self.invocation.launcher == "accelerate" else value // count
+        if self.invocation.launcher == "deepspeed" and "include" in self.invocation.options:
+            return None
+        return self.set_option(option, str(per_node))
+
+
+def set_flag(
+    document: ShellDocument, command: Command, invocation: Invocation, flag: str, value: str | None
+) -> tuple[FileEdit, ...] | None:
+    """The edits that give a command's script a flag; None where the value would need quotes inside a variable's."""
+    from lintfit.documents import shell_edits
+
+    name = flag.lstrip("-").replace("-", "_")
+    present = next((option for option in reversed(invocation.arguments) if option.name == name), None)
+    if present is None and name in invocation.options:
+        # The same flag in front of the script is the launcher's own.
+        return None
+    written = present.flag.text.partition("=")[0] if present is not None else f"--{flag.lstrip('-')}"
+    try:
+        edits = shell_edits.set_flag(document, command, written, value)
+    except ValueError:
+        return None
+    return tuple(FileEdit(document.path, edit, document) for edit in edits)

@@ -1,0 +1,66 @@
+"""Which commands train, as far as their words tell."""
+
+from __future__ import annotations
+
+import re
+
+from lintfit.sources.command_line import Invocation
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAME = re.compile(r"[^a-z]+")
+_TRAINS = _names("""
+    clm cpt distill dpo finetune finetuning grpo kto mlm orpo posttrain ppo pretrain pretraining reinforce rlhf rloo
+    sft train trainer training tune
+    """)
+"""Words in the name of a script that trains."""
+
+_MAY_TRAIN = _names("fine ft lora qlora reward rm tune")
+"""Words that do so only where nothing else is said."""
+
+_DOES_NOT = _names("""
+    api app benchmark benchmarking chat chatbot check cli convert conversion data dataset demo download embed eval
+    evaluate evaluation export filter gather generate generation gradio infer inference merge plot predict prepare
+    preprocess process push quantize sample score serve server setup submit test tests tokenize upload vllm web webui
+    """)
+"""Words in the name of a script that does something else."""
+
+_PREPARES = _names("convert download merge prepare preprocess submit tokenize")
+"""First words of such a name that say so whatever the flags are."""
+
+_TRAINING_FLAGS = _names("""
+    do_train gradient_accumulation_steps gradient_checkpointing learning_rate lr num_train_epochs
+    per_device_train_batch_size train_batch_size train_micro_batch_size_per_gpu
+    """)
+
+_EVALUATES = _names("do_eval do_predict")
+
+
+def trains(invocation: Invocation) -> bool | None:
+    """Whether a command looks like a training: by its flags, else by the first telling word of its script's name.
+
+    Where neither tells, a distributed launcher counts; of plain python only the script can say (None).
+    """
+    if invocation.action is not None:
+        return True
+    flags = {option.name for option in invocation.arguments}
+    name = (invocation.script.text if invocation.script is not None else "").rsplit("/", 1)[-1].lower()
+    if invocation.module:
+        name = name.rpartition(".")[2]
+    parts = _NAME.split(name.removesuffix(".py"))
+    if parts[0] in _PREPARES:
+        return False
+    if flags & _TRAINING_FLAGS:
+        return True
+    for part in parts:
+        if part in _TRAINS or part in _DOES_NOT:
+            return part in _TRAINS
+    folders = (invocation.script.text if invocation.script is not None else "").split("/")[:-1]
+    if folders and folders[-1] in _TRAINS and flags:
+        return True
+    if invocation.launcher != "python" or "deepspeed" in flags or not _MAY_TRAIN.isdisjoint(parts):
+        return True
+    return None if invocation.script is not None and not invocation.module and not flags & _EVALUATES else False
