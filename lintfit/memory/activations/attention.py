@@ -8,7 +8,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Beside, Recipe
-from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs
+from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
@@ -295,8 +295,7 @@ def eager(
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
-    kept = [var for var, other in ((q, k), (k, q)) if other.grad]
-    scores = t.op(t.new(heads.queries, q.item, grad, per=per), (q, k), kept)
+    scores = t.op(t.new(heads.queries, q.item, grad, per=per), (q, k), saved_factors(q, k))
     if one_product:
         product, scores = scores, t.add(scores)
         t.held = (*t.held, *named, q, k, v, product, scores)
@@ -320,6 +319,5 @@ def eager(
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
-    saved = [var for var, other in ((weights, v), (v, weights)) if other.grad]
-    t.op(out, (weights, v), saved)
+    t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

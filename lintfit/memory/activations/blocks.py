@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once
+from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once, saved_factors
 from lintfit.memory.tensors.tensor_parallel import takes_slices
 
 
@@ -279,9 +279,8 @@ class Layer(Tape):
         """
         item = max(a.item, b.item)
         out = self.like(a, a.width, item, a.grad or b.grad, a.storage.kind)
-        saved = [var for var, other in ((a, b), (b, a)) if other.grad]
         temp = [self.uncast(var, item) for var in (a, b) if var.grad and var.item < item]
-        return self.op(out, (a, b), saved, temp=temp)
+        return self.op(out, (a, b), saved_factors(a, b), temp=temp)
 
     def uncast(self, x: Var, item: int) -> Scratch:
         """What a gradient of ``item`` bytes an element takes beside ``x``'s own, until it is cast.

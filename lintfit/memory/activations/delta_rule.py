@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Extent, Storage, Var
+from lintfit.memory.activations.tape import Extent, Storage, Var, saved_factors
 
 CHUNK = 64
 """Tokens of a chunk (``chunk_size``); a sequence is filled up to a multiple of it."""
@@ -218,8 +218,7 @@ def product(t: Layer, a: Var, b: Var, width: int, copies: Sequence[Var] = ()) ->
     if t.recipe.autocast:
         a, b, copies = t.cast(a, 2), t.cast(b, 2), ()
     out = t.like(a, width, a.item, a.grad or b.grad)
-    saved = [var for var, other in ((a, b), (b, a)) if other.grad]
-    return t.op(out, (a, b), (*saved, *copies))
+    return t.op(out, (a, b), (*saved_factors(a, b), *copies))
 
 
 def _scanned(t: Layer, written: _Written, heads: Heads) -> Var:

@@ -11,7 +11,7 @@ from lintfit.memory.activations import gemma4
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma4 import norm
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 SPARSE_LAYERS = 10
@@ -91,7 +91,7 @@ def _predict(t: Layer, x: Var) -> Var:
     if t.recipe.autocast:
         given, coefs = t.cast(x, 2), t.cast(coefs, 2)
     mixed = t.like(x, x.width, given.item, given.grad or coefs.grad)
-    t.op(mixed, (given, coefs), [var for var, other in ((given, coefs), (coefs, given)) if other.grad])
+    t.op(mixed, (given, coefs), saved_factors(given, coefs))
     total = t.link(Var(mixed.width, mixed.item, mixed.per, mixed.storage, mixed.grad), (mixed, x), same=True)
     return t.cast(t.map(total), x.item)
 
@@ -105,8 +105,8 @@ def _correct(t: Layer, predictions: Var, activated: Var) -> Var:
     coefs = t.map(t.linear("correction_coefs", modalities, count, count))
     item = max(repeated.item, coefs.item)
     product = t.like(repeated, repeated.width, item, repeated.grad or coefs.grad)
-    saved = [var for var, other in ((repeated, coefs), (coefs, repeated)) if other.grad]
-    t.op(product, (repeated, coefs), saved, temp=[product.scratch(item)] if coefs.grad else [])
+    temp = [product.scratch(item)] if coefs.grad else []
+    t.op(product, (repeated, coefs), saved_factors(repeated, coefs), temp=temp)
     total = Var(product.width, item, product.per, product.storage, product.grad)
     return t.cast(t.link(total, (product, predictions), same=True), activated.item)
 

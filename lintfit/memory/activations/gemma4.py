@@ -14,7 +14,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import mlp
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 
@@ -104,9 +104,8 @@ def by_own_input(t: Layer, opened: Var, *, checkpointed: bool) -> Var:
     own = t.new(opened.width, t.recipe.weights, own_inputs_flow(t.recipe, checkpointed=checkpointed))
     own.storage.external = True
     product = t.like(opened, opened.width, max(opened.item, own.item), opened.grad or own.grad)
-    saved = [var for var, other in ((opened, own), (own, opened)) if other.grad]
     whole = [own.scratch(t.facts.layers * own.item)] if own.grad else []
-    return t.op(product, (opened, own), saved, temp=whole)
+    return t.op(product, (opened, own), saved_factors(opened, own), temp=whole)
 
 
 def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> Var:

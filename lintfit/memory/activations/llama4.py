@@ -11,7 +11,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX
 from lintfit.memory.activations.llama import mlp, projected
-from lintfit.memory.activations.tape import Var, positions
+from lintfit.memory.activations.tape import Var, positions, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 
@@ -89,9 +89,8 @@ def _experts(t: Layer, x: Var, moe: MoE) -> Var:
     repeated = t.op(t.like(x, count * h, x.item, x.grad), (x,))
     scores = t.map(scores)
     routed = t.like(x, count * h, max(x.item, scores.item), x.grad or scores.grad)
-    saved = [var for var, other in ((repeated, scores), (scores, repeated)) if other.grad]
     temp = [routed.scratch(routed.item)] if scores.grad else []
-    t.op(routed, (repeated, scores), saved, temp=temp)
+    t.op(routed, (repeated, scores), saved_factors(repeated, scores), temp=temp)
     t.held = (*before, scores, routed)
     trains = not t.recipe.frozen
     item = t.recipe.weights

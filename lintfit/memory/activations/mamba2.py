@@ -13,7 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution, copied_back
-from lintfit.memory.activations.tape import Extent, Var
+from lintfit.memory.activations.tape import Extent, Var, saved_factors
 
 
 @frozen
@@ -295,4 +295,4 @@ def contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool
     if t.recipe.autocast:
         a, b = t.cast(a, 2), t.cast(b, 2)
     out = t.like(b, width, a.item, a.grad or b.grad)
-    return t.op(out, (a, b), [var for var, other in ((a, b), (b, a)) if other.grad])
+    return t.op(out, (a, b), saved_factors(a, b))

@@ -124,6 +124,14 @@ def any_grad(tensors: Sequence[Var]) -> bool:
     return False
 
 
+def saved_factors(a: Var, b: Var) -> list[Var]:
+    """Which factors of a product are saved: each for the other's gradient."""
+    saved = [a] if b.grad else []
+    if a.grad:
+        saved.append(b)
+    return saved
+
+
 class Tape:
     """Records operations. ``nodes`` are in the order of the forward pass; so are ``steps``, where ``watched``.
 
