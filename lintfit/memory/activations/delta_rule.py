@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Extent, Storage, Var, saved_factors
+from lintfit.memory.activations.tape import Chunks, Extent, Storage, Var, saved_factors, sequences
 
 CHUNK = 64
 """Tokens of a chunk (``chunk_size``); a sequence is filled up to a multiple of it."""
@@ -46,14 +46,7 @@ class Heads:
         return self.values * self.key_dim
 
 
-def chunks(batch: int, seq: int) -> int:
-    """Chunks of all sequences."""
-    return batch * -(-seq // CHUNK)
-
-
-def sequences(batch: int, seq: int) -> int:
-    """Sequences: of each the last chunk."""
-    return batch
+chunks = Chunks(CHUNK)
 
 
 def _last_but_one(batch: int, seq: int) -> int:

@@ -13,22 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution, copied_back
-from lintfit.memory.activations.tape import Extent, Var, saved_factors
-
-
-@frozen
-class Chunks:
-    """Chunks of all sequences, and so many more for each sequence; these are filled up to whole chunks."""
-
-    size: int
-    more: int = 0
-
-    def __call__(self, batch: int, seq: int) -> int:
-        return batch * (-(-seq // self.size) + self.more)
-
-
-def _sequences(batch: int, seq: int) -> int:
-    return batch
+from lintfit.memory.activations.tape import Chunks, Extent, Var, saved_factors, sequences
 
 
 @frozen
@@ -248,7 +233,7 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: He
     fading = by_row(t, into, _exponential(t, t.op(t.new(small, 4, total.grad, per=per), (total,))))
     t.held = (*t.held, fading)
     made = copied_back(t, contracted(t, fading, values, heads.states))
-    t.held = (*t.held, t.new(heads.states, made.item, False, per=_sequences))
+    t.held = (*t.held, t.new(heads.states, made.item, False, per=sequences))
     entering = _entering(t, made, total, heads)
     t.held = (*t.held, entering)
     across = contracted(t, out_of, entering, rows * heads.width)

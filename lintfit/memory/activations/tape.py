@@ -34,6 +34,11 @@ def tokens(batch: int, seq: int) -> int:
     return batch * seq
 
 
+def sequences(batch: int, seq: int) -> int:
+    """Sequences of the micro-batch."""
+    return batch
+
+
 def positions(batch: int, seq: int) -> int:
     """Positions in a sequence."""
     return seq
@@ -47,6 +52,17 @@ def pairs(batch: int, seq: int) -> int:
 def rounded(size: int) -> int:
     """Bytes that the caching allocator hands out for ``size`` bytes."""
     return -(-size // BLOCK) * BLOCK
+
+
+@frozen
+class Chunks:
+    """Chunks of ``size`` tokens that all sequences are filled up to, and so many more for each sequence."""
+
+    size: int
+    more: int = 0
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * (-(-seq // self.size) + self.more)
 
 
 @frozen
