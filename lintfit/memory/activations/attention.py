@@ -198,7 +198,7 @@ def expand(t: Layer, x: Var, heads: Heads) -> Var:
     """``repeat_kv``, whose ``expand`` and ``reshape`` copy nothing where there is a single head."""
     if heads.keys > 1:
         return repeat(t, x, heads)
-    return t.link(Var(x.width * heads.queries, x.item, x.per, x.storage, x.grad), (x,))
+    return t.copied_back(x, x.width * heads.queries)
 
 
 def _merge(t: Layer, out: Var, head_major: bool) -> Var:

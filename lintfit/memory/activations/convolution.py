@@ -39,12 +39,7 @@ def convolution(t: Layer, x: Var, module: str, kernel: int, *, activated: bool, 
     made = (width * kernel * item, *([width * item] if bias else [])) if trains else ()
     t.op(out, (full,), (full, *saved), temp=(full.scratch(full.item),), weights=made)
     t.held = (*held, out)
-    result = t.link(Var(width, out.item, x.per, out.storage, out.grad), (out,))
+    result = t.copied_back(out, per=x.per)
     result = t.cast(t.map(result, (result,)) if activated else result, x.item)
     t.held = held
     return result
-
-
-def copied_back(t: Layer, x: Var) -> Var:
-    """x, whose gradient is copied into another layout."""
-    return t.link(Var(x.width, x.item, x.per, x.storage, x.grad), (x,))

@@ -151,7 +151,7 @@ def _within(
     named = (*named, v_beta, k_beta)
     t.held = (*named, query, key)
     # Their gradients come column by column from the solver and are copied into rows.
-    k_beta, v_beta = t.link(_same(k_beta), (k_beta,)), t.link(_same(v_beta), (v_beta,))
+    k_beta, v_beta = t.copied_back(k_beta), t.copied_back(v_beta)
     total = t.op(t.like(decay, rows, 4, decay.grad), (decay,))
     difference = t.op(t.new(square, 4, total.grad, per=chunks), (total,), temp=((4 * square, chunks),))
     masked = t.map(difference, (t.constant(CHUNK * CHUNK, 1),))
@@ -183,10 +183,6 @@ def _within(
 def _scores(t: Layer, a: Var, b: Var, width: int, *, strided: bool) -> Var:
     copies = [t.new(b.width, 4, False, per=_whole) for _ in range(2 * strided)]
     return product(t, a, b, width, copies)
-
-
-def _same(x: Var) -> Var:
-    return Var(x.width, x.item, x.per, x.storage, x.grad)
 
 
 def _exponential(t: Layer, x: Var) -> Var:
@@ -234,19 +230,19 @@ def _chunk(
 ) -> tuple[Var, Var]:
     """One chunk: the results with its own, and the state that it leaves; ``ends``: nobody needs that."""
     rows = CHUNK * heads.value_width
-    values, erased = _part(t, written.values, per), _part(t, written.erased, per)
+    values, erased = t.copied_back(written.values, per=per), t.copied_back(written.erased, per=per)
     predicted = product(t, erased, state, rows)
-    new = t.add(values, t.link(_same(predicted), (predicted,)))
-    across = product(t, _part(t, written.queries, per), state, rows)
-    found = t.add(across, product(t, _part(t, written.scores, per), new, rows))
-    joined = _same(out)
+    new = t.add(values, t.copied_back(predicted))
+    across = product(t, t.copied_back(written.queries, per=per), state, rows)
+    found = t.add(across, product(t, t.copied_back(written.scores, per=per), new, rows))
+    joined = Var(out.width, out.item, out.per, out.storage, out.grad)
     if found.grad:
         temp = found.scratch(4 if found.item == 4 else 2 * 4)  # zeros for what was there, and what is cast
         t.nodes.append(((joined,), (out, found), False, (), (temp,), False, (), ()))
     if ends:
         return joined, state
     decayed = t.map(state, (state,), temp=(state.scratch(4),))
-    added = product(t, _part(t, written.keys, per), new, state.width)
+    added = product(t, t.copied_back(written.keys, per=per), new, state.width)
     left = _state(state.width, sequences, _last_but_one, decayed.grad or added.grad)
     return joined, t.link(left, (decayed, added), same=True)
 
@@ -256,16 +252,11 @@ def _state(width: int, per: Extent, flows: Extent, grad: bool) -> Var:
     return Var(width, 4, flows, Storage(4 * width, per), grad)
 
 
-def _part(t: Layer, x: Var, per: Extent) -> Var:
-    """One chunk's part of x."""
-    return t.link(Var(x.width, x.item, per, x.storage, x.grad), (x,))
-
-
 def _earlier_chunks(t: Layer, written: _Written, heads: Heads) -> tuple[Var, Var]:
     """All chunks but the last two, as one operation: the results so far and the state that they leave."""
     state = heads.values * heads.key_dim * heads.value_dim
     sources = (written.values, written.erased, written.queries, written.scores, written.keys)
-    parts = [_part(t, source, _last_but_one) for source in sources]
+    parts = [t.copied_back(source, per=_last_but_one) for source in sources]
     out = t.link(written.results, ())
     left = _state(state, _last_but_one, _last_but_two, written.values.grad)
     return out, t.op(left, parts, _kept_of_earlier_chunks(t, written, state))

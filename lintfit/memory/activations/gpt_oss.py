@@ -68,8 +68,7 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
     centred = t.add(combined, largest)
     probabilities = t.like(centred, shape.queries, item, centred.grad)
     t.op(probabilities, (centred,), (probabilities,))
-    weights = Var(shape.queries, item, pairs, probabilities.storage, probabilities.grad)
-    t.link(weights, (probabilities,))
+    weights = t.copied_back(probabilities, per=pairs)
     weights = t.cast(t.cast(weights, v.item), q.item)
     v = t.cast(v, weights.item)
     out = t.op(t.like(q, q.width, v.item, weights.grad or v.grad), (weights, v), (weights, v))
@@ -81,8 +80,7 @@ def _clamped(t: Layer, both: Var, width: int) -> Var:
 
     A clamp keeps its input, here the whole product; a view of every other column has a gradient of the whole's size.
     """
-    gate, up = (Var(width, both.item, both.per, both.storage, both.grad) for _ in range(2))
-    gate, up = (t.link(part, (both,)) for part in (gate, up))
+    gate, up = (t.copied_back(both, width) for _ in range(2))
     gate, up = (t.map(part, (part,), temp=(part.scratch(2),)) for part in (gate, up))
     t.held, held = (*t.held, gate, up), t.held
     opened = t.like(gate, width, gate.item, gate.grad)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.convolution import convolution, copied_back
+from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.traits import Traits
@@ -50,7 +50,7 @@ def _convolved(t: Layer, x: Var) -> Var:
         t.held = (*before, x)
     parts = t.linear("in_proj", x, h, 3 * h, bias=bias)
     if t.batched:
-        parts = copied_back(t, parts)  # from channel by channel; of one sequence that is a view
+        parts = t.copied_back(parts)  # from channel by channel; of one sequence that is a view
     t.held = (*t.held, parts)
     into, out_of, x = t.split(parts, (h, h, h))
     x = t.mul(into, x)

@@ -12,7 +12,7 @@ from typing import Literal
 from lintfit.frozen import frozen
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.convolution import convolution, copied_back
+from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.tape import Chunks, Extent, Var, saved_factors, sequences
 
 
@@ -165,7 +165,7 @@ def _scan(t: Layer, values: Var, into: Var, out_of: Var, step: Var, heads: Heads
         t.held = (*t.held, parts[-1])
     decay = parts.pop(1)
     # Their gradients lie head by head and are copied into rows of tokens.
-    values, into, out_of = (copied_back(t, part) for part in parts)
+    values, into, out_of = (t.copied_back(part) for part in parts)
     t.held = (*before, step, skipped, decay, values, into, out_of)
     inside, across = _chunks(t, values, decay, into, out_of, heads)
     total = t.add(inside, across)
@@ -223,21 +223,21 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: He
     triangle = _triangle(t, decay, heads)
     t.held = (*t.held, triangle)
     # Gradients that are views are not added into one another: the sum is a third tensor.
-    scores = contracted(t, copied_back(t, out_of), into, rows * small)
+    scores = contracted(t, t.copied_back(out_of), into, rows * small)
     t.held = (*t.held, scores)
     weights = t.mul(scores, triangle)
     t.held = (*t.held, weights)
-    inside = contracted(t, weights, copied_back(t, values), rows * heads.width, copies=(False, True))
-    inside = copied_back(t, inside)
+    inside = contracted(t, weights, t.copied_back(values), rows * heads.width, copies=(False, True))
+    inside = t.copied_back(inside)
     t.held = (*t.held, inside)
     fading = by_row(t, into, _exponential(t, t.op(t.new(small, 4, total.grad, per=per), (total,))))
     t.held = (*t.held, fading)
-    made = copied_back(t, contracted(t, fading, values, heads.states))
+    made = t.copied_back(contracted(t, fading, values, heads.states))
     t.held = (*t.held, t.new(heads.states, made.item, False, per=sequences))
     entering = _entering(t, made, total, heads)
     t.held = (*t.held, entering)
     across = contracted(t, out_of, entering, rows * heads.width)
-    across = copied_back(t, across)
+    across = t.copied_back(across)
     t.held = (*t.held, across)
     across = by_row(t, across, _exponential(t, total))
     t.held = (*t.held, across)
@@ -262,8 +262,8 @@ def _entering(t: Layer, made: Var, total: Var, heads: Heads) -> Var:
     joined = t.new(heads.states, made.item, made.grad, per=per)
     t.link(joined, (made,), same=True)
     fading = t.op(t.new(heads.count, 4, total.grad, per=per), (total,))
-    sums = copied_back(t, contracted(t, fading, joined, heads.states, copies=(False, True)))
-    return t.link(Var(sums.width, sums.item, heads.filled, sums.storage, sums.grad), (sums,))
+    sums = t.copied_back(contracted(t, fading, joined, heads.states, copies=(False, True)))
+    return t.copied_back(sums, per=heads.filled)
 
 
 def _exponential(t: Layer, x: Var) -> Var:

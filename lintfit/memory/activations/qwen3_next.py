@@ -9,7 +9,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.convolution import convolution, copied_back
+from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.delta_rule import Heads, gated_delta_rule
 from lintfit.memory.activations.llama import heads
 from lintfit.memory.activations.moe import feed_forward
@@ -89,7 +89,7 @@ def linear_attention(t: Layer, x: Var) -> Var:
         out = packages.gated_delta_rule(t, query, key, value, beta, decay, shape)
     else:
         # The gradients lie head by head and are copied.
-        query, key, value = (copied_back(t, part) for part in (query, key, value))
+        query, key, value = (t.copied_back(part) for part in (query, key, value))
         out = gated_delta_rule(t, query, key, value, beta, decay, shape)
     t.held = (*t.held, out)
     out = _gated_norm(t, out, z, shape.value_dim)
@@ -114,7 +114,7 @@ def _apart(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Var]:
     """Qwen 3.5: a projection each for what is mixed, the gate, the rate and the decay."""
     mixed = t.linear("in_proj_qkv", x, h, 2 * shape.key_width + shape.value_width)
     if packages.CONVOLUTION not in t.recipe.kernels and t.batched:
-        mixed = copied_back(t, mixed)  # from channel by channel; of one sequence that is a view
+        mixed = t.copied_back(mixed)  # from channel by channel; of one sequence that is a view
     held = t.held
     t.held = (*held, mixed)
     z = t.linear("in_proj_z", x, h, shape.value_width)

@@ -294,6 +294,10 @@ class Tape:
             self.nodes.append(((out,), (x,), False, (), (), True, (), ()))
         return out
 
+    def copied_back(self, x: Var, width: int | None = None, per: Extent | None = None) -> Var:
+        """x, or a part of it, whose gradient is copied: into another layout, or into zeros of x's size."""
+        return self.link(Var(width or x.width, x.item, per or x.per, x.storage, x.grad), (x,))
+
     def added(self, x: Var) -> Var:
         """x, whose gradient is added to one that is there already."""
         return self.link(Var(x.width, x.item, x.per, x.storage, x.grad), ())

@@ -68,10 +68,7 @@ def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool, *, shifts:
     Autocast runs torch's cross entropy in fp32, on one more copy; a kernel takes what it is given. ``shifts``: whether
     the shifted logits are a copy; those of one sequence have no gaps, so that ``contiguous`` leaves them as they are.
     """
-    if shifts:
-        shifted = t.map(logits)
-    else:
-        shifted = t.link(Var(logits.width, logits.item, logits.per, logits.storage, True), (logits,))
+    shifted = t.map(logits) if shifts else t.copied_back(logits)
     if fused:
         return _overwriting(t, shifted), [logits]
     full = t.cast(shifted, 4) if autocast else shifted
