@@ -183,10 +183,7 @@ def _product(t: Layer, module: str, x: Var, count: int, rows: int, columns: int,
     t.op(bias, (), (chosen,) if trains else (), weights=made)
     t.held = (*t.held, bias)
     out = grouped(t, module, x, count, rows, columns)
-    if not (trains and out.grad):
-        return out
-    added = Var(out.width, out.item, out.per, out.storage, True)
-    return t.link(added, (out, bias), same=True)
+    return t.add_(out, bias) if trains and out.grad else out
 
 
 def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:

@@ -92,8 +92,7 @@ def _predict(t: Layer, x: Var) -> Var:
         given, coefs = t.cast(x, 2), t.cast(coefs, 2)
     mixed = t.like(x, x.width, given.item, given.grad or coefs.grad)
     t.op(mixed, (given, coefs), saved_factors(given, coefs))
-    total = t.link(Var(mixed.width, mixed.item, mixed.per, mixed.storage, mixed.grad), (mixed, x), same=True)
-    return t.cast(t.map(total), x.item)
+    return t.cast(t.map(t.add_(mixed, x)), x.item)
 
 
 def _correct(t: Layer, predictions: Var, activated: Var) -> Var:
@@ -107,8 +106,7 @@ def _correct(t: Layer, predictions: Var, activated: Var) -> Var:
     product = t.like(repeated, repeated.width, item, repeated.grad or coefs.grad)
     temp = [product.scratch(item)] if coefs.grad else []
     t.op(product, (repeated, coefs), saved_factors(repeated, coefs), temp=temp)
-    total = Var(product.width, item, product.per, product.storage, product.grad)
-    return t.cast(t.link(total, (product, predictions), same=True), activated.item)
+    return t.cast(t.add_(product, predictions), activated.item)
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:

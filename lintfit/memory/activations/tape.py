@@ -298,6 +298,10 @@ class Tape:
         """x, or a part of it, whose gradient is copied: into another layout, or into zeros of x's size."""
         return self.link(Var(width or x.width, x.item, per or x.per, x.storage, x.grad), (x,))
 
+    def add_(self, x: Var, other: Var) -> Var:
+        """x with another tensor added in place; both get the sum's gradient as it is."""
+        return self.link(Var(x.width, x.item, x.per, x.storage, x.grad or other.grad), (x, other), same=True)
+
     def added(self, x: Var) -> Var:
         """x, whose gradient is added to one that is there already."""
         return self.link(Var(x.width, x.item, x.per, x.storage, x.grad), ())
