@@ -101,3 +101,29 @@ def _matches(pattern: str, name: str) -> bool:
         return re.match(rf"(?:{pattern})(?:(?<=\.)|(?=\.|$))", name) is not None
     except re.error:
         return False
+
+
+_PUBLISHED = {
+    "openai/gpt-oss-20b": "mxfp4",
+    "openai/gpt-oss-120b": "mxfp4",
+    "deepseek-ai/deepseek-v3": "fp8",
+    "deepseek-ai/deepseek-v3-0324": "fp8",
+    "deepseek-ai/deepseek-r1": "fp8",
+    "deepseek-ai/deepseek-r1-0528": "fp8",
+}
+"""``quant_method`` of the ``config.json`` of models that are released quantised under a name that does not say so."""
+
+
+def quant_method(config: Mapping[str, Any], name: str) -> str | None:
+    """The method that a checkpoint is stored in, as ``quant_method`` says it (``awq``, ``gptq``, ``mxfp4``).
+
+    Of the config, else of the name, whose conventions leave open which of several methods an ``fp8`` is.
+    """
+    section = quantization_section(config)
+    if section:
+        method = section.get("quant_method")
+        if isinstance(method, str):
+            return method.lower()
+        return "bitsandbytes" if section.get("load_in_4bit") is True or section.get("load_in_8bit") is True else None
+    stored = by_name(name)
+    return _PUBLISHED.get(name.lower()) if stored is None else stored.kind.partition(" ")[0].lower()

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.catalog import models
 from lintfit.catalog.facts import Stored
-from lintfit.catalog.quantized import by_config, by_name, skips
+from lintfit.catalog.quantized import by_config, by_name, quant_method, skips
 
 
 @pytest.mark.parametrize(
@@ -117,3 +117,20 @@ def test_a_copy_by_another_owner_is_quantised_as_its_name_says() -> None:
 )
 def test_modules_that_a_checkpoint_leaves(pattern: str, module: str, left: bool) -> None:
     assert skips((pattern,), module) is left
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "method"),
+    [
+        ({}, "Qwen/Qwen2.5-7B-Instruct-AWQ", "awq"),
+        ({}, "Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "gptq"),
+        ({}, "unsloth/Qwen2.5-7B-bnb-4bit", "bitsandbytes"),
+        ({}, "openai/gpt-oss-20b", "mxfp4"),
+        ({}, "Qwen/Qwen2.5-7B", None),
+        ({"quantization_config": {"quant_method": "compressed-tensors"}}, "any/thing-AWQ", "compressed-tensors"),
+        ({"quantization_config": {"load_in_8bit": True}}, "any/thing", "bitsandbytes"),
+        ({"quantization_config": {"bits": 4}}, "any/thing", None),
+    ],
+)
+def test_the_method_by_the_config_before_the_name(config: dict[str, Any], name: str, method: str | None) -> None:
+    assert quant_method(config, name) == method

@@ -1,0 +1,84 @@
+"""The rule quantization-config-mismatch: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.catalog.quantized import quant_method
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import milder, older
+from lintfit.findings import Related, Severity
+from lintfit.run.model import Run
+from lintfit.settings import Setting
+from lintfit.sources.script_model import Call
+
+_CLASSES = {
+    "aqlm": "AqlmConfig",
+    "awq": "AwqConfig",
+    "bitsandbytes": "BitsAndBytesConfig",
+    "compressed-tensors": "CompressedTensorsConfig",
+    "eetq": "EetqConfig",
+    "gptq": "GPTQConfig",
+    "hqq": "HqqConfig",
+    "mxfp4": "Mxfp4Config",
+}
+"""transformers ``AUTO_QUANTIZATION_CONFIG_MAPPING``; which class an ``fp8`` in a name means is not known."""
+_ASKED = {
+    "nf4": "BitsAndBytesConfig",
+    "nf4-double": "BitsAndBytesConfig",
+    "int8": "BitsAndBytesConfig",
+    "gptq-int4": "GPTQConfig",
+    "gptq-int8": "GPTQConfig",
+}
+_ALWAYS = ("awq", "gptq", "mxfp4")
+"""Methods whose configs read attributes from the one that is passed, which ``BitsAndBytesConfig`` never had."""
+_MERGED, _COMPARED = "4.38", "4.56"
+"""The first transformers with ``merge_quantization_configs``, and the first in which it compares the classes."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    stated, model = run.settings.get("quantization"), run.settings.get("model")
+    load = _load(run)
+    if load is None or stated is None or model is None or not isinstance(model.value, str):
+        return
+    method = quant_method(run.facts.config if run.facts is not None else {}, model.value)
+    asked, place = _ASKED.get(str(stated.value)), stated.provenance.place
+    if method is None or asked is None or place is None or stated.provenance.kind == "derived":
+        return
+    known = _CLASSES.get(method)
+    severity = _severity(run, method)
+    if severity is None or known == asked or (known is None and method != "fp8"):
+        return
+    error = f'ValueError "The model is quantized with {known} but you are passing a {asked} config"'
+    yield Report(
+        place,
+        f"{model.value} is quantized already ({method}), and not by {asked}: transformers stops"
+        + (f" with {error}" if known is not None else ""),
+        severity=severity,
+        related=_named(model, load),
+        help=f"leave the {asked} out, or name the model that this one was quantized from",
+    )
+
+
+def _load(run: Run) -> Call | None:
+    """The one load of a model that the run surely does, by transformers itself."""
+    loads = [load for load in run.script.facts.loads if load.taken is not False] if run.script is not None else []
+    return loads[0] if len(loads) == 1 and loads[0].taken and loads[0].function.startswith("transformers.") else None
+
+
+def _severity(run: Run, method: str) -> Severity | None:
+    """None where this transformers takes the checkpoint's method and merely warns."""
+    if older((run,), "transformers", _MERGED):
+        return None
+    if method in _ALWAYS:
+        return Severity.ERROR
+    before = older((run,), "transformers", _COMPARED)
+    if before is None:
+        return milder(Severity.ERROR)
+    return None if before else Severity.ERROR
+
+
+def _named(model: Setting, load: Call) -> tuple[Related, ...]:
+    place = model.provenance.place
+    return (Related(place if place is not None else load.place, "the model is named here"),)
