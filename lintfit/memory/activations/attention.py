@@ -261,8 +261,7 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     scores = t.new(heads.queries, q.item, per=pairs)
     t.op(scores, (q, k), (q, k))
     scores = t.add(scores)
-    weights = t.like(scores, scores.width, scores.item, True)
-    t.op(weights, (scores,), (weights,))
+    weights = t.softmax(scores)
     if drops:
         weights = t.dropout(weights)
     out = t.like(q, q.width, q.item, True)
@@ -303,13 +302,11 @@ def eager(
         product, scores = scores, scores if scaled_queries else t.map(scores)
     if softcap:
         scores = t.map(scores)
-        bounded = t.like(scores, scores.width, scores.item, grad)
-        scores = t.map(t.op(bounded, (scores,), (bounded,)))
+        scores = t.map(t.tanh(scores))
     held = t.held
     t.held = (*held, *((*named, product) if keeps_product else ()), scores)
     full = scores if half_softmax and not t.recipe.autocast else t.cast(scores, 4)
-    weights = t.like(scores, scores.width, full.item, grad)
-    t.op(weights, (full,), (weights,))
+    weights = t.softmax(full)
     t.held = held
     made, weights = weights, t.cast(weights, v.item)
     if drops:

@@ -210,8 +210,7 @@ class Layer(Tape):
         rows = full.width // width
         squares = self.op(self.like(full, full.width, 4, full.grad), (full,), (full,), temp=(full.scratch(2 * 4),))
         mean = self.op(self.like(full, rows, 4, full.grad), (squares,))
-        root = self.like(full, rows, 4, full.grad)
-        self.op(root, (mean,), (root,))
+        root = self.rsqrt(mean)
         out = self.like(full, full.width, 4, full.grad)
         return self.op(out, (full, root), (full, root), temp=(full.scratch(4),))
 
@@ -318,11 +317,9 @@ class Layer(Tape):
     def _activated(self, x: Var, name: str) -> Var:
         match name:
             case "relu":
-                out = self.like(x, x.width, x.item, x.grad)
-                return self.op(out, (x,), (out,))
+                return self.relu(x)
             case "relu2":
-                out = self.like(x, x.width, x.item, x.grad)
-                self.op(out, (x,), (out,))
+                out = self.relu(x)
                 return self.map(out, (out,), temp=(x.scratch(2 * x.item),))
             case "gelu_new" | "gelu_fast" | "gelu_python_tanh":
                 # Autocast runs ``pow`` in fp32, and what follows inherits that.
@@ -331,13 +328,9 @@ class Layer(Tape):
                 base = self.cast(x, 4) if self.recipe.autocast else x
                 cube = self.map(base, (base,), temp=(base.scratch(2 * base.item),))
                 inner = self.map(self.add(x, self.map(cube)))
-                tanh = self.like(inner, inner.width, inner.item, inner.grad)
-                self.op(tanh, (inner,), (tanh,))
-                return self.mul(half, self.add(tanh))
+                return self.mul(half, self.add(self.tanh(inner)))
             case "quick_gelu":
-                gate = self.like(x, x.width, x.item, x.grad)
-                self.op(gate, (self.map(x),), (gate,))
-                return self.mul(x, gate)
+                return self.mul(x, self.sigmoid(self.map(x)))
             case _:
                 return self.map(x, (x,))
 

@@ -108,9 +108,7 @@ def _unit_length(t: Layer, x: Var, heads: Heads) -> Var:
     t.held = (*held, t.like(x, x.width, x.item, False))
     total = t.op(t.like(x, heads.values, 4, x.grad), (x, x), (x,))
     t.held = held
-    factor = t.like(total, total.width, 4, total.grad)
-    t.op(factor, (total,), (factor,))
-    return _by_row(t, x, factor)
+    return _by_row(t, x, t.rsqrt(total))
 
 
 def _by_row(t: Layer, x: Var, factor: Var) -> Var:
@@ -155,8 +153,7 @@ def _within(
     total = t.op(t.like(decay, rows, 4, decay.grad), (decay,))
     difference = t.op(t.new(square, 4, total.grad, per=chunks), (total,), temp=((4 * square, chunks),))
     masked = t.map(difference, (t.constant(CHUNK * CHUNK, 1),))
-    pairwise = t.like(masked, square, 4, masked.grad)
-    t.op(pairwise, (masked,), (pairwise,))
+    pairwise = t.exp(masked)
     t.held = (*named, query, key, pairwise)
     system = t.mul(_scores(t, k_beta, key, square, strided=strided), pairwise)
     if t.recipe.transformers < SOLVES:
@@ -164,7 +161,7 @@ def _within(
     t.held = (*t.held, system)
     scores = t.mul(_scores(t, query, key, square, strided=strided), pairwise)
     t.held = (*t.held, scores)
-    decayed = _by_row(t, k_beta, _exponential(t, total))
+    decayed = _by_row(t, k_beta, t.exp(total))
     t.held = (*t.held, decayed)
     values = _solved(t, system, v_beta)
     t.held = (*t.held, values)
@@ -173,9 +170,9 @@ def _within(
     named = (*named, pairwise, system, scores, decayed, values, erased)
     first = t.new(heads.values * heads.key_dim * heads.value_dim, 4, False, per=sequences)
     t.held = (*named, first, results, query, key)
-    queries = _by_row(t, query, _exponential(t, total))
+    queries = _by_row(t, query, t.exp(total))
     t.held = (*named, first, results, queries, key)
-    keys = _by_row(t, key, _exponential(t, total))
+    keys = _by_row(t, key, t.exp(total))
     t.held = (*named, queries, keys)
     return _Written(values, erased, queries, keys, scores, results)
 
@@ -183,11 +180,6 @@ def _within(
 def _scores(t: Layer, a: Var, b: Var, width: int, *, strided: bool) -> Var:
     copies = [t.new(b.width, 4, False, per=_whole) for _ in range(2 * strided)]
     return product(t, a, b, width, copies)
-
-
-def _exponential(t: Layer, x: Var) -> Var:
-    out = t.like(x, x.width, 4, x.grad)
-    return t.op(out, (x,), (out,))
 
 
 def _solved(t: Layer, system: Var, right: Var) -> Var:

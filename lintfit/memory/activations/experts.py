@@ -126,11 +126,9 @@ def _route(t: Layer, x: Var, moe: MoE) -> Var:
     scores = t.cast(logits, 4) if how.upcast else logits
     if how.first:
         chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))
-        weights = t.new(k, scores.item, scores.grad)
-        t.op(weights, (chosen,), (weights,))
+        weights = t.softmax(chosen)
     else:
-        all_weights = t.new(scores.width, scores.item, scores.grad)
-        t.op(all_weights, (scores,), (all_weights,))
+        all_weights = t.softmax(scores)
         chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
         weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad else chosen
     return weights if how.kept else t.cast(weights, x.item if how.apart else logits.item)
@@ -146,8 +144,7 @@ def _sparsemixer(t: Layer, logits: Var) -> Var:
     for _ in range(2):
         masked = t.map(scores, (t.like(scores, scores.width, 1, False),))
         masked = t.cast(masked, 4) if t.recipe.autocast else masked
-        gates = t.like(masked, masked.width, masked.item, masked.grad)
-        t.op(gates, (masked,), (gates,))
+        gates = t.softmax(masked)
         index = t.new(1, INDEX, False)
         weight = t.new(1, gates.item, False)
         part = t.op(t.new(1, gates.item, gates.grad), (gates,), (index, weight), temp=(gates.scratch(gates.item),))

@@ -79,8 +79,7 @@ def _modalities(t: Layer, x: Var) -> Var:
     """A number for each stream, from the active one."""
     count = streams(t.facts)
     routed = t.cast(t.linear("modality_router", t.map(norm(t, x)), t.facts.hidden, count), 4)
-    out = t.like(routed, count, 4, routed.grad)
-    return t.cast(t.op(out, (routed,), (out,)), x.item)
+    return t.cast(t.tanh(routed), x.item)
 
 
 def _predict(t: Layer, x: Var) -> Var:
@@ -128,9 +127,7 @@ def _mlp(t: Layer, x: Var, index: int) -> Var:
         t.held = (*held, gate)
         deviation = t.like(gate, 1, gate.item, gate.grad)
         t.op(deviation, (gate,), (gate, deviation), temp=(gate.scratch(2 * gate.item),))
-        shifted = t.add(gate, deviation)
-        gate = t.like(shifted, width, shifted.item, shifted.grad)
-        t.op(gate, (shifted,), (gate,))
+        gate = t.relu(t.add(gate, deviation))
     t.held = (*held, gate)
     opened = t.activation(gate, t.facts.activation)
     t.held = (*held, gate, opened)

@@ -66,8 +66,7 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
         t.link(combined, (scores,), same=scores.item == item, weights=made)
     largest = t.op(t.new(shape.queries, item, combined.grad), (combined,), (t.new(shape.queries, INDEX, False),))
     centred = t.add(combined, largest)
-    probabilities = t.like(centred, shape.queries, item, centred.grad)
-    t.op(probabilities, (centred,), (probabilities,))
+    probabilities = t.softmax(centred)
     weights = t.copied_back(probabilities, per=pairs)
     weights = t.cast(t.cast(weights, v.item), q.item)
     v = t.cast(v, weights.item)
@@ -83,9 +82,7 @@ def _clamped(t: Layer, both: Var, width: int) -> Var:
     gate, up = (t.copied_back(both, width) for _ in range(2))
     gate, up = (t.map(part, (part,), temp=(part.scratch(2),)) for part in (gate, up))
     t.held, held = (*t.held, gate, up), t.held
-    opened = t.like(gate, width, gate.item, gate.grad)
-    t.op(opened, (t.map(gate),), (opened,))
-    glu = t.mul(gate, opened)
+    glu = t.mul(gate, t.sigmoid(t.map(gate)))
     out = t.mul(t.add(up), glu)
     t.held = held
     return out

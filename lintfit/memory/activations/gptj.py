@@ -65,9 +65,7 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
     mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
     scores = t.cast(t.map(scores, mask), 4)
-    weights = t.like(scores, scores.width, 4, scores.grad)
-    t.op(weights, (scores,), (weights,))
-    weights = t.cast(weights, v.item)
+    weights = t.cast(t.softmax(scores), v.item)
     rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
     weights = t.scores = t.residual_dropout(weights, rate)
     t.lasting = (weights,)

@@ -82,9 +82,7 @@ def _experts(t: Layer, x: Var, moe: MoE) -> Var:
     logits = t.linear("router", x, h, count)
     best = t.op(t.new(k, logits.item, logits.grad), (logits,), (t.new(k, INDEX, False),))
     scattered = t.op(t.new(count, logits.item, best.grad), (best,))
-    full = t.cast(scattered, 4)
-    opened = t.like(full, count, 4, full.grad)
-    scores = t.cast(t.op(opened, (full,), (opened,)), logits.item)
+    scores = t.cast(t.sigmoid(t.cast(scattered, 4)), logits.item)
     before = t.held
     repeated = t.op(t.like(x, count * h, x.item, x.grad), (x,))
     scores = t.map(scores)

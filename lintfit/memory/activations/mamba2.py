@@ -230,7 +230,7 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: He
     inside = contracted(t, weights, t.copied_back(values), rows * heads.width, copies=(False, True))
     inside = t.copied_back(inside)
     t.held = (*t.held, inside)
-    fading = by_row(t, into, _exponential(t, t.op(t.new(small, 4, total.grad, per=per), (total,))))
+    fading = by_row(t, into, t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,))))
     t.held = (*t.held, fading)
     made = t.copied_back(contracted(t, fading, values, heads.states))
     t.held = (*t.held, t.new(heads.states, made.item, False, per=sequences))
@@ -239,7 +239,7 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: He
     across = contracted(t, out_of, entering, rows * heads.width)
     across = t.copied_back(across)
     t.held = (*t.held, across)
-    across = by_row(t, across, _exponential(t, total))
+    across = by_row(t, across, t.exp(total))
     t.held = (*t.held, across)
     return inside, across
 
@@ -253,7 +253,7 @@ def _triangle(t: Layer, decay: Var, heads: Heads) -> Var:
     sums = t.op(t.like(spread, square, 4, spread.grad), (spread,), temp=(spread.scratch(2 * 4),))
     masked = t.map(sums, (t.constant(heads.chunk**2, 1),))
     t.held = held
-    return _exponential(t, masked)
+    return t.exp(masked)
 
 
 def _entering(t: Layer, made: Var, total: Var, heads: Heads) -> Var:
@@ -264,11 +264,6 @@ def _entering(t: Layer, made: Var, total: Var, heads: Heads) -> Var:
     fading = t.op(t.new(heads.count, 4, total.grad, per=per), (total,))
     sums = t.copied_back(contracted(t, fading, joined, heads.states, copies=(False, True)))
     return t.copied_back(sums, per=heads.filled)
-
-
-def _exponential(t: Layer, x: Var) -> Var:
-    out = t.like(x, x.width, 4, x.grad)
-    return t.op(out, (x,), (out,))
 
 
 def contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool] = (True, True)) -> Var:

@@ -59,15 +59,9 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
     t.held = (*t.held, out)
-    out = t.mul(out, sigmoid(t, gate))
+    out = t.mul(out, t.sigmoid(gate))
     t.held = held
     return t.linear("o_proj", out, wide, facts.hidden, bias=bias)
-
-
-def sigmoid(t: Layer, x: Var) -> Var:
-    """Saves its result."""
-    out = t.like(x, x.width, x.item, x.grad)
-    return t.op(out, (x,), (out,))
 
 
 def linear_attention(t: Layer, x: Var) -> Var:
@@ -82,7 +76,7 @@ def linear_attention(t: Layer, x: Var) -> Var:
     mixed = convolution(t, mixed, "conv1d", kernel, activated=True)
     t.held = (*t.held, mixed)
     query, key, value = t.split(mixed, (shape.key_width, shape.key_width, shape.value_width))
-    beta = sigmoid(t, b)
+    beta = t.sigmoid(b)
     decay = _decay(t, a, shape.values)
     t.held = (*t.held, beta, decay)
     if packages.DELTA_RULE in t.recipe.kernels:

@@ -142,10 +142,9 @@ def any_grad(tensors: Sequence[Var]) -> bool:
 
 def saved_factors(a: Var, b: Var) -> list[Var]:
     """Which factors of a product are saved: each for the other's gradient."""
-    saved = [a] if b.grad else []
     if a.grad:
-        saved.append(b)
-    return saved
+        return [a, b] if b.grad else [b]
+    return [a] if b.grad else []
 
 
 class Tape:
@@ -275,6 +274,13 @@ class Tape:
         """An elementwise operation of one input: a new tensor, and on the way back a new gradient."""
         out = self.like(x, x.width, item or x.item, x.grad, x.storage.kind)
         return self.op(out, (x,), saved, temp=temp)
+
+    def exp(self, x: Var, temp: Sequence[Scratch] = ()) -> Var:
+        """The exponential, whose backward needs its result alone; so does that of each function named below."""
+        out = Var(x.width, x.item, x.per, Storage(x.width * x.item, x.per, x.storage.kind), x.grad)
+        return self.op(out, (x,), (out,), temp=temp)
+
+    expm1 = relu = rsqrt = sigmoid = softmax = tanh = exp
 
     def cast(self, x: Var, item: int) -> Var:
         """``x.to(dtype)``: the same tensor where it has the dtype already, else a copy; saves nothing."""

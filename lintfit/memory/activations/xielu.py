@@ -22,8 +22,7 @@ def xielu(t: Layer, x: Var) -> Var:
     t.held = (*held, x, mask, positive)
     low = t.map(x, (x,), temp=(x.scratch(1),))
     low = t.cast(low, 4) if t.recipe.autocast else low
-    grown = t.like(low, low.width, low.item, low.grad)
-    t.op(grown, (low,), (grown,), temp=(low.scratch(low.item),))
+    grown = t.expm1(low, temp=(low.scratch(low.item),))
     less = t.op(t.like(x, x.width, max(grown.item, x.item), x.grad), (grown, x))
     negative = t.add(_by_factor(t, less), t.map(x))
     t.held = held
