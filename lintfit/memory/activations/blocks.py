@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once, saved_factors
@@ -80,6 +82,16 @@ class Layer(Tape):
         out = self.like(x, x.width // rows * columns, out_item, x.grad or trains)
         self.mark(out, product=True)
         return self.op(out, inputs, saved, weights=made, parameter=x.grad)
+
+    def bmm(self, a: Var, b: Var, width: int, copies: Sequence[Var] = ()) -> Var:
+        """``a @ b`` of two activations, ``width`` elements for each of a's rows; half precision under autocast.
+
+        ``copies``: of the factors, which are saved as well.
+        """
+        if self.recipe.autocast:
+            a, b, copies = self.cast(a, 2), self.cast(b, 2), ()
+        out = self.like(a, width, a.item, a.grad or b.grad)
+        return self.op(out, (a, b), (*saved_factors(a, b), *copies))
 
     def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False) -> Var:
         """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear)."""
@@ -280,6 +292,13 @@ class Layer(Tape):
         out = self.like(a, a.width, item, a.grad or b.grad, a.storage.kind)
         temp = [self.uncast(var, item) for var in (a, b) if var.grad and var.item < item]
         return self.op(out, (a, b), saved_factors(a, b), temp=temp)
+
+    def by_row(self, x: Var, factor: Var) -> Var:
+        """x by one number a row, whose gradient is summed up from a whole product."""
+        item = max(x.item, factor.item)
+        out = self.like(x, x.width, item, x.grad or factor.grad)
+        temp = (x.scratch(item), *([self.uncast(x, item)] if x.item < item else []))
+        return self.op(out, (x, factor), (x, factor), temp=temp)
 
     def uncast(self, x: Var, item: int) -> Scratch:
         """What a gradient of ``item`` bytes an element takes beside ``x``'s own, until it is cast.

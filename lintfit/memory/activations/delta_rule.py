@@ -7,11 +7,9 @@ three times what one with attention does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Chunks, Extent, Storage, Var, saved_factors, sequences
+from lintfit.memory.activations.tape import Chunks, Extent, Storage, Var, sequences
 
 CHUNK = 64
 """Tokens of a chunk (``chunk_size``); a sequence is filled up to a multiple of it."""
@@ -108,13 +106,7 @@ def _unit_length(t: Layer, x: Var, heads: Heads) -> Var:
     t.held = (*held, t.like(x, x.width, x.item, False))
     total = t.op(t.like(x, heads.values, 4, x.grad), (x, x), (x,))
     t.held = held
-    return _by_row(t, x, t.rsqrt(total))
-
-
-def _by_row(t: Layer, x: Var, factor: Var) -> Var:
-    """x by one number a row, whose gradient is summed up from a whole product."""
-    out = t.like(x, x.width, x.item, x.grad or factor.grad)
-    return t.op(out, (x, factor), (x, factor), temp=(x.scratch(x.item),))
+    return t.by_row(x, t.rsqrt(total))
 
 
 def _filled_up(t: Layer, x: Var) -> Var:
@@ -144,8 +136,8 @@ def _within(
     but where filling up has made these.
     """
     rows, square = CHUNK * heads.values, CHUNK * CHUNK * heads.values
-    named, v_beta = t.held, _by_row(t, value, beta)
-    k_beta = _by_row(t, key, beta)
+    named, v_beta = t.held, t.by_row(value, beta)
+    k_beta = t.by_row(key, beta)
     named = (*named, v_beta, k_beta)
     t.held = (*named, query, key)
     # Their gradients come column by column from the solver and are copied into rows.
@@ -161,7 +153,7 @@ def _within(
     t.held = (*t.held, system)
     scores = t.mul(_scores(t, query, key, square, strided=strided), pairwise)
     t.held = (*t.held, scores)
-    decayed = _by_row(t, k_beta, t.exp(total))
+    decayed = t.by_row(k_beta, t.exp(total))
     t.held = (*t.held, decayed)
     values = _solved(t, system, v_beta)
     t.held = (*t.held, values)
@@ -170,16 +162,16 @@ def _within(
     named = (*named, pairwise, system, scores, decayed, values, erased)
     first = t.new(heads.values * heads.key_dim * heads.value_dim, 4, False, per=sequences)
     t.held = (*named, first, results, query, key)
-    queries = _by_row(t, query, t.exp(total))
+    queries = t.by_row(query, t.exp(total))
     t.held = (*named, first, results, queries, key)
-    keys = _by_row(t, key, t.exp(total))
+    keys = t.by_row(key, t.exp(total))
     t.held = (*named, queries, keys)
     return _Written(values, erased, queries, keys, scores, results)
 
 
 def _scores(t: Layer, a: Var, b: Var, width: int, *, strided: bool) -> Var:
     copies = [t.new(b.width, 4, False, per=_whole) for _ in range(2 * strided)]
-    return product(t, a, b, width, copies)
+    return t.bmm(a, b, width, copies)
 
 
 def _solved(t: Layer, system: Var, right: Var) -> Var:
@@ -189,17 +181,6 @@ def _solved(t: Layer, system: Var, right: Var) -> Var:
     """
     out = t.like(right, right.width, 4, system.grad or right.grad)
     return t.op(out, (system, right), (system, out), temp=(system.scratch(4),))
-
-
-def product(t: Layer, a: Var, b: Var, width: int, copies: Sequence[Var] = ()) -> Var:
-    """``a @ b`` of activations, in half precision under autocast: saves each factor for the other's gradient.
-
-    ``copies``: of the factors, which are saved as well.
-    """
-    if t.recipe.autocast:
-        a, b, copies = t.cast(a, 2), t.cast(b, 2), ()
-    out = t.like(a, width, a.item, a.grad or b.grad)
-    return t.op(out, (a, b), (*saved_factors(a, b), *copies))
 
 
 def _scanned(t: Layer, written: _Written, heads: Heads) -> Var:
@@ -223,10 +204,10 @@ def _chunk(
     """One chunk: the results with its own, and the state that it leaves; ``ends``: nobody needs that."""
     rows = CHUNK * heads.value_width
     values, erased = t.copied_back(written.values, per=per), t.copied_back(written.erased, per=per)
-    predicted = product(t, erased, state, rows)
+    predicted = t.bmm(erased, state, rows)
     new = t.add(values, t.copied_back(predicted))
-    across = product(t, t.copied_back(written.queries, per=per), state, rows)
-    found = t.add(across, product(t, t.copied_back(written.scores, per=per), new, rows))
+    across = t.bmm(t.copied_back(written.queries, per=per), state, rows)
+    found = t.add(across, t.bmm(t.copied_back(written.scores, per=per), new, rows))
     joined = Var(out.width, out.item, out.per, out.storage, out.grad)
     if found.grad:
         temp = found.scratch(4 if found.item == 4 else 2 * 4)  # zeros for what was there, and what is cast
@@ -234,7 +215,7 @@ def _chunk(
     if ends:
         return joined, state
     decayed = t.map(state, (state,), temp=(state.scratch(4),))
-    added = product(t, t.copied_back(written.keys, per=per), new, state.width)
+    added = t.bmm(t.copied_back(written.keys, per=per), new, state.width)
     left = _state(state.width, sequences, _last_but_one, decayed.grad or added.grad)
     return joined, t.link(left, (decayed, added), same=True)
 

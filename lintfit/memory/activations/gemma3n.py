@@ -86,11 +86,7 @@ def _predict(t: Layer, x: Var) -> Var:
     """All streams mixed by coefficients for each token, and added to themselves; then laid out stream by stream."""
     count = streams(t.facts)
     coefs = t.linear("prediction_coefs", _modalities(t, stream(t, x)), count, count**2)
-    given = x
-    if t.recipe.autocast:
-        given, coefs = t.cast(x, 2), t.cast(coefs, 2)
-    mixed = t.like(x, x.width, given.item, given.grad or coefs.grad)
-    t.op(mixed, (given, coefs), saved_factors(given, coefs))
+    mixed = t.bmm(x, coefs, x.width)
     return t.cast(t.map(t.add_(mixed, x)), x.item)
 
 

@@ -13,7 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution
-from lintfit.memory.activations.tape import Chunks, Extent, Var, saved_factors, sequences
+from lintfit.memory.activations.tape import Chunks, Extent, Var, sequences
 
 
 @frozen
@@ -156,7 +156,7 @@ def _scan(t: Layer, values: Var, into: Var, out_of: Var, step: Var, heads: Heads
     temp = (filled.scratch(4),) if trains else ()
     t.op(skipped, (filled,), (filled,) if trains else (), temp=temp, weights=made)
     t.held = (*t.held, skipped)
-    values = by_row(t, values, t.cast(step, 4))
+    values = t.by_row(values, t.cast(step, 4))
     decay = _decay(t, t.cast(step, 4), rate, heads)
     t.held = (*t.held, values, decay)
     parts = []
@@ -207,14 +207,6 @@ def _filled(t: Layer, x: Var, heads: Heads) -> Var:
     return t.op(t.new(heads.chunk * x.width, 4, x.grad, per=heads.filled), (x,))
 
 
-def by_row(t: Layer, x: Var, factor: Var) -> Var:
-    """x by one number a row, whose gradient is summed up from a whole product."""
-    item = max(x.item, factor.item)
-    out = t.like(x, x.width, item, x.grad or factor.grad)
-    temp = (x.scratch(item), *([t.uncast(x, item)] if x.item < item else []))
-    return t.op(out, (x, factor), (x, factor), temp=temp)
-
-
 def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: Heads) -> tuple[Var, Var]:
     """What tokens get from others of their chunk, and what they get from the chunks before."""
     rows, per, small = heads.chunk, heads.filled, heads.chunk * heads.count
@@ -223,23 +215,23 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, heads: He
     triangle = _triangle(t, decay, heads)
     t.held = (*t.held, triangle)
     # Gradients that are views are not added into one another: the sum is a third tensor.
-    scores = contracted(t, t.copied_back(out_of), into, rows * small)
+    scores = _contracted(t, t.copied_back(out_of), into, rows * small)
     t.held = (*t.held, scores)
     weights = t.mul(scores, triangle)
     t.held = (*t.held, weights)
-    inside = contracted(t, weights, t.copied_back(values), rows * heads.width, copies=(False, True))
+    inside = _contracted(t, weights, t.copied_back(values), rows * heads.width, copies=(False, True))
     inside = t.copied_back(inside)
     t.held = (*t.held, inside)
-    fading = by_row(t, into, t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,))))
+    fading = t.by_row(into, t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,))))
     t.held = (*t.held, fading)
-    made = t.copied_back(contracted(t, fading, values, heads.states))
+    made = t.copied_back(_contracted(t, fading, values, heads.states))
     t.held = (*t.held, t.new(heads.states, made.item, False, per=sequences))
     entering = _entering(t, made, total, heads)
     t.held = (*t.held, entering)
-    across = contracted(t, out_of, entering, rows * heads.width)
+    across = _contracted(t, out_of, entering, rows * heads.width)
     across = t.copied_back(across)
     t.held = (*t.held, across)
-    across = by_row(t, across, t.exp(total))
+    across = t.by_row(across, t.exp(total))
     t.held = (*t.held, across)
     return inside, across
 
@@ -262,17 +254,11 @@ def _entering(t: Layer, made: Var, total: Var, heads: Heads) -> Var:
     joined = t.new(heads.states, made.item, made.grad, per=per)
     t.link(joined, (made,), same=True)
     fading = t.op(t.new(heads.count, 4, total.grad, per=per), (total,))
-    sums = t.copied_back(contracted(t, fading, joined, heads.states, copies=(False, True)))
+    sums = t.copied_back(_contracted(t, fading, joined, heads.states, copies=(False, True)))
     return t.copied_back(sums, per=heads.filled)
 
 
-def contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool] = (True, True)) -> Var:
-    """``torch.einsum`` of two tensors as one batched product, of copies whose rows lie as it needs them.
-
-    Under autocast it takes half-precision copies of these and gives half precision.
-    """
+def _contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool] = (True, True)) -> Var:
+    """``torch.einsum`` of two tensors as one batched product, of copies whose rows lie as it needs them."""
     a, b = (t.add(part) if copied else part for part, copied in zip((a, b), copies, strict=True))
-    if t.recipe.autocast:
-        a, b = t.cast(a, 2), t.cast(b, 2)
-    out = t.like(b, width, a.item, a.grad or b.grad)
-    return t.op(out, (a, b), saved_factors(a, b))
+    return t.bmm(a, b, width)
