@@ -7,10 +7,8 @@ Which tensors are alive at a point does not depend on their sizes. A tape is the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from itertools import accumulate
 from operator import add, itemgetter, mul, neg
-from typing import NamedTuple
 
 from lintfit.frozen import frozen
 from lintfit.memory.activations.tape import BLOCK, LOGITS, Extent, Storage, Var, rounded
@@ -21,9 +19,6 @@ TEMPORARY = 3
 Changes = Sequence[int]
 """Numbers of a table in the order of a pass: one above zero is allocated, its opposite freed."""
 
-Alive = tuple[Changes, ...]
-"""Numbers of what is there at one point, by kind."""
-
 Sizes = list[int]
 """Bytes of every number of a table for one micro-batch; the opposite number, as an index from the end, has the opposite
 size."""
@@ -32,12 +27,17 @@ Reader = Callable[[Sizes], tuple[int, ...]]
 """Reads the sizes of several numbers at once."""
 
 
+Alive = tuple[Reader, ...]
+"""Reads the sizes of what is there at one point, by kind."""
+
+
 def reader(numbers: Changes) -> Reader:
     """What reads the sizes of these numbers, between two of nothing."""
     return itemgetter(0, *numbers, 0)
 
 
-class Live(NamedTuple):
+@frozen
+class Live:
     """Bytes alive at one point of a backward pass, by what they are."""
 
     activations: int = 0
@@ -48,13 +48,22 @@ class Live(NamedTuple):
 
     @property
     def total(self) -> int:
-        return sum(self)
+        return self.activations + self.logits + self.casts + self.temporaries + self.gradients
 
     def plus(self, other: Live, times: int = 1) -> Live:
         """This, and so many times the other."""
-        if times == 1:
-            return Live(*map(add, self, other))
-        return Live(*[own + times * size for own, size in zip(self, other, strict=True)])
+        if other is NOTHING:
+            return self
+        return Live(
+            self.activations + times * other.activations,
+            self.logits + times * other.logits,
+            self.casts + times * other.casts,
+            self.temporaries + times * other.temporaries,
+            self.gradients + times * other.gradients,
+        )
+
+
+NOTHING = Live()
 
 
 class Table:
@@ -132,12 +141,12 @@ class Table:
         found: tuple[list[int], ...] = ([], [], [], [])
         for number, count in left.items():
             found[self._kinds[number]].extend([number] * count)
-        return found
+        return tuple(map(reader, found))
 
 
 def live(alive: Alive, sizes: Sizes) -> Live:
     """Bytes of what is there, by kind."""
-    return Live(*[sum([sizes[number] for number in numbers]) for numbers in alive])
+    return Live(*[sum(read(sizes)) for read in alive])
 
 
 def total(numbers: Changes, sizes: Sizes) -> int:
@@ -145,21 +154,24 @@ def total(numbers: Changes, sizes: Sizes) -> int:
     return sum([sizes[number] for number in numbers])
 
 
-class Passed(NamedTuple):
+class Passed:
     """What a watched forward pass allocates and frees.
 
-    A point is how many of the changes are made by then. ``points``: behind every operation. ``early``: those of them
-    that non-reentrant checkpointing reaches when it runs the pass again.
+    A point is how many of the ``changes`` are made by then. ``points``: behind every operation. ``early``: those of
+    them that non-reentrant checkpointing reaches when it runs the pass again.
     """
 
-    changes: Reader
-    points: Sequence[int]
-    early: Sequence[int]
+    __slots__ = ("_changes", "_early", "_points")
+
+    def __init__(self, changes: Changes, points: Sequence[int], early: Sequence[int]) -> None:
+        self._changes = reader(changes)
+        self._points = reader(points)
+        self._early = reader(early)
 
     def peak(self, sizes: Sizes, *, early: bool = False) -> int:
         """Bytes at the worst point, 0 where there is none."""
-        there = list(accumulate(self.changes(sizes)))
-        return max([there[point] for point in (self.early if early else self.points)], default=0)
+        there = list(accumulate(self._changes(sizes)))
+        return max(self._early(there) if early else self._points(there))
 
 
 Point = tuple[int, int, int]
@@ -167,24 +179,44 @@ Point = tuple[int, int, int]
 made at it, and of those made before."""
 
 
-@frozen
 class Backward:
     """What a backward pass allocates and frees beside what is ``saved`` when it begins.
 
-    A checkpointed layer is run again when the first of its nodes asks for a saved tensor: the ``past`` first points
-    are over then, and beside that forward pass is alive what the changes up to the ``waiting``-th left.
+    The first of the ``points`` is before any of the ``changes``. A checkpointed layer is run again when the first of
+    its nodes asks for a saved tensor: the ``past`` first points are over then, and beside that forward pass is alive
+    what the changes up to the ``waiting``-th left.
     """
 
-    table: Table
-    saved: Alive
-    changes: Changes
-    points: Sequence[Point]
-    past: int
-    waiting: int
-    read: Reader
-    """Reads the sizes of the changes."""
-    _at: dict[int, Alive] = field(default_factory=dict)
-    """What is there at the points that were the peak of a micro-batch."""
+    __slots__ = (
+        "_at",
+        "_changes",
+        "_gradients",
+        "_numbers",
+        "_past",
+        "_reached",
+        "_read",
+        "_table",
+        "_waiting",
+        "points",
+        "saved",
+    )  # fmt: skip
+
+    def __init__(
+        self, table: Table, saved: Changes, changes: Changes, points: Sequence[Point], past: int, waiting: int
+    ) -> None:
+        self._table = table
+        self._numbers = saved
+        self._changes = changes
+        self._past = past
+        self._waiting = waiting
+        self._read = reader(changes)
+        self._reached = reader([behind for behind, _, _ in points[1:]])
+        """Reads what the changes come to at every point, and nothing behind the last."""
+        self._gradients = [made + done for _, made, done in points]
+        self._at: dict[int, Alive] = {}
+        """What is there at the points that were the peak of a micro-batch."""
+        self.saved = table.alive(saved)
+        self.points = points
 
     def peak(
         self,
@@ -204,27 +236,26 @@ class Backward:
         worst point of the forward pass that is run again, when the gradients ``incoming`` are there: those of
         ``waiting`` where None.
         """
-        there = list(accumulate(self.read(sizes)))
-        if kept == 1:
-            totals = [there[changes] + made + done for changes, made, done in self.points]
-        else:
-            totals = [there[changes] + made + int(kept * done) for changes, made, done in self.points]
+        there = list(accumulate(self._read(sizes)))
+        gradients = self._gradients if kept == 1 else [made + int(kept * done) for _, made, done in self.points]
+        totals = list(map(add, gradients, self._reached(there)))
         largest = max(totals)
         index = totals.index(largest)
         if recompute:
-            waiting = there[self.waiting] if incoming is None else incoming
+            waiting = there[self._waiting] if incoming is None else incoming
             again, most = recompute + waiting, largest + saved.total + extra
-            if again > most or (again == most and index >= self.past):
+            if again > most or (again == most and index >= self._past):
                 return Live(recompute, temporaries=waiting)
         _, made, done = self.points[index]
-        activations, logits, casts, temporaries, _ = live(self.at(index), sizes)
+        found = live(self._there(index), sizes)
         stays = int(kept * made)
-        return Live(activations, logits, casts, temporaries + extra + made - stays, int(kept * (done + made)))
+        passing = found.temporaries + extra + made - stays
+        return Live(found.activations, found.logits, found.casts, passing, int(kept * (done + made)))
 
-    def at(self, index: int) -> Alive:
+    def _there(self, index: int) -> Alive:
         """What is there at a point."""
         found = self._at.get(index)
         if found is None:
-            saved = [number for numbers in self.saved for number in numbers]
-            found = self._at[index] = self.table.alive([*saved, *self.changes[: self.points[index][0]]])
+            changes = self._changes[: self.points[index][0]]
+            found = self._at[index] = self._table.alive([*self._numbers, *changes])
         return found

@@ -74,7 +74,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
         for number, holders in incoming:
             if not holders:
                 changes.append(-number)
-    return Backward(table, table.alive(saved), changes, points, past, first_saved, reader(changes))
+    return Backward(table, saved, changes, points, past, first_saved)
 
 
 def _started(
@@ -146,7 +146,7 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
         loose = needed
         points.append(len(changes))
     before, last = early
-    return Passed(reader(changes), points, [*points[:before], last])
+    return Passed(changes, points, [*points[:before], last])
 
 
 def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:

@@ -80,7 +80,7 @@ def _graph(one: Round, seen: Pass) -> list[Term]:
     step = evaluation.graph_of(one, seen.states)
     run = replace(seen, spec=evaluation.graphed(one.spec), step=step)
     tail, earlier = step.head, evaluation.earlier_graph(one, step)
-    live = Live(*map(sum, zip(tail.saved, tail.forward, strict=True)))
+    live = tail.saved.plus(tail.forward)
     return [
         *forward(run),
         *head_terms(run, live, "the head and the loss", True),

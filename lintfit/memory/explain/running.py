@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations.form import Live
 from lintfit.memory.explain import layers, scoring
 from lintfit.memory.explain.passing import TAPE, Pass, below, casts, forward, head_terms, inputs, kept
 from lintfit.memory.explain.term import Term, term
@@ -30,9 +29,7 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             tail = step.head
             return [
                 *forward(run),
-                *head_terms(
-                    run, Live(*map(sum, zip(tail.saved, tail.forward, strict=True))), "the head and the loss", True
-                ),
+                *head_terms(run, tail.saved.plus(tail.forward), "the head and the loss", True),
                 *casts(run, head=True),
             ]
         case "reference, forward":

@@ -198,13 +198,15 @@ class _Chunked(NamedTuple):
         stays = int(self.weights * kept)
         gradient = batch * seq * self.stream.width * self.stream.item
         return Head(
-            saved=saved._replace(logits=saved.logits + made),
+            saved=saved.plus(Live(logits=made)),
             forward=Live(0, max(made + half, half + self.dequantized)),
-            loss=saved._replace(logits=saved.logits + 2 * made + made // -(-seq // CHUNK)),
-            head=saved._replace(
-                logits=saved.logits + made + half,
-                temporaries=self.dequantized + gradient + self.weights - stays,
-                gradients=stays,
+            loss=saved.plus(Live(logits=2 * made + made // -(-seq // CHUNK))),
+            head=saved.plus(
+                Live(
+                    logits=made + half,
+                    temporaries=self.dequantized + gradient + self.weights - stays,
+                    gradients=stays,
+                )
             ),
             weights=self.weights,
             bare=Live(gradient, made + max(made + half, half + self.dequantized)),

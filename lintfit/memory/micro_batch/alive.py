@@ -10,18 +10,19 @@ from lintfit.memory.result import Components
 from lintfit.memory.spec import Spec
 
 
-def together(states: Components, *alive: Live) -> Components:
+def together(states: Components, alive: Live, *others: Live) -> Components:
     """States and what is alive beside them, by the contract's component names; weight copies are temporaries."""
-    activations, logits, casts, temporaries, gradients = map(sum, zip(*alive, strict=True))
+    for other in others:
+        alive = alive.plus(other)
     result = dict(states)
-    if activations:
-        result["activations"] = result.get("activations", 0) + activations
-    if logits:
-        result["logits"] = result.get("logits", 0) + logits
-    if casts + temporaries:
-        result["temporaries"] = result.get("temporaries", 0) + casts + temporaries
-    if gradients:
-        result["gradients"] = result.get("gradients", 0) + gradients
+    if alive.activations:
+        result["activations"] = result.get("activations", 0) + alive.activations
+    if alive.logits:
+        result["logits"] = result.get("logits", 0) + alive.logits
+    if alive.casts or alive.temporaries:
+        result["temporaries"] = result.get("temporaries", 0) + alive.casts + alive.temporaries
+    if alive.gradients:
+        result["gradients"] = result.get("gradients", 0) + alive.gradients
     return result
 
 

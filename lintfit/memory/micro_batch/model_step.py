@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import known
-from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.kinds import Kind, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
@@ -32,7 +32,7 @@ from lintfit.memory.micro_batch.embedding import (
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.own_inputs import own_inputs
-from lintfit.memory.micro_batch.step import NOTHING, Step, Stretch, pinned
+from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import Inventory
 from lintfit.memory.tensors.tensor_parallel import local

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lintfit.frozen import frozen
-from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.profile import Profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.loss.logits import Head
-
-NOTHING = Live()
 
 
 class Stretch(NamedTuple):
@@ -123,8 +121,10 @@ class Step:
             kinds[kind] = stretch
             counts[kind] = counts.get(kind, 0) + count
             left -= count
-        parts = [[counts[kind] * size for size in self.keeps(stretch)] for kind, stretch in kinds.items()]
-        return Live(*map(sum, zip(*parts, strict=True)))
+        found = NOTHING
+        for kind, stretch in kinds.items():
+            found = found.plus(self.keeps(stretch), counts[kind])
+        return found
 
     def waits_at(self, index: int) -> int:
         """Bytes of the gradients that wait while this layer runs backward."""

@@ -62,7 +62,7 @@ def both(spec: Spec, states: States) -> Step:
     return replace(
         policy,
         stretches=stretches,
-        head=head._replace(head=head.head._replace(logits=head.head.logits + logits), lingering=logits),
+        head=head._replace(head=head.head.plus(Live(logits=logits)), lingering=logits),
         inputs=policy.inputs + critic.inputs,
         front=policy.front + critic.front,
         masks=policy.masks + critic.masks,
