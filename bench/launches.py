@@ -68,7 +68,7 @@ class Answer:
 
 def rows(table: str) -> list[dict[str, Any]]:
     """The table of facts of that name."""
-    return [json.loads(line) for line in (ROOT / "bench" / table).read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in (ROOT / "bench/launches" / table).read_text("utf-8").splitlines()]
 
 
 def checkout(folder: Path, repo: str) -> Path | None:
@@ -201,7 +201,7 @@ def main() -> int:
     """Print everything that is not right and the counts; 1 where a wrong value is not assumed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("checkouts", nargs="?", default=os.environ.get("LINTFIT_CHECKOUTS", ""))
-    parser.add_argument("--table", default="launches.jsonl", help="a table of this folder")
+    parser.add_argument("--table", default="launches.jsonl", help="a table of bench/launches")
     parser.add_argument("--all", action="store_true", help="list right answers as well")
     parser.add_argument("--json", type=Path, help="write the counts there")
     options = parser.parse_args()

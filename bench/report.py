@@ -111,8 +111,8 @@ def deepspeed() -> str:
     """The largest difference of each stage in the recording of real DeepSpeed."""
     recording = _read(DEEPSPEED)
     if recording is None:
-        return _missing("bench.deepspeed_cpu --out tests/memory/deepspeed_cpu.json")
-    from bench.deepspeed_compare import rows
+        return _missing("bench.ranks.zero --out tests/memory/deepspeed_cpu.json")
+    from bench.ranks.zero_compare import rows
 
     stages: dict[str, list[float]] = {}
     for case, _, _, recorded, expected in rows(recording):
@@ -125,7 +125,7 @@ def deepspeed() -> str:
     return (
         "Live bytes of parameters, gradients, masters, optimizer states and buffers of each rank after initialisation, "
         f"backward and step, with gloo on 1, 2 and 4 ranks ({_made(recording)}). "
-        "`python -m bench.deepspeed_cpu --compare tests/memory/deepspeed_cpu.json` prints every figure.\n\n"
+        "`python -m bench.ranks.zero --compare tests/memory/deepspeed_cpu.json` prints every figure.\n\n"
         + "\n".join(lines)
     )
 
@@ -141,7 +141,7 @@ PARALLEL = (
 
 def parallel() -> str:
     """The largest difference of each recording of ranks that split a model, a sequence, or hold several models."""
-    from bench.parallel_compare import rows
+    from bench.ranks.compare import rows
 
     lines = ["| recording | | cases | figures | median | largest |", "| --- | --- | --: | --: | --: | --: |"]
     for name, what in PARALLEL:
@@ -157,7 +157,7 @@ def parallel() -> str:
         "Real processes with gloo on 2 to 4 ranks, small models: parameters, gradients, masters and states of each "
         "rank by phase, and what autograd saves for a decoder layer and for the logits (torch 2.13, transformers 5.23, "
         "DeepSpeed 0.19.8, accelerate 1.15, TRL 1.16 and 1.12). The largest difference is the last token of 64, which "
-        "AutoTP's loss over a split vocabulary drops. `python -m bench.tensor_parallel_cpu --compare "
+        "AutoTP's loss over a split vocabulary drops. `python -m bench.ranks.tensor_parallel --compare "
         "tests/memory/tensor_parallel_cpu.json` prints every figure.\n\n" + "\n".join(lines)
     )
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from bench.ranks import packed  # noqa: E402
+from bench.ranks.processes import packed  # noqa: E402
 from lintfit.catalog import models  # noqa: E402
 from lintfit.memory.activations.blocks import Layer  # noqa: E402
 from lintfit.memory.activations.families import family  # noqa: E402

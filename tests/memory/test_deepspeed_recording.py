@@ -1,4 +1,4 @@
-"""Model states against what real DeepSpeed 0.19.8 held on a CPU (recorded by bench/deepspeed_cpu.py)."""
+"""Model states against what real DeepSpeed 0.19.8 held on a CPU (recorded by bench/ranks/zero.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.deepspeed_compare import Row, rows
+from bench.ranks.zero_compare import Row, rows
 
 RECORDING = Path(__file__).parent / "deepspeed_cpu.json"
 
@@ -44,7 +44,7 @@ def test_every_figure_is_within_half_a_per_cent(row: Row) -> None:
 def test_a_fresh_run_says_what_the_recording_says(tmp_path: Path) -> None:
     if importlib.util.find_spec("deepspeed") is None:
         pytest.skip("needs the peers extra")
-    from bench.deepspeed_cpu import record
+    from bench.ranks.zero import record
 
     record(tmp_path / "fresh.json", "stage 2, 2 ranks, bf16, accumulation 2")
     fresh = list(rows(json.loads((tmp_path / "fresh.json").read_text())))

@@ -1,4 +1,4 @@
-"""FSDP 2 as ``bench/fsdp2_cpu.py`` recorded it on two ranks (torch 2.13, gloo, fp32 shards, bf16 for compute)."""
+"""FSDP 2 as ``bench/ranks/fsdp2.py`` recorded it on two ranks (torch 2.13, gloo, fp32 shards, bf16 for compute)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ RECORDED = {"parameters": 5_377_536, "gradients": 5_377_536, "optimizer_states":
 
 
 def test_a_rank_holds_what_lintfit_says() -> None:
-    path = Path(__file__).parents[2] / "bench/fsdp2_cpu.py"
-    spec = importlib.util.spec_from_file_location("bench_fsdp2_cpu", path)
+    path = Path(__file__).parents[2] / "bench/ranks/fsdp2.py"
+    spec = importlib.util.spec_from_file_location("bench_fsdp2", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

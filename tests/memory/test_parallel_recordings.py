@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.parallel_compare import Row, rows
+from bench.ranks.compare import Row, rows
 
 HERE = Path(__file__).parent
 RECORDINGS = sorted(path.name for path in HERE.glob("*_parallel_cpu.json"))

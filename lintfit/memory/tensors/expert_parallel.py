@@ -2,7 +2,7 @@
 
 Of N ranks that ZeRO shares states over, a group of E holds all experts, and only N / E ranks hold the same ones
 (DeepSpeed's expert data-parallel group, ``utils/groups.py``). Measured on 2 and 4 ranks by
-``bench/expert_parallel_cpu.py``.
+``bench/ranks/expert_parallel.py``.
 """
 
 from __future__ import annotations

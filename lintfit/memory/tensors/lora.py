@@ -80,7 +80,7 @@ the other kinds of plans, split by rows or gathered, fail in the forward, as all
 
 
 def unadapted(spec: Spec) -> str:
-    """Why adapters cannot be put on a model that ranks split, or nothing; tried by ``bench/tensor_parallel_cpu.py``."""
+    """Why adapters cannot be put on a model that ranks split, else nothing (``bench/ranks/tensor_parallel.py``)."""
     if spec.tensor_parallel == 1 or spec.method != "lora":
         return ""
     if spec.engine == "deepspeed":

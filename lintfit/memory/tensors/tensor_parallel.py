@@ -2,7 +2,7 @@
 
 Both follow the model's own plan: projections are split by columns, then by rows, norms stay whole, and the head is
 split but its logits are gathered, so that every rank computes the whole loss. Measured on 2 and 4 ranks by
-``bench/tensor_parallel_cpu.py`` (transformers 5.23 ``distributed/tensor_parallel.py``, DeepSpeed 0.19.8
+``bench/ranks/tensor_parallel.py`` (transformers 5.23 ``distributed/tensor_parallel.py``, DeepSpeed 0.19.8
 ``module_inject/layers.py``).
 """
 

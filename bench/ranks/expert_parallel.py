@@ -1,7 +1,7 @@
 """Real expert parallelism on a CPU: transformers' ``ep_size`` and DeepSpeed's AutoEP, by rank.
 
-    python -m bench.expert_parallel_cpu --out tests/memory/expert_parallel_cpu.json     # record (needs the bench extra)
-    python -m bench.expert_parallel_cpu --compare tests/memory/expert_parallel_cpu.json # against lintfit, no torch
+    python -m bench.ranks.expert_parallel --out tests/memory/expert_parallel_cpu.json  # record (needs the bench extra)
+    python -m bench.ranks.expert_parallel --compare tests/memory/expert_parallel_cpu.json  # against lintfit, no torch
 
 Counted are parameters, gradients, master weights and optimizer states of a small Mixtral by phase. What a rank's
 experts save depends on the tokens that are routed to them, and is not compared.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.ranks import engine_steps, program, transformers_steps
-from bench.small_llama import MODEL, batch_of, made
+from bench.ranks.processes import engine_steps, program, transformers_steps
+from bench.ranks.small_llama import MODEL, batch_of, made
 
 EXPERTS = {
     "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 4, "num_experts_per_tok": 2,

@@ -18,11 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from bench import recordings  # noqa: E402
+from bench import recordings
 
 Worker = Callable[[int, dict[str, Any]], Any]
 
@@ -48,10 +44,17 @@ def run(worker: Worker, case: dict[str, Any], ranks: int, name: str) -> list[Any
             process.start()
         for process in processes:
             process.join()
+        _discard_buffers(port)
         failed = [rank for rank, process in enumerate(processes) if process.exitcode]
         if failed:
             raise RuntimeError(f"{name}: {(Path(folder) / f'{failed[0]}.err').read_text()[-3000:]}")
         return [json.loads((Path(folder) / str(rank)).read_text()) for rank in range(ranks)]
+
+
+def _discard_buffers(port: int) -> None:
+    """Remove the shared memory that DeepSpeed's ranks made for this port and never unlink, 66 MiB each (``shm.cpp``)."""
+    for left in Path("/dev/shm").glob(f"deepspeed_allreduce_buffer_*_{port}_*"):
+        left.unlink(missing_ok=True)
 
 
 def _free_port() -> int:
@@ -97,7 +100,7 @@ def program(
         return recordings.record(out, only, cases, measure, packages, compact=True, model=model)
 
     def table(recording: dict[str, Any]) -> str:
-        from bench.parallel_compare import table
+        from bench.ranks.compare import table
 
         return table(recording)
 
@@ -181,7 +184,7 @@ def transformers_steps(case: Mapping[str, Any], vocabulary: Iterable[int], **how
     import torch.distributed as dist
     from transformers import AutoModelForCausalLM
 
-    from bench.small_llama import adapted, batch_of, made
+    from bench.ranks.small_llama import adapted, batch_of, made
 
     dist.init_process_group("gloo")
     with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +233,7 @@ def engine_steps(
     """Two steps of DeepSpeed's engine on ``batch``: live bytes by phase, and what autograd saves."""
     import deepspeed
 
-    from bench.deepspeed_live import live
+    from bench.ranks.zero_live import live
 
     config = case["spec"]["deepspeed_config"]
     deepspeed.init_distributed(dist_backend="gloo", verbose=False)

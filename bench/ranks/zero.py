@@ -1,7 +1,7 @@
 """Real DeepSpeed on a CPU as the oracle for model states: initialise, two steps, and count every live tensor.
 
-    python -m bench.deepspeed_cpu --out tests/memory/deepspeed_cpu.json     # record (needs the bench extra)
-    python -m bench.deepspeed_cpu --compare tests/memory/deepspeed_cpu.json # a recording against lintfit, no torch
+    python -m bench.ranks.zero --out tests/memory/deepspeed_cpu.json  # record (needs the bench extra)
+    python -m bench.ranks.zero --compare tests/memory/deepspeed_cpu.json  # a recording against lintfit, no torch
 
 Every rank is a process with gloo. After initialisation, after the second backward and after the second step it
 walks all tensors that Python can reach and sums their storages once each, by what they are. Offloaded tensors are
@@ -16,10 +16,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from bench import recordings, small_llama
-from bench.deepspeed_compare import LORA_TARGETS, name, table
-from bench.deepspeed_live import live
-from bench.ranks import prepare, run
+from bench import recordings
+from bench.ranks import small_llama
+from bench.ranks.processes import prepare, run
+from bench.ranks.zero_compare import LORA_TARGETS, name, table
+from bench.ranks.zero_live import live
 
 MODEL = {**small_llama.MODEL, "max_position_embeddings": 64}
 BUCKET = 300_000

@@ -1,7 +1,7 @@
 """Real pipeline parallelism on a CPU: torch's 1F1B schedule over stages of a small Llama, by stage.
 
-    python -m bench.pipeline_parallel_cpu --out tests/memory/pipeline_parallel_cpu.json     # needs the bench extra
-    python -m bench.pipeline_parallel_cpu --compare tests/memory/pipeline_parallel_cpu.json # against lintfit, no torch
+    python -m bench.ranks.pipeline_parallel --out tests/memory/pipeline_parallel_cpu.json  # needs the bench extra
+    python -m bench.ranks.pipeline_parallel --compare tests/memory/pipeline_parallel_cpu.json  # no torch
 
 Counted are a stage's parameters, gradients and optimizer states, the most that autograd holds at once over all
 micro-batches in flight, and the buffers of the exchange. transformers' own pipeline (``pp_size``) has no backward, and
@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from bench.ranks import held, optimizer_states, program
-from bench.small_llama import MODEL, batch_of, made
+from bench.ranks.processes import held, optimizer_states, program
+from bench.ranks.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 64
 

@@ -1,7 +1,7 @@
 """Real sequence parallelism on a CPU: DeepSpeed's Ulysses attention and torch's context parallelism, by rank.
 
-    python -m bench.sequence_parallel_cpu --out tests/memory/sequence_parallel_cpu.json     # needs the bench extra
-    python -m bench.sequence_parallel_cpu --compare tests/memory/sequence_parallel_cpu.json # against lintfit, no torch
+    python -m bench.ranks.sequence_parallel --out tests/memory/sequence_parallel_cpu.json  # needs the bench extra
+    python -m bench.ranks.sequence_parallel --compare tests/memory/sequence_parallel_cpu.json  # no torch
 
 Counted are the model states by phase, and what autograd saves for a decoder layer and for the logits. Torch's ring is
 written for the kernels of GPUs; here its own code runs around the CPU's FlashAttention (:func:`ring_on_the_cpu`).
@@ -12,8 +12,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.ranks import engine_steps, program, torch_steps
-from bench.small_llama import MODEL, batch_of, made
+from bench.ranks.processes import engine_steps, program, torch_steps
+from bench.ranks.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 128
 BUCKET = 100_000

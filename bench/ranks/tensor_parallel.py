@@ -1,7 +1,7 @@
 """Real tensor parallelism on a CPU: transformers' ``tp_plan="auto"`` and DeepSpeed's AutoTP, by rank.
 
-    python -m bench.tensor_parallel_cpu --out tests/memory/tensor_parallel_cpu.json     # record (needs the bench extra)
-    python -m bench.tensor_parallel_cpu --compare tests/memory/tensor_parallel_cpu.json # against lintfit, no torch
+    python -m bench.ranks.tensor_parallel --out tests/memory/tensor_parallel_cpu.json  # record (needs the bench extra)
+    python -m bench.ranks.tensor_parallel --compare tests/memory/tensor_parallel_cpu.json  # against lintfit, no torch
 
 Counted are parameters, gradients, master weights and optimizer states after initialisation, backward and step, and what
 autograd saves for a decoder layer and for the logits. Attention is eager, the one kernel that the CPU shares with GPUs.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from bench.ranks import engine_steps, program, transformers_steps
-from bench.small_llama import MODEL, batch_of, made
+from bench.ranks.processes import engine_steps, program, transformers_steps
+from bench.ranks.small_llama import MODEL, batch_of, made
 
 BATCH, SEQ = 2, 64
 BUCKET = 100_000

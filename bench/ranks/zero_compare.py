@@ -1,4 +1,4 @@
-"""lintfit against a recording of bench/deepspeed_cpu.py: per case, phase and kind, the largest rank's bytes."""
+"""lintfit against a recording of bench/ranks/zero.py: per case, phase and kind, the largest rank's bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """TRL's own SFT, DPO and PPO trainers on two CPU ranks: how policy, reference, value and reward model lie on each.
 
-    python -m bench.preference_cpu --out tests/memory/preference_parallel_cpu.json     # needs the bench extra and TRL
-    python -m bench.preference_cpu --compare tests/memory/preference_parallel_cpu.json # against lintfit, no torch
+    python -m bench.ranks.preference --out tests/memory/preference_parallel_cpu.json  # needs the bench extra and TRL
+    python -m bench.ranks.preference --compare tests/memory/preference_parallel_cpu.json  # against lintfit, no torch
 
 SFT and DPO (TRL 1.16) train two steps, under DeepSpeed or FSDP 1 and 2. Accelerate has no FSDP for CPU ranks, so that
 it is told that these are GPUs' (:func:`_fsdp_on_cpus`). PPO (TRL 0.26 to 1.12, ``--only PPO``) is set up, and gathers
@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.ranks import held, optimizer_states, program
-from bench.small_llama import MODEL, config_of, lora_of, made
+from bench.ranks.processes import held, optimizer_states, program
+from bench.ranks.small_llama import MODEL, config_of, lora_of, made
 
 RANKS = 2
 TRAINERS = {"SFT": "causal-lm", "DPO": "dpo", "PPO": "ppo"}

@@ -1,6 +1,6 @@
 """Real FSDP 2 on a CPU: what each of two ranks holds after two steps, against lintfit. Needs the bench extra, no GPU.
 
-    python -m bench.fsdp2_cpu
+    python -m bench.ranks.fsdp2
 
 ``fully_shard`` wraps every layer and the model the way Accelerate does, with gloo, fp32 shards and bf16 for compute.
 Compared are the bytes of parameters, gradients and AdamW's states of each rank.
@@ -9,12 +9,7 @@ Compared are the bytes of parameters, gradients and AdamW's states of each rank.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
 
 RANKS = 2
 MODEL: dict[str, Any] = {
@@ -30,7 +25,7 @@ def _worker(rank: int, case: dict[str, Any]) -> dict[str, int]:
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from bench.ranks import torch_steps
+    from bench.ranks.processes import torch_steps
 
     dist.init_process_group("gloo")
     settings = dict(MODEL)
@@ -47,7 +42,7 @@ def _worker(rank: int, case: dict[str, Any]) -> dict[str, int]:
 
 def record() -> list[dict[str, int]]:
     """Bytes of each rank by component."""
-    from bench.ranks import prepare, run
+    from bench.ranks.processes import prepare, run
 
     prepare()
     return run(_worker, {}, RANKS, "FSDP 2")
