@@ -52,7 +52,7 @@ def run(worker: Worker, case: dict[str, Any], ranks: int, name: str) -> list[Any
 
 
 def _discard_buffers(port: int) -> None:
-    """Remove the shared memory that DeepSpeed's ranks made for this port and never unlink, 66 MiB each (``shm.cpp``)."""
+    """Remove the shared memory that DeepSpeed makes for a port and never unlinks, 66 MiB a rank (``shm.cpp``)."""
     for left in Path("/dev/shm").glob(f"deepspeed_allreduce_buffer_*_{port}_*"):
         left.unlink(missing_ok=True)
 
