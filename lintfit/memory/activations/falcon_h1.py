@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, projected
+from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style, mixer
 from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
@@ -61,9 +60,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     bias = bool(facts.config.get("attention_bias"))
     q, k, v = projected(t, x, shape, bias=bias)
     q, k = t.rotary(q), t.rotary(t.map(k))
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate)
-    out = t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden, bias=bias)
+    out = attended(t, q, k, v, shape, bias=bias)
     t.held = held
     return out
 

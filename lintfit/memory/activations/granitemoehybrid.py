@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
-from lintfit.memory.activations.llama import heads, projected
+from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
@@ -68,9 +67,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     q, k, v = projected(t, x, shape, bias=bias)
     if facts.rotary_dim:
         q, k = t.rotary(q), t.rotary(k)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate)
-    return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden, bias=bias)
+    return attended(t, q, k, v, shape, bias=bias)
 
 
 def _shared(t: Layer, x: Var) -> Var:

@@ -6,9 +6,8 @@ Sources: ``modeling_stablelm.py``, ``modeling_starcoder2.py``, ``modeling_phi.py
 
 from __future__ import annotations
 
-from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, mlp, projected
+from lintfit.memory.activations.llama import attended, heads, mlp, projected
 from lintfit.memory.activations.tape import Var
 
 COHERE = frozenset({"cohere", "cohere2"})
@@ -81,9 +80,7 @@ def cohere_norm(t: Layer, x: Var, width: int | None = None) -> Var:
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     kind = facts.model_type
-    h = facts.hidden
     shape = heads(facts, index)
-    wide = shape.queries * shape.dim
     q, k, v = projected(t, x, shape)
     if facts.qk_norm:
         q, k = norm(t, q, shape.dim), norm(t, k, shape.dim)
@@ -93,9 +90,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
         q, k = (t.cast(t.rotary(t.cast(part, 4)), x.item) for part in (q, k))
     else:
         q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=partial)
-    return t.linear("dense" if kind == "phi" else "o_proj", out, wide, h)
+    return attended(t, q, k, v, shape, head_major=partial, out="dense" if kind == "phi" else "o_proj")
 
 
 def _mlp(t: Layer, x: Var) -> Var:

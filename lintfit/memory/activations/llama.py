@@ -50,7 +50,6 @@ def projected(t: Layer, x: Var, shape: Heads, *, bias: bool = False) -> tuple[Va
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection."""
     facts = t.facts
-    h = facts.hidden
     shape = heads(facts, index)
     wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
     q, k, v = projected(t, x, shape)
@@ -68,9 +67,16 @@ def attention(t: Layer, x: Var, index: int) -> Var:
         q, k = (t.cast(t.rotary(t.cast(part, 4), tables=tables), part.item) for part in (q, k))
     else:
         q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=partial)
-    return t.residual_dropout(t.linear("o_proj", out, wide, h), _rate(facts))
+    return t.residual_dropout(attended(t, q, k, v, shape, head_major=partial), _rate(facts))
+
+
+def attended(
+    t: Layer, q: Var, k: Var, v: Var, shape: Heads, *, head_major: bool = False, out: str = "o_proj", bias: bool = False
+) -> Var:
+    """Attention with the config's dropout, and its output projection ``out``."""
+    rate = float(t.facts.config.get("attention_dropout") or 0.0)
+    result = attend(t, q, k, v, shape, dropout=rate, head_major=head_major)
+    return t.linear(out, result, shape.queries * shape.dim, t.facts.hidden, bias=bias)
 
 
 def _rate(facts: ModelFacts) -> float:

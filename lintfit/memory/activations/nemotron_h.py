@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, projected
+from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
@@ -53,11 +52,8 @@ def _mamba(t: Layer, x: Var) -> Var:
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
-    facts = t.facts
-    shape = heads(facts, index)
-    q, k, v = projected(t, x, shape)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    return t.linear("o_proj", attend(t, q, k, v, shape, dropout=rate), shape.queries * shape.dim, facts.hidden)
+    shape = heads(t.facts, index)
+    return attended(t, *projected(t, x, shape), shape)
 
 
 def _mlp(t: Layer, x: Var) -> Var:
