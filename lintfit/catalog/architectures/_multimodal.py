@@ -54,15 +54,14 @@ def tower_of(config: Config, tokens: int | None = None) -> VisionTower:
     )
 
 
-def encoder_layers(tower: VisionTower, layer: str) -> list[Tensor]:
-    """The transformer layers of a CLIP- or SigLIP-like encoder."""
-    width, layers = tower.hidden, tower.layers
-    as_shape = Shape(
-        hidden=width,
-        layers=layers,
+def as_shape(tower: VisionTower) -> Shape:
+    """An encoder's numbers as the building blocks of layers take them."""
+    return Shape(
+        hidden=tower.hidden,
+        layers=tower.layers,
         heads=tower.heads,
         kv_heads=tower.heads,
-        head_dim=width // tower.heads,
+        head_dim=tower.hidden // tower.heads,
         intermediate=tower.intermediate,
         vocab=1,
         tied=True,
@@ -70,9 +69,14 @@ def encoder_layers(tower: VisionTower, layer: str) -> list[Tensor]:
         norm="layernorm",
         activation="gelu",
     )
+
+
+def encoder_layers(tower: VisionTower, layer: str) -> list[Tensor]:
+    """The transformer layers of a CLIP- or SigLIP-like encoder."""
+    width, layers = tower.hidden, tower.layers
     found = [
         *norm(f"{layer}.layer_norm1", width, layers, bias=True),
-        *attention(f"{layer}.self_attn", as_shape, layers, bias=True, out_bias=True, out="out_proj"),
+        *attention(f"{layer}.self_attn", as_shape(tower), layers, bias=True, out_bias=True, out="out_proj"),
         *norm(f"{layer}.layer_norm2", width, layers, bias=True),
         *plain_mlp(f"{layer}.mlp", width, tower.intermediate, layers, up="fc1", down="fc2"),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import llama4_text
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
-from lintfit.catalog.architectures._multimodal import part, tower_of
+from lintfit.catalog.architectures._multimodal import as_shape, part, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -58,26 +58,13 @@ def encoder(vision: Config, name: str) -> list[Tensor]:
     width, layers = tower.hidden, tower.layers
     patches = ((tower.image_size or 0) // tower.patch) ** 2
     given, output = (vision.size(f"projector_{way}_dim", kind="hidden") for way in ("input", "output"))
-    numbers = Shape(
-        hidden=width,
-        layers=layers,
-        heads=tower.heads,
-        kv_heads=tower.heads,
-        head_dim=width // tower.heads,
-        intermediate=tower.intermediate,
-        vocab=1,
-        tied=True,
-        gated=False,
-        norm="layernorm",
-        activation=vision.text("hidden_act"),
-    )
     found = [
         *linear(f"{name}.patch_embedding.linear", width, vision.size("num_channels") * tower.patch**2),
         Tensor(f"{name}.class_embedding", (width,), 1, "other"),
         Tensor(f"{name}.positional_embedding_vlm", (patches + 1, width), 1, "other"),
         *norm(f"{name}.layernorm_pre", width, bias=True),
         *norm(f"{name}.layernorm_post", width, bias=True),
-        *attention(f"{layer}.self_attn", numbers, layers, bias=True, out_bias=True),
+        *attention(f"{layer}.self_attn", as_shape(tower), layers, bias=True, out_bias=True),
         *plain_mlp(f"{layer}.mlp", width, tower.intermediate, layers, up="fc1", down="fc2"),
         *norm(f"{layer}.input_layernorm", width, layers, bias=True),
         *norm(f"{layer}.post_attention_layernorm", width, layers, bias=True),
