@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import granitemoehybrid
+from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, gated_mlp, head, norm
+from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -39,21 +40,19 @@ def shape(config: Config) -> Shape:
     return decoder_shape(config)
 
 
+def mixer(config: Config) -> Mamba2:
+    """The numbers of the mixer, whose width a config states or derives."""
+    width = config.count("mamba_d_ssm") or config.size("mamba_expand") * config.size("hidden_size", kind="hidden")
+    out_bias, normed = config.flag("projectors_bias"), config.flag("mamba_rms_norm")
+    return _mamba2.mixer(config, width, out_bias=out_bias, normed=normed)
+
+
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
     hidden, layers = numbers.hidden, numbers.layers
-    given = config.count("mamba_d_ssm")
-    width = given or config.size("mamba_expand") * hidden
     found = [
         *attention(f"{name}.self_attn", numbers, layers, bias=bias, out_bias=bias),
-        *granitemoehybrid.mixer(
-            config,
-            f"{name}.mamba",
-            (hidden, width),
-            layers,
-            biased=(config.flag("mamba_proj_bias"), config.flag("projectors_bias")),
-            normed=config.flag("mamba_rms_norm"),
-        ),
+        *_mamba2.tensors(mixer(config), f"{name}.mamba", hidden, layers),
         *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, layers, bias=config.flag("mlp_bias")),
         *norm(f"{name}.input_layernorm", hidden, layers),
         *norm(f"{name}.pre_ff_layernorm", hidden, layers),

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lintfit.catalog.architectures import granite
-from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, norm, router
+from lintfit.catalog.architectures import _mamba2, granite
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
 
@@ -59,14 +60,19 @@ def attending(config: Config) -> int:
     return sum(kind in ATTENTION for kind in config.strings("layer_types"))
 
 
+def mixer(config: Config) -> Mamba2:
+    """The numbers of the layers without attention."""
+    width = config.size("mamba_expand") * config.size("hidden_size", kind="hidden")
+    return _mamba2.mixer(config, width, out_bias=config.flag("mamba_proj_bias"))
+
+
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
     style, layers, attended = Style(qkv_bias=bias, out_bias=bias), numbers.layers, attending(config)
     shared = config.size("shared_intermediate_size", kind="intermediate")
-    width, biased = config.size("mamba_expand") * numbers.hidden, config.flag("mamba_proj_bias")
     found = [
         *self_attention(replace(numbers, layers=attended), style),
-        *mixer(config, f"{name}.mamba", (numbers.hidden, width), layers - attended, biased=(biased, biased)),
+        *_mamba2.tensors(mixer(config), f"{name}.mamba", numbers.hidden, layers - attended),
         *linear(f"{name}.shared_mlp.input_linear", 2 * shared, numbers.hidden, layers),
         *linear(f"{name}.shared_mlp.output_linear", numbers.hidden, shared, layers),
         *layer_norms(numbers, style),
@@ -76,34 +82,3 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         found += router(f"{moe}.router", numbers.moe.experts, numbers.hidden, layers)
         found += fused_experts(f"{moe}.experts", numbers.moe.experts, numbers.hidden, numbers.intermediate, layers)
     return around(numbers, style, found)
-
-
-def mixer(
-    config: Config,
-    name: str,
-    widths: tuple[int, int],
-    copies: int,
-    *,
-    biased: tuple[bool, bool],
-    normed: bool = True,
-) -> list[Tensor]:
-    """Mamba 2: one projection in, a short convolution, decay, step and skip of each head, a norm, a projection out.
-
-    ``widths``: the model's and the heads' together. ``biased``: the projections in and out.
-    """
-    heads, (hidden, width) = config.size("mamba_n_heads", kind="heads"), widths
-    if width % heads:
-        raise config.error("mamba_n_heads", f"must divide what all heads have together ({width})")
-    config.size("mamba_chunk_size")  # decides what a layer saves
-    mixed = width + 2 * config.size("mamba_n_groups") * config.size("mamba_d_state")
-    convolved = [Tensor(f"{name}.conv1d.bias", (mixed,), copies, "bias")] if config.flag("mamba_conv_bias") else []
-    return [
-        *linear(f"{name}.in_proj", width + mixed + heads, hidden, copies, bias=biased[0]),
-        *linear(f"{name}.out_proj", hidden, width, copies, bias=biased[1]),
-        Tensor(f"{name}.conv1d.weight", (mixed, 1, config.size("mamba_d_conv")), copies, "conv"),
-        *convolved,
-        Tensor(f"{name}.dt_bias", (heads,), copies, "bias"),
-        Tensor(f"{name}.A_log", (heads,), copies, "other"),
-        Tensor(f"{name}.D", (heads,), copies, "other"),
-        *(norm(f"{name}.norm", width, copies) if normed else []),
-    ]

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.facts import Tensor
 
@@ -68,6 +70,22 @@ def shape(config: Config) -> Shape:
     return replace(decoder_shape(config, gated=False), activation=activation, rotary_dim=0, tied=False)
 
 
+def mixer(config: Config) -> Mamba2:
+    """The numbers of the layers of Mamba 2."""
+    bias = config.flag("use_bias")
+    return Mamba2(
+        heads=config.size("mamba_num_heads", kind="heads"),
+        dim=config.size("mamba_head_dim", kind="head_dim"),
+        groups=config.size("n_groups"),
+        state=config.size("ssm_state_size"),
+        kernel=config.size("conv_kernel"),
+        chunk=config.size("chunk_size"),
+        conv_bias=config.flag("use_conv_bias"),
+        in_bias=bias,
+        out_bias=bias,
+    )
+
+
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, name, bias = shape(config), "model.layers.{}.mixer", config.flag("mlp_bias")
     kinds = config.strings("layer_types")
@@ -76,7 +94,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *attention(name, numbers, attended),
         *linear(f"{name}.up_proj", numbers.intermediate, numbers.hidden, mlps, bias=bias),
         *linear(f"{name}.down_proj", numbers.hidden, numbers.intermediate, mlps, bias=bias),
-        *_mamba(config, name, numbers.hidden, kinds.count("linear_attention")),
+        *_mamba2.tensors(mixer(config), name, numbers.hidden, kinds.count("linear_attention")),
         *norm("model.layers.{}.norm", numbers.hidden, numbers.layers),
     ]
     return (
@@ -85,21 +103,3 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm("model.norm_f", numbers.hidden, where="final"),
         *head(numbers),
     )
-
-
-def _mamba(config: Config, name: str, hidden: int, copies: int) -> list[Tensor]:
-    heads, bias = config.size("mamba_num_heads", kind="heads"), config.flag("use_bias")
-    width = heads * config.size("mamba_head_dim", kind="head_dim")
-    config.size("chunk_size")  # decides what a layer saves
-    mixed = width + 2 * config.size("n_groups") * config.size("ssm_state_size")
-    convolved = [Tensor(f"{name}.conv1d.bias", (mixed,), copies, "bias")] if config.flag("use_conv_bias") else []
-    return [
-        *linear(f"{name}.in_proj", width + mixed + heads, hidden, copies, bias=bias),
-        *linear(f"{name}.out_proj", hidden, width, copies, bias=bias),
-        Tensor(f"{name}.conv1d.weight", (mixed, 1, config.size("conv_kernel")), copies, "conv"),
-        *convolved,
-        Tensor(f"{name}.dt_bias", (heads,), copies, "bias"),
-        Tensor(f"{name}.A_log", (heads,), copies, "other"),
-        Tensor(f"{name}.D", (heads,), copies, "other"),
-        *norm(f"{name}.norm", width, copies),
-    ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures import granitemoehybrid
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import attended, heads, projected
-from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
@@ -27,13 +28,11 @@ TRAITS = Traits(mixer=mixer, packages=OF_MAMBA)
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
-    facts, config = t.facts, t.facts.config
+    facts = t.facts
     y = t.rmsnorm(x)
     t.held = (x, y)
     if mixer(facts, index):
-        bias = bool(config.get("mamba_proj_bias"))
-        style = Style(conv_bias=bool(config.get("mamba_conv_bias", True)), in_bias=bias, out_bias=bias)
-        branch = mamba(t, y, mamba_heads(facts), int(config.get("mamba_d_conv") or 4), style)
+        branch = mamba(t, y, granitemoehybrid.mixer(Config(facts.config, {}, facts.name)))
     else:
         branch = _attention(t, y, index)
     x = t.add(x, t.map(branch))
@@ -45,19 +44,6 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     routed = experts(t, y, facts.moe)
     t.held = (x, y, routed)
     return t.add(x, t.map(t.add(routed, _shared(t, y))))
-
-
-def mamba_heads(facts: ModelFacts) -> Heads:
-    """The mixer's heads, by the config's keys and ``GraniteMoeHybridConfig``'s defaults."""
-    config = facts.config
-    count = int(config.get("mamba_n_heads") or 128)
-    return Heads(
-        count=count,
-        dim=int(config.get("mamba_expand") or 2) * facts.hidden // count,
-        groups=int(config.get("mamba_n_groups") or 1),
-        state=int(config.get("mamba_d_state") or 256),
-        chunk=int(config.get("mamba_chunk_size") or 256),
-    )
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures import nemotron_h
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import attended, heads, projected
-from lintfit.memory.activations.mamba2 import Heads, Style
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
@@ -29,26 +30,12 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     match mixer(t.facts, index):
         case "linear_attention":
-            branch = _mamba(t, y)
+            branch = mamba(t, y, nemotron_h.mixer(Config(t.facts.config, {}, t.facts.name)))
         case "mlp":
             branch = _mlp(t, y)
         case _:
             branch = _attention(t, y, index)
     return t.add(x, branch)
-
-
-def _mamba(t: Layer, x: Var) -> Var:
-    config = t.facts.config
-    shape = Heads(
-        count=int(config["mamba_num_heads"]),
-        dim=int(config["mamba_head_dim"]),
-        groups=int(config["n_groups"]),
-        state=int(config["ssm_state_size"]),
-        chunk=int(config["chunk_size"]),
-    )
-    bias = bool(config.get("use_bias"))
-    style = Style(conv_bias=bool(config.get("use_conv_bias", True)), in_bias=bias, out_bias=bias)
-    return mamba(t, x, shape, int(config["conv_kernel"]), style)
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
