@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lintfit.catalog.architectures import gemma2
+from lintfit.catalog.architectures import _gemma, gemma2
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
@@ -42,10 +42,7 @@ EVERY = 5
 
 def slides(config: Mapping[str, Any], layers: int) -> list[bool]:
     """Whether each layer attends within the window only."""
-    listed = config.get("layer_types")
-    if isinstance(listed, list | tuple) and len(listed) >= layers:
-        return [kind == "sliding_attention" for kind in listed[:layers]]
-    return [(layer + 1) % EVERY != 0 for layer in range(layers)]
+    return _gemma.slides(config, layers, EVERY)
 
 
 def widths(config: Config, layers: int) -> list[int]:
@@ -69,8 +66,6 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, layer = shape(config), "model.layers.{}"
     hidden, layers = numbers.hidden, numbers.layers
     streams, rank = config.size("altup_num_inputs"), config.size("laurel_rank", kind="hidden")
-    narrow = config.size("hidden_size_per_layer_input", kind="hidden")
-    rows = config.size("vocab_size_per_layer_input", kind="vocab")
     altup, laurel = f"{layer}.altup", f"{layer}.laurel"
     found = [
         *_attentions(config, numbers),
@@ -83,12 +78,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear(f"{laurel}.linear_left", rank, hidden, layers),
         *linear(f"{laurel}.linear_right", hidden, rank, layers),
         *norm(f"{laurel}.post_laurel_norm", hidden, layers),
-        *linear(f"{layer}.per_layer_input_gate", narrow, hidden, layers),
-        *linear(f"{layer}.per_layer_projection", hidden, narrow, layers),
-        *norm(f"{layer}.post_per_layer_input_norm", hidden, layers),
-        Tensor("model.embed_tokens_per_layer.weight", (rows, layers * narrow), 1, "embedding", "embedding"),
-        *linear("model.per_layer_model_projection", layers * narrow, hidden, where="other"),
-        *norm("model.per_layer_projection_norm", narrow, where="other"),
+        *_gemma.own_inputs(config, numbers),
         *linear("model.altup_projections.{}", hidden, hidden, streams - 1, where="other"),
         *linear("model.altup_unembed_projections.{}", hidden, hidden, streams - 1, where="other"),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lintfit.catalog.architectures import gemma2
+from lintfit.catalog.architectures import _gemma, gemma2
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -55,12 +55,7 @@ EVERY = 6
 
 def slides(config: Mapping[str, Any], layers: int) -> list[bool]:
     """Whether each layer attends within the window only; the last one never does."""
-    listed = config.get("layer_types")
-    if isinstance(listed, list | tuple) and len(listed) >= layers:
-        found = [kind == "sliding_attention" for kind in listed[:layers]]
-    else:
-        found = [(layer + 1) % EVERY != 0 for layer in range(layers)]
-    return [*found[:-1], False]
+    return [*_gemma.slides(config, layers, EVERY)[:-1], False]
 
 
 def shape(config: Config) -> Shape:
@@ -95,7 +90,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, width, shared),
         *layer_norms(numbers, Style(layer_norms=gemma2.LAYER_NORMS)),
-        *_own_inputs(config, numbers),
+        *(_gemma.own_inputs(config, numbers) if config.count("hidden_size_per_layer_input", kind="hidden") else ()),
         *_experts(numbers),
     ]
     return around(numbers, Style(), found)
@@ -113,23 +108,6 @@ def _attentions(config: Config, numbers: Shape, own: int) -> Iterator[Tensor]:
             yield replace(tensor, copies=counts.get(tensor.name.split(".")[-2], all_of_them))
         yield from norm(f"{name}.q_norm", kind.head_dim, all_of_them)
         yield from norm(f"{name}.k_norm", kind.head_dim, own_keys)
-
-
-def _own_inputs(config: Config, numbers: Shape) -> list[Tensor]:
-    """What gives every layer an input of its own, from the token and from the embeddings."""
-    narrow = config.count("hidden_size_per_layer_input", kind="hidden")
-    if not narrow:
-        return []
-    hidden, layers, layer = numbers.hidden, numbers.layers, "model.layers.{}"
-    rows = config.size("vocab_size_per_layer_input", kind="vocab")
-    return [
-        Tensor("model.embed_tokens_per_layer.weight", (rows, layers * narrow), 1, "embedding", "embedding"),
-        *linear("model.per_layer_model_projection", layers * narrow, hidden, where="other"),
-        *norm("model.per_layer_projection_norm", narrow, where="other"),
-        *linear(f"{layer}.per_layer_input_gate", narrow, hidden, layers),
-        *linear(f"{layer}.per_layer_projection", hidden, narrow, layers),
-        *norm(f"{layer}.post_per_layer_input_norm", hidden, layers),
-    ]
 
 
 def _experts(numbers: Shape) -> list[Tensor]:
