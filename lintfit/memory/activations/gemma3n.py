@@ -6,9 +6,10 @@ layer's forward has a name for nearly everything that it makes.
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures.gemma3n_text import slides
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import gemma4
-from lintfit.memory.activations.attention import attend
+from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma4 import norm
 from lintfit.memory.activations.tape import Var, saved_factors
@@ -23,6 +24,12 @@ def streams(facts: ModelFacts) -> int:
     return int(facts.config.get("altup_num_inputs") or 4)
 
 
+def heads(facts: ModelFacts, index: int) -> Heads:
+    """The heads of one layer, and its window where it slides."""
+    window = facts.sliding_window if slides(facts.config, facts.layers)[index] else None
+    return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
+
+
 def mlp_of(facts: ModelFacts, index: int) -> tuple[int, bool]:
     """The width of a layer's MLP, and whether it keeps the largest of the gate's results only."""
     width, pattern = facts.config["intermediate_size"], facts.config.get("activation_sparsity_pattern")
@@ -33,7 +40,7 @@ def mlp_of(facts: ModelFacts, index: int) -> tuple[int, bool]:
     return int(width[index] if isinstance(width, list) else width), sparse
 
 
-TRAITS = Traits(heads=gemma4.heads, shares=gemma4.shares, mlp=mlp_of, streams=streams)
+TRAITS = Traits(heads=heads, shares=gemma4.shares, mlp=mlp_of, streams=streams)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -106,7 +113,7 @@ def _correct(t: Layer, predictions: Var, activated: Var) -> Var:
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
-    shape = gemma4.heads(facts, index)
+    shape = heads(facts, index)
     wide = shape.queries * shape.dim
     q = t.rotary(norm(t, t.linear("q_proj", x, facts.hidden, wide), shape.dim))
     k, v = gemma4.lent(t, q, shape) if gemma4.shares(facts, index) else gemma4.keys_and_values(t, x, shape)

@@ -6,7 +6,6 @@ one tensor that :mod:`lintfit.memory.micro_batch.own_inputs` counts.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import gemma3n_text
 from lintfit.catalog.architectures.gemma4_text import slides
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
@@ -21,9 +20,6 @@ from lintfit.memory.activations.traits import Traits
 def heads(facts: ModelFacts, index: int) -> Heads:
     """Those of a layer that slides, or the wider ones of a layer that attends to everything."""
     config = facts.config
-    if facts.model_type == "gemma3n_text":
-        window = facts.sliding_window if gemma3n_text.slides(config, facts.layers)[index] else None
-        return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
     if slides(config, facts.layers)[index]:
         return Heads(facts.heads, facts.kv_heads, facts.head_dim, facts.sliding_window)
     keys = config.get("num_global_key_value_heads") if config.get("attention_k_eq_v") else None
@@ -61,17 +57,6 @@ def shares(facts: ModelFacts, index: int) -> bool:
 
 
 TRAITS = Traits(heads=heads, shares=shares)
-
-
-def lends(facts: ModelFacts) -> dict[int, Heads]:
-    """The layers whose keys and values later ones take: the last of each kind that has its own."""
-    found: dict[int | None, int] = {}
-    for index in range(facts.layers):
-        shape = heads(facts, index)
-        if not shares(facts, index):
-            found[shape.window] = index
-    taken = {heads(facts, index).window for index in range(facts.layers) if shares(facts, index)}
-    return {index: heads(facts, index) for window, index in found.items() if window in taken}
 
 
 def own_inputs_flow(recipe: Recipe, *, checkpointed: bool) -> bool:

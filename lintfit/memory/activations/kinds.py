@@ -56,6 +56,17 @@ def heads_of(facts: ModelFacts, index: int) -> Heads:
     return (traits(facts).heads or llama.heads)(facts, index)
 
 
+def lends(facts: ModelFacts) -> dict[int, Heads]:
+    """The layers whose keys and values later ones take: the last of each kind that has its own."""
+    shares, layers = traits(facts).shares, range(facts.layers)
+    if shares is None:
+        return {}
+    shapes = [heads_of(facts, index) for index in layers]
+    last = {shapes[index].window: index for index in layers if not shares(facts, index)}
+    taken = {shapes[index].window for index in layers if shares(facts, index)}
+    return {index: shapes[index] for window, index in last.items() if window in taken}
+
+
 def stream_width(facts: ModelFacts) -> int:
     """Elements of what goes from layer to layer: the hidden size, of every stream where there are several."""
     streams = traits(facts).streams

@@ -8,7 +8,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import traits
-from lintfit.memory.activations.kinds import stream_width
+from lintfit.memory.activations.kinds import lends, stream_width
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
 
@@ -55,7 +55,7 @@ def own_inputs(
 
     how = _How(batch, seq, stream, embedded, checkpoints, reentrant)
     waiting = [0] * facts.layers
-    for lender, shape in gemma4.lends(facts).items():
+    for lender, shape in lends(facts).items():
         again = _left_behind(facts, recipe, shape, how) if checkpoints else 0
         for index in range(facts.layers - 1):
             waiting[index] += 2 * how.size(shape.keys * shape.dim) if index >= lender else again
@@ -74,7 +74,7 @@ def _projected(facts: ModelFacts, recipe: Recipe, narrow: int, how: _How) -> int
 
     t = Layer(facts, recipe)
     x = t.new(facts.hidden, how.embedded, not recipe.frozen or how.checkpoints)
-    several = facts.model_type == "gemma3n_text"
+    several = traits(facts).streams is not None
     x.storage.external = how.checkpoints and not several
     projected = t.map(t.linear(gemma4.OWN_PROJECTION, x, facts.hidden, facts.layers * narrow))
     gemma4.norm(t, projected, narrow)
@@ -95,7 +95,7 @@ def _left_behind(facts: ModelFacts, recipe: Recipe, shape: Heads, how: _How) -> 
         return 2 * states + 2 * how.size(shape.keys * shape.dim)
     t = Layer(facts, recipe)
     x = t.new(stream_width(facts), how.stream)
-    taken = gemma3n.foreseen(t, x) if facts.model_type == "gemma3n_text" else x
+    taken = x if traits(facts).streams is None else gemma3n.foreseen(t, x)
     made = gemma4.keys_and_values(t, gemma4.norm(t, taken), shape)
     storages = dict.fromkeys([*t.saved(), *(var.storage for var in made)])
     return sum(storage.size(how.batch, how.seq) for storage in storages)

@@ -9,8 +9,7 @@ import pytest
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import known
-from lintfit.memory.activations.gemma4 import lends
-from lintfit.memory.activations.kinds import kinds, stream_width
+from lintfit.memory.activations.kinds import kinds, lends, stream_width
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.micro_batch.model_step import stream_bytes

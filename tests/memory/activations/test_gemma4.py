@@ -7,8 +7,7 @@ from typing import Any
 from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import known
-from lintfit.memory.activations.gemma4 import lends
-from lintfit.memory.activations.kinds import heads_of, kinds
+from lintfit.memory.activations.kinds import heads_of, kinds, lends
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.own_inputs import own_inputs
