@@ -13,14 +13,10 @@ from typing import Any
 
 from lintfit.catalog.config import LARGEST, Config
 
-PARTS = (
-    "text_config",
-    "llm_config",
-    "language_config",
-    "language_model_config",
-    "vision_config",
-    "perceiver_config",
-)
+TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
+"""What multimodal models call the config of their language model."""
+
+PARTS = (*TEXT_PARTS, "vision_config", "perceiver_config")
 """Sections of a config that are configs themselves."""
 
 

@@ -40,7 +40,6 @@ DTYPES: Mapping[str, str] = {"bfloat16": "bf16", "float16": "fp16", "float32": "
 LLAMA_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 EXPERTS = re.compile(r"(moe_)?(num|n)_([a-z]+_)?experts")
 """Keys that count routed experts: ``num_experts``, ``num_local_experts``, ``n_routed_experts``, ``moe_num_experts``."""
-TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model_config")
 OWN_CONFIG = "--model-config FILE takes its own"
 UNCONFIRMED = f"the shape of {{}} as remembered, compared with nothing published ({OWN_CONFIG})"
 COPY = re.compile(
@@ -73,7 +72,7 @@ def _of_type(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     module = architectures.find(model_type) if model_type else None
     if module is not None:
         return _facts(module, config, origin, name)
-    part = next((key for key in TEXT_PARTS if isinstance(config.get(key), Mapping)), None)
+    part = next((key for key in config_types.TEXT_PARTS if isinstance(config.get(key), Mapping)), None)
     if part is not None:
         return _text_part(config, part, origin, name)
     return _llama_like(config, origin, name)
