@@ -119,6 +119,12 @@ MODELS: dict[str, dict[str, Any]] = {
         "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0,
         "tie_word_embeddings": True,
     },
+    "granite moe shared of 6 layers, tied": {
+        "model_type": "granitemoeshared", "hidden_size": 1536, "intermediate_size": 512,
+        "shared_intermediate_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 24, "num_key_value_heads": 8,
+        "vocab_size": 49152, "num_local_experts": 40, "num_experts_per_tok": 8, "max_position_embeddings": 4096,
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "tie_word_embeddings": True,
+    },
     "phi 3.5 moe 41.9 B": {
         "model_type": "phimoe", "hidden_size": 4096, "intermediate_size": 6400, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 16, "num_experts_per_tok": 2,
@@ -255,6 +261,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("hunyuan 1.8 B, tied", "bf16", 2, 2048, {**LORA, **GC}),
     ("granite moe 3.3 B, tied", "bf16", 2, 2048, {}),
     ("granite moe 3.3 B, tied", "bf16 + autocast", 2, 1024, EVERY),
+    ("granite moe shared of 6 layers, tied", "bf16", 2, 2048, {}),
+    ("granite moe shared of 6 layers, tied", "bf16 + autocast", 4, 1024, {**EVERY, **REENTRANT}),
     ("phi 3.5 moe 41.9 B", "bf16", 1, 2048, {"optimizer": "sgd"}),
     ("phi 3.5 moe 41.9 B", "bf16", 2, 2048, {**LORA, **GC}),
     ("minicpm3 4 B, tied", "bf16", 2, 1024, {}),

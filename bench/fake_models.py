@@ -15,7 +15,8 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
     config.use_cache = spec.get("trainer") == "ppo"  # its trainer does not come by where transformers' turns it off
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
-    loader = AutoModelForImageTextToText if spec.get("images") else AutoModelForCausalLM
+    sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
+    loader = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     with torch.device("meta"):
         model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
         if spec.get("trainer") in ("dpo", "grpo"):

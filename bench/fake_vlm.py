@@ -90,6 +90,8 @@ class _Values(TorchFunctionMode):
             return True
         if func is torch.Tensor.__getitem__ and isinstance(args[1], torch.Tensor) and args[1].dtype is torch.bool:
             return args[0].flatten(0, args[1].dim() - 1)
+        if func is torch.Tensor.__getitem__ and _looks_up(*args):
+            return torch.empty(args[1][0].shape, dtype=args[0].dtype, device="cuda:0")
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and _masks(args[1]):
             return _Take.apply(args[0], self.rows) if len(args) == 2 else _Put.apply(args[0], args[2])
         if func is torch.repeat_interleave and isinstance(args[1], torch.Tensor):
@@ -100,6 +102,11 @@ class _Values(TorchFunctionMode):
 def _masks(place: Any) -> bool:
     """Whether a place in a tensor begins with a boolean mask and has more behind it."""
     return isinstance(place, tuple) and isinstance(place[0], torch.Tensor) and place[0].dtype is torch.bool
+
+
+def _looks_up(table: Any, place: Any) -> bool:
+    """Whether a fake tensor says which rows of a real one, the images' sizes, are meant."""
+    return isinstance(place, tuple) and isinstance(place[0], FakeTensor) and not isinstance(table, FakeTensor)
 
 
 def _repeated(x: Any, rows: int) -> Any:

@@ -18,7 +18,38 @@ PIXTRAL = {
     "model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
     "num_attention_heads": 16, "head_dim": 64,
 }  # fmt: skip
+GLM_ROPE = {
+    "rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12],
+}  # fmt: skip
+GLM_VISION = {
+    "depth": 24, "hidden_size": 1536, "num_heads": 12, "intermediate_size": 13696, "out_hidden_size": 4096,
+    "image_size": 336, "patch_size": 14,
+}  # fmt: skip
+GLM_TEXT = {
+    "model_type": "glm4v_text", "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
+    "num_attention_heads": 32, "num_key_value_heads": 2, "vocab_size": 151552, "max_position_embeddings": 65536,
+    "pad_token_id": 151329, "rope_parameters": GLM_ROPE,
+}  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
+    "glm 4.1v 9 B": {
+        "model_type": "glm4v", "tie_word_embeddings": False,
+        "text_config": GLM_TEXT, "vision_config": GLM_VISION,
+    },
+    "glm 4.1v of 8 layers": {
+        "model_type": "glm4v", "tie_word_embeddings": False,
+        "text_config": {**GLM_TEXT, "num_hidden_layers": 8}, "vision_config": {**GLM_VISION, "depth": 6},
+    },
+    "glm 4.5v of 6 layers and 32 experts": {
+        "model_type": "glm4v_moe", "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "glm4v_moe_text", "hidden_size": 4096, "intermediate_size": 10944, "num_hidden_layers": 6,
+            "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151552,
+            "n_routed_experts": 32, "num_experts_per_tok": 8, "moe_intermediate_size": 1408, "n_shared_experts": 1,
+            "first_k_dense_replace": 1, "max_position_embeddings": 65536, "pad_token_id": 151329,
+            "rope_parameters": GLM_ROPE,
+        },
+        "vision_config": {**GLM_VISION, "depth": 6, "intermediate_size": 10944},
+    },
     "llava 1.5 7 B": {
         "model_type": "llava",
         "text_config": {
@@ -195,6 +226,14 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("internvl 3 2 B", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_tiles": 5}),
     ("qwen3 vl 2 B, tied", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
     ("qwen3 vl 2 B, tied", "fp32 + autocast", 1, 2048, {**GC, **ONE, "image_patches": 4096}),
+    ("glm 4.1v 9 B", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
+    ("glm 4.1v 9 B", "bf16", 1, 1024, {**ONE, "image_patches": 4096, "attention": "eager"}),
+    ("glm 4.1v 9 B", "fp32 + autocast", 2, 2048, {**GC, **ONE, "image_patches": 4096}),
+    ("glm 4.1v of 8 layers", "bf16 + autocast", 2, 2048, {**LORA, **REENTRANT, **ONE, "image_patches": 4096}),
+    ("glm 4.1v of 8 layers", "bf16", 2, 2048, {**EVERY, **ONE, "image_patches": 4096}),
+    ("glm 4.5v of 6 layers and 32 experts", "bf16", 1, 2048, {**ONE, "image_patches": 4096, "optimizer": "sgd"}),
+    ("glm 4.5v of 6 layers and 32 experts", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_patches": 4096}),
+    ("glm 4.5v of 6 layers and 32 experts", "bf16 + autocast", 2, 2048, {**LORA, **ONE, "image_patches": 4096}),
     ("idefics2 8 B", "bf16", 2, 1024, {**EVERY, **GC, **ONE, "image_tiles": 1}),
     ("smolvlm 2.2 B", "bf16 + autocast", 4, 2048, {**LORA, **REENTRANT, **ONE, "image_tiles": 17}),
     ("llava onevision 0.5 B, tied", "bf16", 1, 4096, {**ONE, "image_tiles": 5}),

@@ -52,7 +52,8 @@ class VisionTower:
 
     ``tokens`` is what one encoded picture of ``image_size`` adds to the sequence; None where its size is the image's
     own, ``image_size`` then the largest. ``tiles``: the most pictures that an image is cut into, the whole beside them.
-    ``merge``: patches to a token where sizes vary.
+    ``merge``: patches to a token where sizes vary, ``most``: patches of the largest image that the processor passes on
+    then, as far as it is known.
     """
 
     hidden: int
@@ -64,6 +65,7 @@ class VisionTower:
     tokens: int | None = None
     tiles: int = 1
     merge: int = 4
+    most: int | None = None
 
 
 @frozen

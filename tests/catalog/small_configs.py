@@ -56,6 +56,14 @@ QWEN3_MOE = {**GROUPED, "head_dim": 16, "moe_intermediate_size": 40, "num_expert
 QWEN2_VISION = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 3}
 QWEN2_5_VISION = {"depth": 2, "hidden_size": 32, "intermediate_size": 50, "num_heads": 4, "out_hidden_size": 64}
 QWEN3_VISION = {**QWEN2_5_VISION, "depth": 4, "deepstack_visual_indexes": [1, 2], "num_position_embeddings": 64}
+GLM4V_VISION: dict[str, Any] = {
+    "depth": 2,
+    "hidden_size": 32,
+    "num_heads": 4,
+    "out_hidden_size": 64,
+    "intermediate_size": 50,
+    "image_size": 28,
+}
 MLLAMA_VISION: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -230,6 +238,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("granite", {**GROUPED, "tie_word_embeddings": True}),
     ("granite", {**SMALL, "attention_bias": True, "mlp_bias": True}),
     ("granitemoe", {**GROUPED, "num_local_experts": 4}),
+    ("granitemoeshared", {**GROUPED, "num_local_experts": 4, "shared_intermediate_size": 40}),
+    ("granitemoeshared", {**SMALL, "num_local_experts": 4, "attention_bias": True, "tie_word_embeddings": True}),
     ("olmo", {**SMALL, "tie_word_embeddings": True}),
     ("olmo2", GROUPED),
     ("olmo3", GROUPED),
@@ -289,6 +299,29 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
+    ("glm4v", {"text_config": PADDED, "vision_config": GLM4V_VISION}),
+    (
+        "glm4v",
+        {
+            "text_config": {**PADDED, "tie_word_embeddings": True},
+            "vision_config": {**GLM4V_VISION, "attention_bias": True, "spatial_merge_size": 1},
+        },
+    ),
+    ("glm4v_moe", {"text_config": {**PADDED, **ROUTED, "head_dim": 16}, "vision_config": GLM4V_VISION}),
+    (
+        "glm4v_moe",
+        {
+            "text_config": {
+                **PADDED,
+                **ROUTED,
+                "use_qk_norm": True,
+                "attention_bias": False,
+                "first_k_dense_replace": 2,
+            },
+            "vision_config": GLM4V_VISION,
+            "tie_word_embeddings": True,
+        },
+    ),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),
     ("granitemoehybrid", {**MAMBA2, "layer_types": ["mamba", "attention", "mamba"]}),

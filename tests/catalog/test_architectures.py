@@ -28,7 +28,7 @@ TEXT_PARTS = {"gemma3n_text", "gemma4_text", "llama4_text", "ministral3", "qwen3
 """Language models whose checkpoints are published inside of multimodal ones only."""
 
 
-NOT_CONFIRMED = {"hunyuan_v1_moe"}
+NOT_CONFIRMED = {"granitemoeshared", "hunyuan_v1_moe"}
 """Architectures whose one published model has a config that nobody could be asked for."""
 
 

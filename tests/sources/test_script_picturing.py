@@ -53,6 +53,10 @@ def test_a_size_does_not_beat_what_the_processor_is_published_with() -> None:
     assert _bound(text, THIRD) == 50_176
 
 
+def test_glm_s_processor_takes_no_max_pixels() -> None:
+    assert _bound(LOAD.format(", max_pixels=200704"), "zai-org/GLM-4.1V-9B-Thinking") is None
+
+
 @pytest.mark.parametrize(
     ("text", "model", "version", "bound"),
     [

@@ -50,11 +50,13 @@ class Layer(Tape):
     # -- linear ---------------------------------------------------------------------------------------------
 
     def matmul(
-        self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1
-    ) -> Var:
+        self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1,
+        convolves: bool = False,
+    ) -> Var:  # fmt: skip
         """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
 
-        ``copies``: of W, each for as many of x's rows (``torch.bmm``).
+        ``copies``: of W, each for as many of x's rows (``torch.bmm``). ``convolves``: by a convolution, whose one
+        function for all gradients keeps x also for a W that is not trained.
 
         Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
         first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
@@ -65,7 +67,7 @@ class Layer(Tape):
         weight = None
         gradient = size * item if trains else 0
         made: tuple[int, ...] = ()
-        saved: list[Var] = [x] if trains else []
+        saved: list[Var] = [x] if trains or convolves else []
         inputs: list[Var] = [x]
         if self.recipe.autocast and item == 4:
             weight = self.constant(size, 2, trains, CAST)

@@ -40,9 +40,11 @@ ROUTERS = {
     "kimi_k2": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),
     "glm4_moe_lite": Router(full=True, kept=True),
+    "glm4v_moe_text": Router(full=True, kept=True),
     "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
     "granitemoehybrid": Router(first=True),
+    "granitemoeshared": Router(first=True),
     "gpt_oss": Router(first=True, upcast=False),
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""

@@ -35,15 +35,22 @@ def layer(t: Layer, x: Var, index: int) -> Var:
         branch = mamba(t, y, granitemoehybrid.mixer(Config(facts.config, {}, facts.name)))
     else:
         branch = _attention(t, y, index)
-    x = t.add(x, t.map(branch))
+    return feed_forward(t, t.add(x, t.map(branch)))
+
+
+def feed_forward(t: Layer, x: Var) -> Var:
+    """What follows a layer's mixer: experts, or none, and the shared MLP."""
+    moe = t.facts.moe
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
-    if facts.moe is None:
+    if moe is None:
         return t.add(x, t.map(_shared(t, y)))
-    routed = experts(t, y, facts.moe)
-    t.held = (x, y, routed)
-    return t.add(x, t.map(t.add(routed, _shared(t, y))))
+    branch = experts(t, y, moe)
+    if moe.shared_intermediate:
+        t.held = (x, y, branch)
+        branch = t.add(branch, _shared(t, y))
+    return t.add(x, t.map(branch))
 
 
 def _attention(t: Layer, x: Var, index: int) -> Var:

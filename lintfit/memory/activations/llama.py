@@ -17,7 +17,7 @@ NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense", "hunyuan_v1_moe"})
 """Model types that normalise the heads of queries and keys behind the rotary, not in front of it."""
 WIDE_NORMS = frozenset({"minimax_m2", "olmoe"})
 """Model types that normalise queries and keys of all heads together."""
-PARTLY_TURNED = frozenset({"glm4_moe", "minimax_m2"})
+PARTLY_TURNED = frozenset({"glm4_moe", "glm4v_moe_text", "minimax_m2"})
 """Model types whose rotary turns a part of each head, which a ``torch.cat`` joins with the rest."""
 TURNED_IN_FULL = frozenset({"ernie4_5", "ernie4_5_moe"})
 """Model types whose rotary runs in fp32, by tables that every layer spreads over pairs anew."""

@@ -1,7 +1,7 @@
-"""Llama's parts with norms behind the blocks: OLMo 2 and 3, EXAONE 4, GLM 4 (and GLM, whose norms are Llama's).
+"""Llama's parts with norms behind the blocks: OLMo 2 and 3, EXAONE 4, GLM 4 and 4V (and GLM, whose norms are Llama's).
 
 Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``,
-``modeling_glm4.py``.
+``modeling_glm4.py``, ``modeling_glm4v.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var, positions
 
 OLMO = frozenset({"olmo2", "olmo3"})
-GLM = frozenset({"glm", "glm4"})
+GLM = frozenset({"glm", "glm4", "glm4v_text"})
+SPREADS_TABLES = frozenset({"glm", "glm4"})
+"""Model types that spread cos and sin over pairs anew in every layer; GLM 4V does so once."""
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -46,8 +48,8 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     elif not glm:
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     share = facts.rotary_dim / shape.dim if glm and facts.rotary_dim else 1.0
-    # GLM spreads cos and sin over pairs anew in every layer.
-    tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if glm else ()
+    spreads = facts.model_type in SPREADS_TABLES
+    tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if spreads else ()
     q, k = (t.rotary(part, share, concatenated=glm, tables=tables) for part in (q, k))
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, shape, dropout=rate, head_major=glm)

@@ -28,6 +28,7 @@ SCALED_EMBEDDINGS = frozenset(
         "granite",
         "granitemoe",
         "granitemoehybrid",
+        "granitemoeshared",
         "minicpm",
         "minicpm3",
     }
@@ -59,10 +60,20 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
 
-PARTLY_ROTARY = frozenset({"granitemoehybrid", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"})
+PARTLY_ROTARY = frozenset(
+    {
+        "glm4v_moe_text",
+        "glm4v_text",
+        "granitemoehybrid",
+        "nemotron_h",
+        "qwen3_5_moe_text",
+        "qwen3_5_text",
+        "qwen3_next",
+    }
+)
 """Model types whose tables are as wide as the part of a head that they turn, or that may have none."""
 
-TABLES_OF_SAMPLES = frozenset({"qwen3_5_moe_text", "qwen3_5_text"})
+TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen3_5_moe_text", "qwen3_5_text"})
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 

@@ -83,7 +83,7 @@ def largest(tower: VisionTower, pixels: int | None = None) -> int:
     if tower.image_size is not None:
         return (tower.image_size // tower.patch) ** 2
     if pixels is None:
-        return OWN_SIZE
+        return tower.most or OWN_SIZE
     factor = tower.patch * math.isqrt(tower.merge)
     return max(pixels, int(factor * math.sqrt(LONGEST * pixels)), factor * factor) // tower.patch**2
 

@@ -37,7 +37,8 @@ frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the languag
 
 def with_tower(spec: Spec, step: Step) -> Step:
     """A step with the encoder's layers and projector in front of the language model's."""
-    encoder = _parts(spec, step.kept_share)
+    waiting = _embeddings_gradient(spec, step.recipe)
+    encoder = tuple([part._replace(waiting=part.waiting + waiting) for part in _parts(spec, step.kept_share)])
     parts = (*encoder, *_handed_over(spec, step.recipe))
     wide, wide_saved = _named(spec)
     return replace(
@@ -50,6 +51,18 @@ def with_tower(spec: Spec, step: Step) -> Step:
         inputs=step.inputs + _pixels(spec),
         front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
     )
+
+
+def _embeddings_gradient(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the gradient of the words' embeddings, which waits while the encoder runs backward.
+
+    Words are looked up before the images are encoded; where the embedding is frozen, it is that of a leaf.
+    """
+    if style(spec.facts).joins:
+        return 0
+    trained = any(part.role == "embedding" and part.where != "vision" for part in inventory(spec).trainables)
+    size = sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe)
+    return rounded(size) if trained or opens_inputs(spec) else 0
 
 
 def trains_tower(spec: Spec) -> bool:
@@ -140,7 +153,7 @@ def transient(spec: Spec) -> int:
 
 def _hooked(spec: Spec) -> bool:
     """Whether the images' embeddings are made to need a gradient over a frozen encoder."""
-    if transformers_version(spec) < EVERY_EMBEDDING:
+    if transformers_version(spec) < EVERY_EMBEDDING or not style(spec.facts).hooked:
         return False
     return opens_inputs(spec) or (spec.method == "full" and spec.gradient_checkpointing is not False)
 
@@ -168,7 +181,7 @@ def _stream(recipe: Recipe, how: Style) -> int:
         return recipe.weights
     if how.first_norm and not how.rms:
         return 4
-    return 2 if how.fused and how.packed else recipe.weights
+    return 2 if how.fused and how.packed and not how.first_norm else recipe.weights
 
 
 def _pixels(spec: Spec) -> int:
@@ -180,12 +193,14 @@ def _pixels(spec: Spec) -> int:
 def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
     """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart.
 
-    ``graph``: whether the encoder leaves one, without which nobody has the mask of its joined tiles any longer.
+    ``graph``: whether the encoder leaves one, without which nobody has them any longer.
     """
     how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
+    if not graph:
+        return 0
     if how.joins:
         number, positions = _sequences(spec, recipe, how)
-        kept = graph and (recipe.attention != "eager" or spec.gradient_checkpointing is not False)
+        kept = recipe.attention != "eager" or spec.gradient_checkpointing is not False
         return rounded(number * positions**2 * (2 if recipe.autocast else recipe.weights)) if kept else 0
     positions = seen.number * seen.positions
     mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
@@ -221,7 +236,8 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
     projects = _projects(spec)
     encoder = recipe if adapted else replace(recipe, frozen=True)
     connector = recipe if projects else replace(recipe, frozen=True)
-    flows = _hooked(spec) or not encoder.frozen
+    begins = any(name.endswith(".lora_A") and any(part in name for part in PATCHES) for name in trained)
+    flows = _hooked(spec) or not encoder.frozen or begins
     stream = _stream(recipe, how)
     parts: list[Stretch] = []
     made: dict[tuple[object, ...], Profile] = {}
@@ -238,7 +254,7 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
         parts.append(Stretch(1, made[key], checkpointed, waiting))
 
     if flows or adapted:
-        add("stem", flows, batch, seq)
+        add("adapted_stem" if begins else "stem", flows, batch, seq)
         first, several = handed_on(facts)
         inner = several * rounded(batch * seq * tower_of(facts).hidden * stream)
         for index, (name, size) in enumerate(order(facts)):
@@ -253,6 +269,9 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
 
 CHECKPOINTED = frozenset({"block", "gated_block"})
 """The parts that are layers of the encoder."""
+
+PATCHES = ("patch_embed", "patch_conv")
+"""What the name of the convolution over patches has in it."""
 
 PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
 """What the names of the parts behind the encoder have in them."""

@@ -17,6 +17,7 @@ MAPPED = frozenset(
         "ernie4_5_moe",
         "glm4_moe",
         "glm4_moe_lite",
+        "glm4v_moe",
         "hunyuan_v1_moe",
         "kimi_k2",
         "minimax",

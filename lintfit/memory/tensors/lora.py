@@ -9,7 +9,7 @@ from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
 from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
-from lintfit.memory.tensors.fused_experts import fused, names
+from lintfit.memory.tensors.fused_experts import MAPPED, fused, names
 from lintfit.memory.tensors.tensor_parallel import GATHERED_ATTENTION, GATHERED_MLP, WHOLE_ATTENTION
 from lintfit.memory.tensors.weights import (
     VALUE,
@@ -111,6 +111,8 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     rank = spec.lora_rank
     if tensor.role == "expert" and len(tensor.shape) == 3:
         return _expert_shapes(spec, tensor, targets)
+    if tensor.role == "conv" and tensor.where == "vision":
+        return _patch_shapes(spec, tensor, targets)
     if not (_adapts_beside_experts(spec, tensor, targets) if has_fused_experts(spec) else adapts(tensor, targets)):
         return []
     rows, columns = tensor.shape
@@ -118,6 +120,23 @@ def _shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[
     if spec.use_dora:
         shapes.append(("lora_magnitude_vector", (rows,)))
     return shapes
+
+
+def _patch_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> list[tuple[str, tuple[int, ...]]]:
+    """Adapters of a convolution over patches, which PEFT takes by its name (``lora.Conv2d``, ``lora.Conv3d``).
+
+    ``all-linear`` does so only where it becomes the last parts of all linear layers' names, for models whose experts
+    are fused (peft ``_resolve_string_target_modules``).
+    """
+    if targets == "all-linear":
+        if not has_fused_experts(spec) or spec.facts.model_type not in MAPPED:
+            return []
+        linear = [other for other, _ in _adaptable(spec) if other.role == "linear" and other.name.endswith(".weight")]
+        targets = tuple({module_name(other).rpartition(".")[2] for other in linear})
+    if not tensor.name.endswith(".weight") or not _named(module_name(tensor), tuple(targets)):
+        return []
+    rows, *taken = tensor.shape
+    return [("lora_A", (spec.lora_rank, *taken)), ("lora_B", (rows, spec.lora_rank, *[1 for _ in taken[1:]]))]
 
 
 def _adapts_beside_experts(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -> bool:

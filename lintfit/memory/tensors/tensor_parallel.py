@@ -27,7 +27,7 @@ SPLIT_TIED_HEAD = (0, 19, 8)
 GATHERED_ATTENTION = frozenset({"minimax_m2", "olmo2", "olmo3", "olmoe", "phi3"})
 """Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
 
-GATHERED_MLP = frozenset({"glm", "glm4", "phi3"})
+GATHERED_MLP = frozenset({"glm", "glm4", "glm4v", "glm4v_text", "phi3"})
 """Model types whose plan gathers the fused gate and up projection."""
 
 WHOLE_ATTENTION = frozenset({"deepseek_v3"})

@@ -292,6 +292,7 @@ ALWAYS_FUSED = frozenset(
         "gpt_oss",
         "granitemoe",
         "granitemoehybrid",
+        "granitemoeshared",
         "llama4",
         "llama4_text",
         "qwen3_vl_moe",

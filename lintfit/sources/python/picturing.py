@@ -50,6 +50,8 @@ def _most(value: Value) -> float:
 
 
 def _told(reading: Reading) -> Iterator[tuple[Value, Record | None]]:
+    if _is_glm(reading):
+        return
     third, fifth = _is_qwen3(reading), reading.at_least("transformers", 5)
     for record in reading.records:
         if record.taken is False:
@@ -70,5 +72,15 @@ def _told(reading: Reading) -> Iterator[tuple[Value, Record | None]]:
 
 def _is_qwen3(reading: Reading) -> bool:
     """Whether the model's processor is published with a ``size`` in the place of ``max_pixels``."""
+    return "qwen3" in _model(reading)
+
+
+def _is_glm(reading: Reading) -> bool:
+    """Whether the model's processor looks at ``size`` alone, of which an image has half (GLM 4V)."""
+    return re.search(r"glm-4\.\dv", _model(reading)) is not None
+
+
+def _model(reading: Reading) -> str:
+    """The model's id in lower case; empty where it is not known."""
     model = reading.settings.get("model")
-    return model is not None and isinstance(model.value, str) and "qwen3" in model.value.lower()
+    return model.value.lower() if model is not None and isinstance(model.value, str) else ""

@@ -39,6 +39,8 @@ def _spec(model: str, **more: Any) -> Spec:
         ("mistral-community/pixtral-12b", 2048, (1, 2048)),
         ("mistral-community/pixtral-12b", 8192, (1, 4096)),
         ("Qwen/Qwen3-VL-4B-Instruct", 2048, (1, 8192)),
+        ("zai-org/GLM-4.1V-9B-Thinking", 2048, (1, 8192)),
+        ("zai-org/GLM-4.5V", 16384, (1, 30_000)),
     ],
 )
 def test_one_image(model: str, seq_len: int, expected: tuple[int, int]) -> None:

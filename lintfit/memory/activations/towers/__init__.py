@@ -13,7 +13,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
-from lintfit.memory.activations.towers import mllama
+from lintfit.memory.activations.towers import glm4v, mllama
 from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
 from lintfit.memory.activations.towers.order import handed_on, order
@@ -42,13 +42,16 @@ WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {
     "merge": merge,
 }
 
+STEMS = ("stem", "adapted_stem")
+"""What stands in front of the layers, without an adapter on its convolution and with one."""
+
 _FORMS: Memo[Form] = Memo(512)
 
 
 def form(
     facts: ModelFacts, recipe: Recipe, part: str, *, stream: int, flows: bool, watched: bool, batched: bool
 ) -> Form:
-    """The form of one part of the encoder: ``stem``, or one of :data:`WRITERS`.
+    """The form of one part of the encoder: one of :data:`STEMS`, or of :data:`WRITERS`.
 
     ``flows``: whether its input needs a gradient. ``watched``: whether the forward pass is followed, too.
     """
@@ -62,9 +65,10 @@ def _written(
     tower, how = tower_of(facts), style(facts)
     plain = replace(recipe, padded=False, liger=False, kernels=frozenset(), litgpt=False)
     t = Layer(facts, plain, watched=watched, batched=batched and not how.packed)
-    if part == "stem":
+    if part in STEMS:
         x = t.new(CHANNELS * tower.patch**2 * how.frames, 4, False)
-        return recorded(t, x, stem(t, x, flows))
+        y = stem(t, x, flows, adapted=part == "adapted_stem")
+        return recorded(t, x, glm4v.with_positions(t, y) if how.sampled else y)
     x = t.new(tower.hidden, stream, flows, per=tokens)
     x.storage.external = watched or part == "inner_merge"  # the next layer has the same input
     return recorded(t, x, WRITERS[part](t, x))

@@ -8,25 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lintfit.catalog.facts import ModelFacts, VisionTower
-from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import mllama, perceiver, resampler
+from lintfit.memory.activations.towers import glm4v, mllama, perceiver, resampler
 from lintfit.memory.activations.towers.encoder import norm
+from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
 
 Connector = Callable[[Layer, Var], Var]
-
-
-@frozen
-class Merged:
-    """Merged patches: one of ``each`` positions, without the first ``less`` of an image."""
-
-    each: int = 1
-    less: int = 0
-
-    def __call__(self, batch: int, seq: int) -> int:
-        return batch * (seq - self.less) // self.each
 
 
 ITSELF = frozenset({"internvl_chat"})
@@ -48,11 +37,12 @@ UNMEASURED = frozenset({"minicpmv"})
 
 def merge(t: Layer, x: Var) -> Var:
     """What the language model gets of the encoder's last states."""
-    how = style(t.facts)
+    how, connector = style(t.facts), CONNECTORS.get(t.facts.model_type)
+    if connector is not None:
+        return connector(t, x)
     if how.fused and how.rotary:
         return _merger(t, x, how, after=False)
-    connector = CONNECTORS.get(t.facts.model_type)
-    return connector(t, x) if connector is not None else t.layernorm(x, tower_of(t.facts).hidden)
+    return t.layernorm(x, tower_of(t.facts).hidden)
 
 
 def _two_layers(t: Layer, x: Var) -> Var:
@@ -142,6 +132,8 @@ def inner_merge(t: Layer, x: Var) -> Var:
 
 CONNECTORS: Mapping[str, Connector] = {
     "gemma3": _gemma3,
+    "glm4v": glm4v.connector,
+    "glm4v_moe": glm4v.connector,
     "idefics2": perceiver.connector,
     "idefics3": _idefics3,
     "internvl": _internvl,

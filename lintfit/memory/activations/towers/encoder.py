@@ -63,7 +63,7 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
             q, k = t.rotary(q), t.rotary(k)
         out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, masked=how.masked)
         return t.linear(how.names[3], out, h, h, bias=how.bias)
-    q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=True), (h, h, h))
+    q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=how.bias), (h, h, h))
     if how.head_norms:
         q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
     if how.rotary:
@@ -71,19 +71,23 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries)
     if how.packed and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
-    return t.linear("proj", out, h, h, bias=True)
+    return t.linear("proj", out, h, h, bias=how.bias)
 
 
-def stem(t: Layer, x: Var, flows: bool) -> Var:
+def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
     """The convolution over patches of pixels, positions, and the norm behind them.
 
-    Patches of a frozen encoder that are made to need a gradient are a leaf, which stays as long as the graph does.
+    ``adapted``: whether the convolution has an adapter of its own. Patches of a frozen encoder that are made to need a
+    gradient are a leaf, which stays as long as the graph does.
     """
     tower, how = tower_of(t.facts), style(t.facts)
     x = t.cast(x, t.recipe.weights)
     trains = t.recipe.trains("patch_embedding")
-    y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
-    leaf = flows and not trains and not how.embeds_whole
+    if adapted:
+        y = t.linear("proj", x, x.width, tower.hidden)
+    else:
+        y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
+    leaf = flows and not trains and not adapted and not how.embeds_whole
     y.grad = y.grad or flows
     if how.positions or how.classes:
         y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if leaf else ())

@@ -17,7 +17,9 @@ class Style(NamedTuple):
     what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
     beside the patches. ``positions``: learnt positions added to the patches, or another copy of them.
     ``embeds_whole``: what counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm
-    behind the patches' embedding. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
+    behind the patches' embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm
+    (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds its embeddings.
+    ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
     ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
     checkpointing; None where they do.
     ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
@@ -40,6 +42,8 @@ class Style(NamedTuple):
     positions: bool = True
     embeds_whole: bool = False
     first_norm: bool = False
+    sampled: bool = False
+    hooked: bool = True
     joins: bool = False
     checkpointed_before: tuple[int, int] | None = None
     unused: int = 0
@@ -60,6 +64,16 @@ QWEN = Style(
     names=("qkv", "proj", "fc1", "fc2"), rotary=True, packed=True, frames=2, positions=False, activation="quick_gelu"
 )
 QWEN3 = QWEN._replace(names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, activation="gelu_pytorch_tanh")
+GLM = QWEN._replace(
+    names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
+    gated=True,
+    rms=True,
+    bias=False,
+    first_norm=True,
+    sampled=True,
+    hooked=False,
+    activation="silu",
+)
 KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
@@ -72,6 +86,8 @@ KINDS: Mapping[str, Style] = {
         positions=True,  # no positions, but the order of the windows: a copy as well
         activation="silu",
     ),
+    "glm4v": GLM,
+    "glm4v_moe": GLM,
     "qwen3_vl": QWEN3,
     "qwen3_vl_moe": QWEN3,
     "qwen3_5": QWEN3,

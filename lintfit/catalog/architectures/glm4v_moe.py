@@ -1,0 +1,41 @@
+"""GLM 4.5V and 4.6V: GLM 4.5 Air behind GLM 4.1V's image encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lintfit.catalog.architectures import glm4_moe, glm4v
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = glm4v.REQUIRED
+DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+NOTES = glm4_moe.NOTES
+TEXT: Mapping[str, Any] = {
+    **glm4_moe.DEFAULTS,
+    "vocab_size": 151424,
+    "max_position_embeddings": 65536,
+    "attention_bias": True,
+}
+
+
+def text_of(config: Config) -> Config:
+    """The language model's part. It never norms its queries and keys, whatever ``use_qk_norm`` says."""
+    tied = config.flag("tie_word_embeddings") or bool(config.section("text_config").get("tie_word_embeddings"))
+    return part(config, "text_config", TEXT, tie_word_embeddings=tied, use_qk_norm=False)
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "glm4v_moe_text", text_of(config)
+
+
+def shape(config: Config) -> Shape:
+    return replace(glm4_moe.shape(text_of(config)), vision=glm4v.tower_of(glm4v.vision_of(config)))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return (*glm4v.visual(glm4v.vision_of(config)), *language_model(glm4_moe, text_of(config)))
