@@ -21,7 +21,7 @@ SPARSE_LAYERS = 10
 
 def streams(facts: ModelFacts) -> int:
     """How many streams there are; the first is the one that layers work on."""
-    return int(facts.config.get("altup_num_inputs") or 4)
+    return int(facts.config["altup_num_inputs"])
 
 
 def heads(facts: ModelFacts, index: int) -> Heads:

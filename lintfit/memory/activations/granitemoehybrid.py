@@ -19,7 +19,7 @@ MAMBA = "mamba"
 def mixer(facts: ModelFacts, index: int) -> str:
     """What mixes the tokens of a layer in the place of attention; all of them, where ``layer_types`` does not say."""
     types = facts.config.get("layer_types")
-    attends = isinstance(types, list) and index < len(types) and types[index] in ("attention", "full_attention")
+    attends = isinstance(types, list) and index < len(types) and types[index] in granitemoehybrid.ATTENTION
     return "" if attends else MAMBA
 
 

@@ -44,7 +44,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
 def _convolved(t: Layer, x: Var) -> Var:
     """``Lfm2ShortConv``: one part of a projection goes through the convolution, between products with the others."""
     h, bias, before = t.facts.hidden, bool(t.facts.config.get("conv_bias")), t.held
-    kernel = int(t.facts.config.get("conv_L_cache") or 3)
+    kernel = int(t.facts.config["conv_L_cache"])
     if t.recipe.padded:
         x = t.map(x)
         t.held = (*before, x)

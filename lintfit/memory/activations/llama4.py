@@ -6,6 +6,8 @@ with their number, not with how many a token visits.
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures.llama4_text import routed_layers
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
@@ -32,10 +34,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 def routes(facts: ModelFacts, index: int) -> bool:
     """Whether a layer has experts."""
-    listed = facts.config.get("moe_layers")
-    if isinstance(listed, list):
-        return index in listed
-    return (index + 1) % int(facts.config.get("interleave_moe_layer_step") or 1) == 0
+    return index in routed_layers(Config(facts.config, {}, facts.name))
 
 
 def turns(facts: ModelFacts, index: int) -> bool:
@@ -61,9 +60,9 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     q, k, v = projected(t, x, shape)
     if turns(facts, index):
         q, k = (t.cast(t.map(t.cast(part, 4)), part.item) for part in (q, k))
-        if facts.config.get("use_qk_norm", True):
+        if facts.config["use_qk_norm"]:
             q, k = (t.cast(t.root_mean_square(t.cast(part, 4), shape.dim), part.item) for part in (q, k))
-    elif facts.config.get("attn_temperature_tuning", True):
+    elif facts.config["attn_temperature_tuning"]:
         q = t.cast(_tempered(t, q), q.item)
     out = attend(t, q, k, v, shape, half_softmax=True)
     return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden)

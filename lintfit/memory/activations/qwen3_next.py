@@ -72,7 +72,7 @@ def linear_attention(t: Layer, x: Var) -> Var:
         t.held = (*before, x)
     mixed, z, b, a = _apart(t, x, h, shape) if t.facts.model_type != "qwen3_next" else _together(t, x, h, shape)
     t.held = (*before, z, b, a)
-    kernel = int(t.facts.config.get("linear_conv_kernel_dim") or 4)
+    kernel = int(t.facts.config["linear_conv_kernel_dim"])
     mixed = convolution(t, mixed, "conv1d", kernel, activated=True)
     t.held = (*t.held, mixed)
     query, key, value = t.split(mixed, (shape.key_width, shape.key_width, shape.value_width))
@@ -94,13 +94,13 @@ def linear_attention(t: Layer, x: Var) -> Var:
 
 
 def delta_heads(facts: ModelFacts) -> Heads:
-    """The heads of the delta rule; the config class's where a config says nothing."""
+    """The heads of the delta rule."""
     config = facts.config
     return Heads(
-        keys=int(config.get("linear_num_key_heads") or 16),
-        values=int(config.get("linear_num_value_heads") or 32),
-        key_dim=int(config.get("linear_key_head_dim") or 128),
-        value_dim=int(config.get("linear_value_head_dim") or 128),
+        keys=int(config["linear_num_key_heads"]),
+        values=int(config["linear_num_value_heads"]),
+        key_dim=int(config["linear_key_head_dim"]),
+        value_dim=int(config["linear_value_head_dim"]),
     )
 
 
