@@ -33,6 +33,12 @@ from lintfit.memory.tensors.tensor_parallel import local, logit_parts
 from lintfit.memory.tensors.weights import parameter_count
 from lintfit.memory.versions import release, since
 
+GRAPH = "evaluation, with its graph"
+GENERATION = "evaluation, generation"
+ENCODED = "evaluation, images encoded"
+LOGITS = "evaluation, logits"
+GATHERED = "evaluation, logits gathered"
+
 SKIPS_LOGITS = (5, 15)
 """The first transformers whose ``prediction_step`` asks Liger for the loss alone; before, Liger made whole logits of
 every batch that is not trained on (``skip_logits`` in ``lce_forward``)."""
@@ -69,11 +75,16 @@ class Round:
         return self.evaluation.predictions in ("gathered", "kept") and not self.evaluation.generates and self.made > 0
 
     @property
+    def in_variable(self) -> bool:
+        """Whether a variable of the script's own loop has the last batch's logits until the next are made."""
+        return self.evaluation.predictions in ("held", "listed")
+
+    @property
     def waiting(self) -> int:
         """Bytes of logits of earlier batches in the last forward of a window: what is kept so far, and where that is a
         tensor of its own, what the loop's variable still holds of the last batch. A loop of the script's own has one
         that nobody clears (of a list, what it holds of the batches before that is not known)."""
-        if self.evaluation.predictions in ("held", "listed"):
+        if self.in_variable:
             return self.made
         before = self.window - 1
         if not self.keeps:
@@ -111,9 +122,9 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     if run.spec.images and run.spec.facts.vision is not None:
         found.append((ENCODED, Live(0, run.waiting, step.copies).plus(encoded(run.spec))))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
-        found.append(("evaluation, logits", logits_apart(run)))
+        found.append((LOGITS, logits_apart(run)))
     if run.keeps:
-        found.append(("evaluation, logits gathered", Live(step.inputs, run.gathered)))
+        found.append((GATHERED, Live(step.inputs, run.gathered)))
     result = [Moment(name, "evaluate", together(states.evaluate, alive)) for name, alive in found]
     if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
@@ -153,15 +164,10 @@ def graphed(spec: Spec) -> Spec:
 
 def earlier_graph(run: Round, step: Step) -> Live:
     """What the graph of the batch before keeps, and its logits, which the loop's variable still has."""
-    if run.evaluation.predictions not in ("held", "listed"):
+    if not run.in_variable:
         return Live()
     saved, tail = step.kept(), step.head.saved
     return Live(saved.activations + tail.activations, saved.logits + tail.logits + run.made, saved.casts + tail.casts)
-
-
-GRAPH = "evaluation, with its graph"
-GENERATION = "evaluation, generation"
-ENCODED = "evaluation, images encoded"
 
 
 def earlier_states(step: Step) -> int:

@@ -6,30 +6,19 @@ from dataclasses import replace
 
 from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
-from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import Round
 from lintfit.memory.explain import scoring
-from lintfit.memory.explain.passing import (
-    BESIDE,
-    CACHED,
-    TAPE,
-    Pass,
-    casts,
-    encoded,
-    forward,
-    head_terms,
-    inputs,
-    per_token,
-)
+from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
+from lintfit.memory.explain.scoring import copies, one_layer
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.loss.preference import Path, sequences
-from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 
 KEPT = "logits of earlier batches, kept for compute_metrics"
 HELD = "logits of the batch before, which the loop's variable holds"
+GATHERED = "logits of all ranks, gathered and put to those before them"
 GRAPHED = "the graph of the batch before, which the loop's variable holds"
 LOOP = "transformers Trainer.evaluation_loop"
 
@@ -40,39 +29,48 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
     if one is None:
         return []
     seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
-    if moment.name == evaluation.GENERATION and run.spec.generation is not None:
-        return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
-    if moment.name == evaluation.ENCODED:
-        return [*encoded(seen), _waiting(one)]
-    if moment.name == evaluation.GRAPH:
-        return _graph(one, seen)
-    found = inputs(seen)
-    if moment.name == "evaluation, logits gathered":
-        return [*found, _logits(one, one.gathered, "logits of all ranks, gathered and put to those before them")]
-    found.append(_copies(_casts(one, moment.name)))
-    found.append(_waiting(one))
+    match moment.name:
+        case evaluation.GENERATION if run.spec.generation is not None:
+            return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
+        case evaluation.ENCODED:
+            return [*encoded(seen), _waiting(one)]
+        case evaluation.GRAPH:
+            return _graph(one, seen)
+        case evaluation.GATHERED:
+            return [*inputs(seen), _logits(one, one.gathered, GATHERED)]
+    found = [*inputs(seen), copies(_casts(one, moment.name)), _waiting(one)]
     match moment.name:
         case "evaluation":
-            bare = evaluation.bare(one)
-            whole: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
-            found += head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=whole)
-            found.append(term("activations", "what the head takes", bare.activations))
-            found.append(_returned(one.step.evaluated))
-        case "evaluation, logits":
-            apart = evaluation.logits_apart(one)
-            found.append(term("activations", "what the head takes", apart.activations - one.step.inputs))
-            made = apart.logits - one.waiting
-            found.append(_logits(one, made, "logits of a second forward, for compute_metrics"))
+            return [*found, *_loss(one, seen)]
+        case evaluation.LOGITS:
+            return [*found, *_logits_apart(one)]
         case evaluation.GENERATION:
-            found += [*_answers(one), *_layer(seen)]
-        case _:
-            found += [*_layer(seen), _returned(evaluation.earlier_states(one.step))]
-    return found
+            return [*found, *_answers(one), *one_layer(seen)]
+    return [*found, *one_layer(seen), _returned(evaluation.earlier_states(one.step))]
 
 
 def _waiting(one: Round) -> Term:
-    own = one.evaluation.predictions in ("held", "listed")
-    return _logits(one, one.waiting, HELD) if own else _logits(one, one.waiting, KEPT)
+    return _logits(one, one.waiting, HELD if one.in_variable else KEPT)
+
+
+def _loss(one: Round, seen: Pass) -> list[Term]:
+    """The head and the loss without a graph."""
+    bare = evaluation.bare(one)
+    path: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
+    return [
+        *head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=path),
+        term("activations", "what the head takes", bare.activations),
+        _returned(one.step.evaluated),
+    ]
+
+
+def _logits_apart(one: Round) -> list[Term]:
+    """A second forward, for logits that the loss does not make."""
+    apart = evaluation.logits_apart(one)
+    return [
+        term("activations", "what the head takes", apart.activations - one.step.inputs),
+        _logits(one, apart.logits - one.waiting, "logits of a second forward, for compute_metrics"),
+    ]
 
 
 def _graph(one: Round, seen: Pass) -> list[Term]:
@@ -83,7 +81,7 @@ def _graph(one: Round, seen: Pass) -> list[Term]:
     live = tail.saved.plus(tail.forward)
     return [
         *forward(run),
-        *head_terms(run, live, "the head and the loss", True),
+        *head_terms(run, live, "the head and the loss", forward=True),
         *casts(run, head=True),
         term("activations", GRAPHED, earlier.activations, source=TAPE),
         term("logits", GRAPHED, earlier.logits, source=TAPE),
@@ -100,24 +98,9 @@ def _casts(one: Round, name: str) -> int:
     match name:
         case "evaluation":
             return evaluation.copies_at_loss(one)
-        case "evaluation, logits":
+        case evaluation.LOGITS:
             return evaluation.logits_apart(one).casts
     return evaluation.copies_without_head(one)
-
-
-def _copies(size: int) -> Term:
-    return term("temporaries", "half-precision copies of the weights (autocast)", size, source=CACHED)
-
-
-def _layer(seen: Pass) -> list[Term]:
-    layer = layer_without_graph(seen.spec, seen.step, evaluating(seen.step.recipe)).activations
-    around = seen.step.front - seen.step.opening + seen.step.masks + seen.step.named
-    what = "one layer's tensors, and the embeddings' output"
-    return [
-        term("activations", "tables and masks that all layers share", around - seen.step.named),
-        term("activations", BESIDE, seen.step.named),
-        term("activations", what, layer - around, *per_token(seen, layer - around), source=TAPE),
-    ]
 
 
 def _logits(one: Round, size: int, what: str) -> Term:

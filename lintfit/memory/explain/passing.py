@@ -236,7 +236,7 @@ def casts(run: Pass, *, head: bool) -> list[Term]:
     return found
 
 
-def head_terms(run: Pass, live: Live, where: str, forward: bool = False, path: Path | None = None) -> list[Term]:
+def head_terms(run: Pass, live: Live, where: str, *, forward: bool = False, path: Path | None = None) -> list[Term]:
     """The final norm, the head and the loss at one point; ``path``: the loss's, where it is not the training's."""
     found = [term("activations", f"final norm and input of the head at {where}", live.activations, source=TAPE)]
     path = path or loss_path(run.spec)

@@ -29,7 +29,7 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             tail = step.head
             return [
                 *forward(run),
-                *head_terms(run, tail.saved.plus(tail.forward), "the head and the loss", True),
+                *head_terms(run, tail.saved.plus(tail.forward), "the head and the loss", forward=True),
                 *casts(run, head=True),
             ]
         case "reference, forward":

@@ -26,7 +26,7 @@ def reference(run: Pass) -> list[Term]:
         *kept(run, step.count),
         *fixed(run, masks=step.checkpoints),
         term("activations", what, beside.activations, source=TAPE),
-        *head_terms(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", True),
+        *head_terms(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", forward=True),
         *(
             [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
             if tail.saved.casts
@@ -45,22 +45,28 @@ def _graph_casts(step: Step) -> list[Term]:
 def evaluation(run: Pass, moment: Moment) -> list[Term]:
     """The loss without a graph, or one layer."""
     step = run.step
-    found = [
-        *inputs(run),
-        term("temporaries", "half-precision copies of the weights (autocast)", step.cast, source=CACHED),
-    ]
+    found = [*inputs(run), copies(step.cast)]
     if moment.name == "evaluation":
         bare = step.head.bare
         found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
-    layer = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations
-    around = step.front - step.opening + step.masks + step.named
+    return [*found, *one_layer(run)]
+
+
+def copies(size: int) -> Term:
+    """Autocast's copies of the weights."""
+    return term("temporaries", "half-precision copies of the weights (autocast)", size, source=CACHED)
+
+
+def one_layer(run: Pass) -> list[Term]:
+    """One layer's forward without a graph."""
+    step = run.step
+    size = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations - step.around
     what = "one layer's tensors, and the embeddings' output"
     return [
-        *found,
-        term("activations", "tables and masks that all layers share", around - step.named),
+        term("activations", "tables and masks that all layers share", step.around - step.named),
         term("activations", BESIDE, step.named),
-        term("activations", what, layer - around, *per_token(run, layer - around), source=TAPE),
+        term("activations", what, size, *per_token(run, size), source=TAPE),
     ]
 
 

@@ -78,6 +78,11 @@ class Step:
         return sum([stretch.length for stretch in self.stretches])
 
     @property
+    def around(self) -> int:
+        """Bytes beside a layer that runs without a graph: tables and masks that all layers share, and what is named."""
+        return self.front - self.opening + self.masks + self.named
+
+    @property
     def cast(self) -> int:
         """Bytes of autocast's cached copies in the training."""
         return self.copies - self.tiled
