@@ -170,7 +170,7 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     above = step.count
     sizes: dict[int, tuple[int, int]] = {}
     for stretch in reversed(step.stretches):
-        count, layer, _, expected = stretch
+        count, layer, expected = stretch.length, stretch.layer, stretch.waiting
         if above == step.before:
             done += step.embedded
         if id(layer) not in sizes:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
@@ -21,7 +22,8 @@ RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "m
 """Model types whose layers give eager attention's weights back, though nobody asks for them."""
 
 
-class Profile(NamedTuple):
+@frozen
+class Profile:
     """One layer of one rank, in bytes.
 
     ``input``: its input, which checkpointing keeps instead of ``saved``. ``saved``: what autograd keeps without
@@ -61,7 +63,20 @@ class Profile(NamedTuple):
         return self.form.passing(self.batch, self.seq) if self.form is not None else 0
 
 
-class Form(NamedTuple):
+@frozen
+class Forward:
+    """A layer's forward pass with a graph, for any micro-batch."""
+
+    table: Table
+    passed: Passed
+
+    def peak(self, batch: int, seq: int) -> int:
+        """Bytes at the worst point, without an input that somebody else counts."""
+        return self.passed.peak(self.table.sizes(batch, seq))
+
+
+@frozen
+class Form:
     """The same for any micro-batch. ``again``: the forward pass, where it is followed from the start.
 
     ``watch`` writes and follows it where it is not: most layers' pass is never the peak. ``unseen``: see
@@ -79,13 +94,13 @@ class Form(NamedTuple):
     keeps_input: bool
     returned: tuple[Var, ...] = ()
     unseen: int = 0
-    watch: Callable[[], Form] | None = None
+    watch: Callable[[], Forward] | None = None
 
     def passing(self, batch: int, seq: int) -> int:
         """Bytes at the worst point of the forward pass, without an input that somebody else counts."""
-        if self.again is None:
-            return self.watch().passing(batch, seq) if self.watch is not None else 0
-        return self.again.peak(self.table.sizes(batch, seq))
+        if self.watch is not None:
+            return self.watch().peak(batch, seq)
+        return self.again.peak(self.table.sizes(batch, seq)) if self.again is not None else 0
 
 
 def profile(
@@ -144,7 +159,8 @@ def counted(
     )
 
 
-class Bare(NamedTuple):
+@frozen
+class Bare:
     """A layer's forward pass without a graph, for any micro-batch: what is there behind each operation."""
 
     table: Table
@@ -238,28 +254,40 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple
     """The form, and whether it depends on ``how.batched``."""
 
     @cache
-    def watch() -> Form:
-        return _written(facts, recipe, index, how, watched=True)[0]
+    def watch() -> Forward:
+        t, x, _ = _written(facts, recipe, index, how, watched=True)
+        table = Table()
+        found = Forward(table, forward(t, x, table))
+        table.close()
+        return found
 
-    if how.checkpointed:
-        return _written(facts, recipe, index, how, watched=True)
-    form, asked = _written(facts, recipe, index, how, watched=False)
-    return form._replace(watch=watch), asked
+    checkpointed = how.checkpointed
+    t, x, out = _written(facts, recipe, index, how, watched=checkpointed)
+    held, later = checkpointed and not how.early, None if checkpointed else watch
+    return recorded(t, x, out, held=held, returned=_returned(t), watch=later), t.asked_batched
 
 
-def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watched: bool) -> tuple[Form, bool]:
+def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watched: bool) -> tuple[Layer, Var, Var]:
+    """The tape of a layer, its input and its output."""
     modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
     t = Layer(facts, recipe, watched=watched, **modes)
     x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed
-    out = (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
-    return recorded(t, x, out, held=how.checkpointed and not how.early, returned=_returned(t)), t.asked_batched
+    return t, x, (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
 
 
-def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Form:
+def recorded(
+    t: Layer,
+    x: Var,
+    out: Var,
+    *,
+    held: bool = False,
+    returned: tuple[Var, ...] = (),
+    watch: Callable[[], Forward] | None = None,
+) -> Form:
     """The form of what was written on a tape from ``x`` to ``out``.
 
-    ``held``, ``returned``: see :func:`.replay.backward`.
+    ``held``, ``returned``: see :func:`.replay.backward`; ``watch``: see :class:`Form`.
     """
     table = Table()
     form = Form(
@@ -274,6 +302,7 @@ def recorded(t: Layer, x: Var, out: Var, *, held: bool = False, returned: tuple[
         keeps_input=t.saves(x),
         returned=returned,
         unseen=t.unseen,
+        watch=watch,
     )
     table.close()
     return form

@@ -35,7 +35,8 @@ TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
 """TRL's tile: ``TOKEN_CHUNK_SIZE`` and ``_CHUNKED_LOGPROB_CHUNK_SIZE``."""
 
 
-class Head(NamedTuple):
+@frozen
+class Head:
     """The final norm, the head and the loss of one micro-batch, in bytes.
 
     ``saved``: what they keep at the end of the forward pass. ``forward``: what lives beside that at the worst
@@ -55,7 +56,8 @@ class Head(NamedTuple):
     lingering: int = 0
 
 
-class _Form(NamedTuple):
+@frozen
+class _Form:
     """The same for any micro-batch.
 
     ``logits``: of these points of the loss's forward the one with most logits counts. ``states``: the head's input,
@@ -171,7 +173,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     )
 
 
-class _Chunked(NamedTuple):
+@frozen
+class _Chunked:
     """LitGPT's head in chunks of 128 tokens a sequence, which all stay (``GPT.forward``, ``chunked_cross_entropy``).
 
     Fabric hands every chunk over in fp32 (``convert_output``) while the half-precision ones and, in the loop's

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -145,7 +146,7 @@ def _stretches(
             counted[kind] = one(start, shape.stream, flows=True)
         if kind.crosses == "last cross":
             waiting = gradient_beside(recipe, shape.batch, facts.hidden)
-            layers = [stretch._replace(waiting=waiting) for stretch in layers]
+            layers = [replace(stretch, waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
     taken = embedding_bytes(recipe)
@@ -170,7 +171,7 @@ def _without(layers: list[Stretch], count: int) -> Iterator[Stretch]:
         taken = min(stretch.length, count)
         count -= taken
         if stretch.length > taken:
-            yield stretch._replace(length=stretch.length - taken)
+            yield replace(stretch, length=stretch.length - taken)
 
 
 def _waiting(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:
@@ -181,7 +182,7 @@ def _waiting(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:
     start = 0
     for stretch in layers:
         for size, group in groupby(sizes[start : start + stretch.length]):
-            found.append(stretch._replace(length=len(list(group)), waiting=stretch.waiting + size))
+            found.append(replace(stretch, length=len(list(group)), waiting=stretch.waiting + size))
         start += stretch.length
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from lintfit.frozen import frozen
 from lintfit.memory.activations.form import NOTHING, Live
@@ -12,7 +11,8 @@ from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.loss.logits import Head
 
 
-class Stretch(NamedTuple):
+@frozen
+class Stretch:
     """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed.
 
     ``waiting``: bytes of gradients that wait through their backward for what lies before them.

@@ -62,7 +62,7 @@ def both(spec: Spec, states: States) -> Step:
     return replace(
         policy,
         stretches=stretches,
-        head=head._replace(head=head.head.plus(Live(logits=logits)), lingering=logits),
+        head=replace(head, head=head.head.plus(Live(logits=logits)), lingering=logits),
         inputs=policy.inputs + critic.inputs,
         front=policy.front + critic.front,
         masks=policy.masks + critic.masks,
@@ -76,7 +76,7 @@ def both(spec: Spec, states: States) -> Step:
 
 def _pinned(stretch: Stretch, size: int) -> Stretch:
     """The same layers, of each of which the loop's variables hold so many bytes until the next micro-batch."""
-    return stretch._replace(layer=stretch.layer._replace(pinned=stretch.layer.pinned + size))
+    return replace(stretch, layer=replace(stretch.layer, pinned=stretch.layer.pinned + size))
 
 
 def layer_of(spec: Spec, index: int) -> tuple[ModelFacts, Recipe, int]:
