@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
 from lintfit.errors import LintfitError
+from lintfit.frozen import frozen
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lintfit.options import Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """How estimates are shown: ``text`` or ``json``, with or without their formulas."""
 
@@ -29,7 +29,7 @@ class Shown:
     view: View
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """What to print, what to complain of, and the exit status."""
 

@@ -2,57 +2,95 @@
 
 ``@dataclass(frozen=True)`` sets every field through ``object.__setattr__``, which takes four times as long, and
 compiles six methods for every class when its module loads. Here the type checker alone sees to it that nobody assigns
-to a field, and only ``__init__`` is compiled, without the annotations, which take most of that time.
+to a field, and only ``__init__`` is compiled, without the annotations, which take most of that time. The module
+:mod:`dataclasses` itself, a tenth of the program's start, is loaded only where somebody asks it for a record's fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
 from operator import attrgetter
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 Record = TypeVar("Record")
 
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # which the checker follows field by field
+else:
 
-@dataclass_transform(frozen_default=True)
+    def replace(record, /, **changes):
+        """The record with other values in some of its fields."""
+        taken = {name: getattr(record, name) for name in record.__match_args__ if name not in changes}
+        return record.__class__(**taken, **changes)
+
+
+class _Field:
+    """What sets a field apart from others: see :func:`field`."""
+
+    def __init__(self, maker: Callable[[], Any] | None, init: bool, compare: bool) -> None:
+        self.maker = maker
+        self.init = init
+        self.compare = compare
+
+
+def field(*, default_factory: Callable[[], Any] | None = None, init: bool = True, compare: bool = True) -> Any:
+    """A field whose default is made anew for each record, which ``__init__`` does not take, or which equality leaves
+    out."""
+    return _Field(default_factory, init, compare)
+
+
+def names(cls: type) -> tuple[str, ...]:
+    """The fields of a record that are given, not worked out."""
+    taken: tuple[str, ...] = cls.__match_args__  # type: ignore[attr-defined]
+    return taken
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[Record]) -> type[Record]:
-    """A dataclass with slots, a hash over all fields, and no assignment that mypy lets pass.
+    """A class like a dataclass with slots, a hash over all fields, and no assignment that mypy lets pass.
 
     A method that the class has itself is left to it.
     """
-    made = dataclass(slots=True, init=False, eq=False, repr=False)(cls)
-    parts = fields(made)  # type: ignore[arg-type]
-    compared = attrgetter(*[part.name for part in parts if part.compare])
-    methods = {
-        "__init__": _init([part for part in parts if part.init], hasattr(cls, "__post_init__")),
+    names = tuple(cls.__annotations__)
+    stated = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
+    special = {name: value for name, value in stated.items() if isinstance(value, _Field)}
+    taken = tuple([name for name in names if name not in special or special[name].init])
+    compared = attrgetter(*[name for name in names if name not in special or special[name].compare])
+    members = {
+        "__init__": _init(taken, stated, hasattr(cls, "__post_init__")),
         "__eq__": _equal(compared),
         "__hash__": _hash(compared),
-        "__repr__": _repr([part.name for part in parts]),
+        "__repr__": _repr(names),
+        **{name: value for name, value in cls.__dict__.items() if name not in stated and name not in _OF_NO_SLOTS},
+        "__slots__": names,
+        "__match_args__": taken,
+        "__dataclass_fields__": _Fields(stated),
+        "__qualname__": cls.__qualname__,
     }
-    for name, method in methods.items():
-        if name not in cls.__dict__:
-            setattr(made, name, method)
-    return made
+    made: Any = type(cls.__name__, cls.__bases__, members)
+    return made  # type: ignore[no-any-return]
 
 
-def _init(parts: list[Field[Any]], completes: bool) -> Callable[..., None]:
-    """``__init__`` of these fields. ``completes``: whether ``__post_init__`` fills in the others.
+_OF_NO_SLOTS = frozenset({"__dict__", "__weakref__"})
 
-    What makes a default stands for it among the parameters.
+
+def _init(names: tuple[str, ...], stated: dict[str, Any], completes: bool) -> Callable[..., None]:
+    """``__init__`` of these fields, with what is ``stated`` for their defaults.
+
+    ``completes``: whether ``__post_init__`` fills in other fields. What makes a default stands for it among the
+    parameters.
     """
-    lines = [f"def __init__(self, {', '.join(part.name for part in parts)}):"]
+    lines = [f"def __init__(self, {', '.join(names)}):"]
     defaults: list[Any] = []
     makers: dict[str, Any] = {}
-    for part in parts:
-        name = part.name
-        if part.default_factory is MISSING:
-            lines.append(f" self.{name} = {name}")
-        else:
-            makers[f"make_{name}"] = part.default_factory
+    for name in names:
+        default = stated.get(name)
+        if isinstance(default, _Field):
+            default = makers[f"make_{name}"] = default.maker
             lines.append(f" self.{name} = make_{name}() if {name} is make_{name} else {name}")
-        default = part.default if part.default_factory is MISSING else part.default_factory
-        if default is not MISSING:
+        else:
+            lines.append(f" self.{name} = {name}")
+        if name in stated:
             defaults.append(default)
     if completes:
         lines.append(" self.__post_init__()")
@@ -60,6 +98,26 @@ def _init(parts: list[Field[Any]], completes: bool) -> Callable[..., None]:
     init: Any = makers["__init__"]
     init.__defaults__ = tuple(defaults)
     return init  # type: ignore[no-any-return]
+
+
+class _Fields:
+    """The fields of a class as :mod:`dataclasses` has them, for its own ``fields``, ``replace`` and ``asdict``."""
+
+    def __init__(self, stated: dict[str, Any]) -> None:
+        self._stated = stated
+
+    def __get__(self, record: object, cls: Any) -> dict[str, Any]:
+        import dataclasses
+
+        stated = dict(self._stated)
+        for name, value in stated.items():
+            if isinstance(value, _Field):
+                made: Any = value.maker or dataclasses.MISSING
+                stated[name] = dataclasses.field(default_factory=made, init=value.init, compare=value.compare)
+        twin: Any = type(cls.__name__, (), {"__doc__": "", "__annotations__": cls.__annotations__, **stated})
+        found: dict[str, Any] = dataclasses.dataclass(init=False, eq=False, repr=False)(twin).__dataclass_fields__
+        cls.__dataclass_fields__ = found
+        return found
 
 
 def _equal(compared: Callable[[object], object]) -> Callable[[object, object], object]:
@@ -78,7 +136,7 @@ def _hash(compared: Callable[[object], object]) -> Callable[[object], int]:
     return value
 
 
-def _repr(names: list[str]) -> Callable[[object], str]:
+def _repr(names: tuple[str, ...]) -> Callable[[object], str]:
     def shown(self: object) -> str:
         return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 

@@ -6,13 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lintfit.errors import LintfitError, shown
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 

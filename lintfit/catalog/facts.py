@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Literal
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 
 
 @frozen

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureErro
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.errors import shown
+from lintfit.frozen import replace
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from operator import attrgetter
 
+from lintfit.frozen import names
 from lintfit.memory.spec import Spec
 
 BATCH = frozenset({"micro_batch_size", "seq_len"})
 _MAPPINGS = frozenset({"deepspeed_config", "versions"})
 _MODELS = ("facts", "gpu", "reward_model", "value_model")
 _models = attrgetter(*_MODELS)
-_settings = attrgetter(
-    *[part.name for part in fields(Spec) if part.name not in BATCH and part.name not in _MAPPINGS | {*_MODELS}]
-)
+_settings = attrgetter(*[name for name in names(Spec) if name not in BATCH and name not in _MAPPINGS | {*_MODELS}])
 _LARGEST = 1024
 
 

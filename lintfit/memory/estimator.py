@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lintfit.frozen import replace
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.framework import framework, side_streams

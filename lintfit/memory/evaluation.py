@@ -7,9 +7,7 @@ Liger ``transformers/model/*.py:lce_forward``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating, of
 from lintfit.memory.components import components, plus

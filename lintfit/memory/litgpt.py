@@ -7,10 +7,10 @@ Source: LitGPT 0.5 (``litgpt/model.py``, ``litgpt/lora.py``, ``litgpt/finetune/l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.frozen import replace
 from lintfit.memory.memo import Memo
 
 DROPOUT = 0.05

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.states import States

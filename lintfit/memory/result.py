@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Stage
 
 COMPONENTS = (

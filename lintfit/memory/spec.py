@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 
 GIB = 2**30
 

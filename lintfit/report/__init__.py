@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lintfit.frozen import frozen
 
 if TYPE_CHECKING:
     from lintfit.findings import Finding
@@ -35,7 +36,7 @@ Line = list[Piece]
 """One line of a report for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """How a result is to be shown. ``width`` is in columns; ``unicode`` False asks for ASCII bars and arrows."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.frozen import replace
 
 SIGLIP: Mapping[str, Any] = {
     "hidden_size": 768,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import gated_mlp, linear, norm, plain_mlp
@@ -11,7 +10,7 @@ from lintfit.catalog.architectures._multimodal import CLIP, SIGLIP, clip, siglip
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.errors import shown
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 
 PIXTRAL: Mapping[str, Any] = {
     "hidden_size": 1024,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import gemma3_text
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, norm
 from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS: Mapping[str, Any] = {"mm_tokens_per_image": 256, "tie_word_embeddings": True}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import _gemma, gemma2
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shap
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers")
 DEFAULTS: Mapping[str, Any] = {

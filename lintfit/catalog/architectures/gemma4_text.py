@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import _gemma, gemma2
@@ -19,6 +18,7 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers")
 DEFAULTS: Mapping[str, Any] = {

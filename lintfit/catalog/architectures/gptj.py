@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import gpt2
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = gpt2.REQUIRED
 DEFAULTS: Mapping[str, Any] = {

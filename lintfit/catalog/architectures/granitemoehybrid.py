@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2, granite
@@ -12,6 +11,7 @@ from lintfit.catalog.architectures._decoder import Style, around, layer_norms, s
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "shared_intermediate_size")
 DEFAULTS: Mapping[str, Any] = {

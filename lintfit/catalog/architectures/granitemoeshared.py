@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import granitemoe
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = granitemoe.REQUIRED
 DEFAULTS: Mapping[str, Any] = {**granitemoe.DEFAULTS, "shared_intermediate_size": 0}

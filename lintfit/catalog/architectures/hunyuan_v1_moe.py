@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import hunyuan_v1_dense, llama
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, attention, fused_expert
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
 
 REQUIRED = (*llama.REQUIRED, "num_experts")
 DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "moe_topk": 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llava
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
 DEFAULTS: Mapping[str, Any] = {"scale_factor": 2, "tie_word_embeddings": False}

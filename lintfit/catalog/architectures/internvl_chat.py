@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +14,7 @@ from lintfit.catalog.architectures.internvl import shuffled
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.errors import shown
+from lintfit.frozen import replace
 
 REQUIRED = ("llm_config", "vision_config")
 DEFAULTS: Mapping[str, Any] = {

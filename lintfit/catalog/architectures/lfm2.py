@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 DEFAULTS: Mapping[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +13,7 @@ from lintfit.catalog.architectures._towers import Encoder, encoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.errors import shown
+from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 TIED = "tie_word_embeddings"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llava, llava_next
@@ -12,6 +11,7 @@ from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = llava.REQUIRED
 normalised = llava.tied_as_the_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llama, mixtral
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = llama.REQUIRED
 DEFAULTS: Mapping[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llama
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, attention, embedding, g
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
 DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
@@ -14,6 +13,7 @@ from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shap
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads", "layer_types")
 DEFAULTS: Mapping[str, Any] = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import olmo2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = olmo2.REQUIRED
 DEFAULTS: Mapping[str, Any] = {**olmo2.DEFAULTS, "sliding_window": 4096}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = llama.REQUIRED
 DEFAULTS: Mapping[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import qwen2, qwen2_vl
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.frozen import replace
 
 REQUIRED = qwen2_vl.REQUIRED
 DEFAULTS: Mapping[str, Any] = qwen2_vl.DEFAULTS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import qwen3_5_text, qwen3_next
@@ -11,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_ex
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_experts", "moe_intermediate_size")
 DEFAULTS: Mapping[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.architectures import qwen2, qwen2_moe
@@ -19,6 +18,7 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._decoder import Style, around
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 
 REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
 MIXERS: Mapping[str, Any] = {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lintfit.catalog.facts import ModelFacts
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors

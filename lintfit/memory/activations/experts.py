@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import MoE
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import CAST, Var
 from lintfit.memory.tensors.fused_experts import LINEAR_ROUTERS

@@ -6,8 +6,7 @@ and a ``torch.cat`` joins what rotary turns with the rest. Rotary runs in fp32 (
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, _flash, eager
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma import SANDWICH

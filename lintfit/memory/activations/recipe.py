@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, fields, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen, names, replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.language import language
@@ -134,7 +133,7 @@ class Recipe:
         return not self.frozen or module in self.trained_modules
 
 
-_compared = attrgetter(*[part.name for part in fields(Recipe) if part.compare])
+_compared = attrgetter(*names(Recipe))
 
 
 @lru_cache(maxsize=1024)

@@ -6,9 +6,7 @@ stays gathered from its first use to the end of the backward.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.components import components
 from lintfit.memory.engines.gradients import tied_gradient
 from lintfit.memory.engines.host import RankHost, host_memory, ranks_per_node

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lintfit.frozen import replace
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import NamedTuple
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 from lintfit.memory.engines.host import RankHost
 from lintfit.memory.result import Components, HostMemory
 

@@ -6,9 +6,7 @@ what they do not account for is a term of its own, so that they always add up to
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import zero_config

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lintfit.frozen import replace
 from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
 from lintfit.memory.engines.host import ranks_per_node

@@ -7,10 +7,10 @@ large as it is; ``docs/memory.md`` has a table.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 from lintfit.catalog.facts import VisionTower
+from lintfit.frozen import replace
 from lintfit.memory.activations.towers import mllama, style, tower_of
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.spec import Spec

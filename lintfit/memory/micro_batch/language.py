@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.memo import Memo
 
 _LANGUAGE: Memo[ModelFacts] = Memo()

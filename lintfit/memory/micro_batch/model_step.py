@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.kinds import Kind, stream_width, stretches

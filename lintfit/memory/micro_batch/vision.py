@@ -5,8 +5,7 @@ How many images a sample has only ``images`` says; without it the encoder counts
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted, passing
 from lintfit.memory.activations.recipe import Beside, Recipe, of
@@ -38,7 +37,7 @@ frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the languag
 def with_tower(spec: Spec, step: Step) -> Step:
     """A step with the encoder's layers and projector in front of the language model's."""
     waiting = _embeddings_gradient(spec, step.recipe)
-    encoder = tuple([part._replace(waiting=part.waiting + waiting) for part in _parts(spec, step.kept_share)])
+    encoder = tuple([replace(part, waiting=part.waiting + waiting) for part in _parts(spec, step.kept_share)])
     parts = (*encoder, *_handed_over(spec, step.recipe))
     wide, wide_saved = _named(spec)
     return replace(

@@ -6,9 +6,8 @@ more); ``PPOTrainer.train`` of 1.12 itself runs under fake tensors in ``bench/fa
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.kinds import running

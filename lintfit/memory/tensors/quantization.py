@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.facts import Stored, Tensor
 from lintfit.catalog.quantized import quantization_section, skips
+from lintfit.frozen import replace
 
 BLOCK = 512
 NF4_BLOCK = 64

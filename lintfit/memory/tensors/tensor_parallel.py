@@ -8,10 +8,10 @@ split but its logits are gathered, so that every rank computes the whole loss. M
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import Spec, section
 from lintfit.memory.versions import since

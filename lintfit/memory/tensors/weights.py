@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import field, replace
 from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, Tensor
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen, replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
 from lintfit.memory.tensors.tensor_parallel import share

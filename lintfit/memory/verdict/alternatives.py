@@ -6,9 +6,9 @@ A spec leaves things open. Where one of them decides much, the range around the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
+from lintfit.frozen import replace
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images

@@ -6,9 +6,9 @@ A tape's sequences are images and its tokens positions in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.profile import Form, recorded
 from lintfit.memory.activations.recipe import Recipe
