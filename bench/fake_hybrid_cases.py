@@ -35,6 +35,7 @@ NEMOTRON = {
     "model_type": "nemotron_h", "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "ssm_state_size": 128,
     "mamba_num_heads": 128, "n_groups": 8, "chunk_size": 128, "tie_word_embeddings": False,
 }  # fmt: skip
+NEMOTRON_EXPERTS = {"n_routed_experts": 32, "max_position_embeddings": 262144}
 
 
 def _mamba(layers: int, *attending: int) -> list[str]:
@@ -106,6 +107,16 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 56, "max_position_embeddings": 131072,
         "hybrid_override_pattern": "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
     },
+    "nemotron 3 nano of 12 layers and 32 experts": {
+        **NEMOTRON, "hidden_size": 2688, "intermediate_size": 1856, "num_attention_heads": 32, "num_key_value_heads": 2,
+        "mamba_num_heads": 64, "mamba_head_dim": 64, "hybrid_override_pattern": "MEMEM*EMEMEM", **NEMOTRON_EXPERTS,
+        "num_experts_per_tok": 6, "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712,
+    },
+    "nemotron 3 super of 9 layers and 32 experts": {
+        **NEMOTRON, "hidden_size": 4096, "intermediate_size": 2688, "num_attention_heads": 32, "num_key_value_heads": 2,
+        "mamba_head_dim": 64, "hybrid_override_pattern": "MEMEMEM*E", **NEMOTRON_EXPERTS, "moe_latent_size": 1024,
+        "num_experts_per_tok": 22, "moe_intermediate_size": 2688, "moe_shared_expert_intermediate_size": 5376,
+    },
     "granite 4 micro 3.4 B, tied": {
         **GRANITE, "hidden_size": 2560, "shared_intermediate_size": 8192, "num_hidden_layers": 40,
         "num_attention_heads": 40, "num_key_value_heads": 8, "position_embedding_type": "rope",
@@ -159,4 +170,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("nemotron h 8 B", "bf16", 1, 1024, LORA),
     ("nemotron nano 2 9 B", "bf16 + autocast", 2, 1024, {**LORA, **GC}),
     ("nemotron nano 2 9 B", "bf16 + autocast", 1, 700, {**LORA, **REENTRANT}),
+    ("nemotron 3 nano of 12 layers and 32 experts", "bf16", 1, 1024, SGD),
+    ("nemotron 3 nano of 12 layers and 32 experts", "fp32 + autocast", 1, 1000, {**GC, **SGD}),
+    ("nemotron 3 nano of 12 layers and 32 experts", "bf16 + autocast", 2, 1024, {**LORA, **GC}),
+    ("nemotron 3 super of 9 layers and 32 experts", "bf16", 2, 1024, {**GC, **SGD}),
+    ("nemotron 3 super of 9 layers and 32 experts", "bf16 + autocast", 1, 1024, LORA),
 )

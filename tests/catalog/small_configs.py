@@ -350,6 +350,28 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("nemotron_h", {**NEMOTRON_H, "hybrid_override_pattern": "M-M*-"}),
     ("nemotron_h", {**NEMOTRON_H, "layers_block_type": ["mamba", "mlp", "attention"], "tie_word_embeddings": True}),
     ("nemotron_h", {**NEMOTRON_H, "layers_block_type": ["mlp", "mamba"], "use_bias": True, "mlp_bias": True}),
+    (
+        "nemotron_h",
+        {
+            **NEMOTRON_H,
+            "hybrid_override_pattern": "ME*E-",
+            "n_routed_experts": 4,
+            "moe_intermediate_size": 40,
+            "moe_shared_expert_intermediate_size": 80,
+        },
+    ),
+    (
+        "nemotron_h",
+        {
+            **NEMOTRON_H,
+            "layers_block_type": ["moe", "attention", "moe"],
+            "n_routed_experts": 4,
+            "moe_intermediate_size": 40,
+            "moe_shared_expert_intermediate_size": 80,
+            "moe_latent_size": 24,
+            "mlp_bias": True,
+        },
+    ),
     ("lfm2", {**GROUPED, "full_attn_idxs": [1]}),
     ("lfm2", {**GROUPED, "layer_types": ["conv", "conv", "full_attention"], "block_auto_adjust_ff_dim": False}),
     ("lfm2", {**GROUPED, "layer_types": ["conv"] * 3, "conv_bias": True, "tie_word_embeddings": False}),

@@ -1,4 +1,4 @@
-"""Nemotron-H and Nemotron Nano 2: layers of Mamba 2, of attention and of MLPs in a written pattern.
+"""Nemotron-H, Nemotron Nano 2 and Nemotron 3: layers of Mamba 2, attention, MLPs and experts in a written pattern.
 
 ``NemotronHForCausalLM._tied_weights_keys`` is empty: the head is never tied, whatever ``tie_word_embeddings`` says.
 """
@@ -9,10 +9,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    decoder_shape,
+    embedding,
+    head,
+    linear,
+    norm,
+    router,
+)
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import CatalogError, Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads", "layer_types")
@@ -34,6 +43,11 @@ DEFAULTS: Mapping[str, Any] = {
     "use_conv_bias": True,
     "use_bias": False,
     "chunk_size": 128,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 7688,
+    "moe_shared_expert_intermediate_size": 7688,
+    "moe_latent_size": None,
 }
 LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
 OLD_NAMES = {"mamba": "linear_attention", "attention": "full_attention"}
@@ -43,7 +57,7 @@ OLD_KEYS = {
     "mamba_conv_bias": "use_conv_bias",
     "mamba_chunk_size": "chunk_size",
 }
-COUNTED = frozenset({"linear_attention", "full_attention", "mlp"})
+COUNTED = frozenset({"linear_attention", "full_attention", "mlp", "moe"})
 
 
 def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +81,19 @@ def shape(config: Config) -> Shape:
         what = f"layers of kind {unknown!r} are not counted yet, only {', '.join(sorted(COUNTED))}"
         raise CatalogError(f"{config.origin}: {what}")
     activation = config.text("mlp_hidden_act", default="relu2")
-    return replace(decoder_shape(config, gated=False), activation=activation, rotary_dim=0, tied=False)
+    numbers = replace(decoder_shape(config, gated=False), activation=activation, rotary_dim=0, tied=False)
+    routed = config.strings("layer_types").count("moe")
+    return replace(numbers, moe=_moe(config, routed)) if routed else numbers
+
+
+def _moe(config: Config, layers: int) -> MoE:
+    return MoE(
+        experts=config.size("n_routed_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=config.size("moe_intermediate_size", kind="intermediate"),
+        layers=layers,
+        shared_intermediate=config.size("moe_shared_expert_intermediate_size", kind="intermediate"),
+    )
 
 
 def mixer(config: Config) -> Mamba2:
@@ -95,6 +121,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear(f"{name}.up_proj", numbers.intermediate, numbers.hidden, mlps, bias=bias),
         *linear(f"{name}.down_proj", numbers.hidden, numbers.intermediate, mlps, bias=bias),
         *_mamba2.tensors(mixer(config), name, numbers.hidden, kinds.count("linear_attention")),
+        *(_experts(config, numbers.moe, name, numbers.hidden) if numbers.moe is not None else []),
         *norm("model.layers.{}.norm", numbers.hidden, numbers.layers),
     ]
     return (
@@ -103,3 +130,21 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm("model.norm_f", numbers.hidden, where="final"),
         *head(numbers),
     )
+
+
+def _experts(config: Config, moe: MoE, name: str, hidden: int) -> list[Tensor]:
+    """Experts without a gate, of the model's width or a narrower one, and the shared MLP."""
+    bias, copies, shared = config.flag("mlp_bias"), moe.layers, moe.shared_intermediate
+    latent = config.count("moe_latent_size", kind="hidden")
+    width = latent or hidden
+    found = [
+        Tensor(f"{name}.experts.up_proj", (moe.experts, moe.intermediate, width), copies, "expert"),
+        Tensor(f"{name}.experts.down_proj", (moe.experts, width, moe.intermediate), copies, "expert"),
+        *router(f"{name}.gate", moe.experts, hidden, copies),
+        *linear(f"{name}.shared_experts.up_proj", shared, hidden, copies, bias=bias),
+        *linear(f"{name}.shared_experts.down_proj", hidden, shared, copies, bias=bias),
+    ]
+    if latent:
+        found += linear(f"{name}.fc1_latent_proj", latent, hidden, copies, bias=bias)
+        found += linear(f"{name}.fc2_latent_proj", hidden, latent, copies, bias=bias)
+    return found

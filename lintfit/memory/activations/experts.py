@@ -44,6 +44,7 @@ ROUTERS = {
     "granitemoe": Router(first=True),
     "granitemoehybrid": Router(first=True),
     "granitemoeshared": Router(first=True),
+    "nemotron_h": Router(full=True, kept=True),
     "gpt_oss": Router(first=True, upcast=False),
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""
@@ -75,35 +76,39 @@ def _own(t: Layer, moe: MoE) -> int:
 
 
 def experts(
-    t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False, weights: Var | None = None
-) -> Var:
+    t: Layer, x: Var, moe: MoE, *, gate: Gate | None = None, biased: bool = False, weights: Var | None = None,
+    gated: bool = True,
+) -> Var:  # fmt: skip
     """Router and routed experts over ``top_k`` copies of every token.
 
     Every token is gathered once for each of its experts. Totals do not depend on the routing: the grouped product has
     static shapes. ``gate``: what lies between the two products, SwiGLU by halves by default. ``biased``: each product
     adds a bias, which is gathered for every token first. ``weights``: of every token's experts, where the family has a
-    router of its own.
+    router of its own. ``gated``: whether there is a gate; else the activation alone lies between the products.
     """
-    h, i, k = t.facts.hidden, moe.intermediate, moe.top_k
-    weights = weights or _route(t, x, moe)
+    h, i, k = x.width, moe.intermediate, moe.top_k
+    weights = weights or route(t, x, moe)
     if t.recipe.transformers < GROUPED_EXPERTS:
-        return _one_by_one(t, x, weights, moe)
+        return _one_by_one(t, x, weights, moe, gated=gated)
     weights = t.op(t.new(k, weights.item, weights.grad), (weights,), (t.new(k, INDEX, False),))
     gathered = t.op(t.new(k * h, x.item, x.grad), (x,), (t.new(k, INDEX, False),), temp=(x.scratch(x.item),))
     chosen = t.new(k, INDEX, False)
     # Local variables of the experts' function, which lives to its end.
     held, t.held = t.held, (*t.held, gathered, chosen)
     local = t.held
-    both = _product(t, "gate_up_proj", gathered, _own(t, moe), h, 2 * i, chosen if biased else None)
-    inner = (gate or _halves)(t, both, k * i)
+    name, wide, between = ("gate_up_proj", 2 * i, _halves) if gated else ("up_proj", i, _activated)
+    both = _product(t, name, gathered, _own(t, moe), h, wide, chosen if biased else None)
+    inner = (gate or between)(t, both, k * i)
     t.held = local
     out = _product(t, "down_proj", inner, _own(t, moe), i, h, chosen if biased else None)
     t.held = (*t.held, out)
     item = max(out.item, weights.item)
     weighted = t.new(out.width, item, out.grad or weights.grad)
     # The weights' gradient is summed up from a whole product; the other is cast when both are made.
-    temp = [out.scratch(item), *([t.uncast(out, item)] if out.item < item else [])]
-    t.op(weighted, (out, weights), (out, weights), temp=temp)
+    temp = [t.uncast(out, item)] if out.item < item else []
+    if weights.grad:
+        temp.append(out.scratch(item))
+    t.op(weighted, (out, weights), [var for var, by in ((out, weights), (weights, out)) if by.grad], temp=temp)
     ordered = t.map(weighted, (t.new(k, INDEX, False),))
     t.held = (*t.held, ordered)
     if t.recipe.autocast:
@@ -114,7 +119,7 @@ def experts(
     return total
 
 
-def _route(t: Layer, x: Var, moe: MoE) -> Var:
+def route(t: Layer, x: Var, moe: MoE) -> Var:
     """The weights of every token's experts."""
     if t.facts.model_type == "phimoe":
         return _sparsemixer(t, t.linear("router", x, t.facts.hidden, moe.experts))
@@ -170,6 +175,10 @@ def _halves(t: Layer, both: Var, width: int) -> Var:
     return t.mul(t.activation(gate, t.facts.activation), up)
 
 
+def _activated(t: Layer, up: Var, width: int) -> Var:
+    return t.activation(up, t.facts.activation)
+
+
 def _product(t: Layer, module: str, x: Var, count: int, rows: int, columns: int, chosen: Var | None) -> Var:
     """A grouped product; ``chosen``: each row's expert, where a bias of that expert is added in place."""
     if chosen is None:
@@ -184,12 +193,12 @@ def _product(t: Layer, module: str, x: Var, count: int, rows: int, columns: int,
     return t.add_(out, bias) if trains and out.grad else out
 
 
-def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
+def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE, *, gated: bool) -> Var:
     """The loop over experts of transformers 4: each takes its tokens, and its gradients go before the next one's.
 
     Tokens are taken as spread evenly; with many experts several are counted as one, which moves transients only.
     """
-    h, i = t.facts.hidden, moe.intermediate
+    h, i = x.width, moe.intermediate
     parts = min(_own(t, moe), LOOPED)
     rows = _Routed(moe.top_k, parts)
     each = -(-_own(t, moe) // parts)
@@ -197,10 +206,13 @@ def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE) -> Var:
     for _ in range(parts):
         index = t.new(1, INDEX, False, per=rows)
         taken = t.op(t.new(h, x.item, x.grad, per=rows), (x,), (index,), temp=(x.scratch(x.item),))
-        gate = _expert(t, "w1", taken, each, h, i)
-        up = _expert(t, "w3", taken, each, h, i)
-        product = t.mul(t.activation(gate, t.facts.activation), up)
-        out = _expert(t, "w2", product, each, i, h)
+        if gated:
+            gate = _expert(t, "w1", taken, each, h, i)
+            up = _expert(t, "w3", taken, each, h, i)
+            product = t.mul(t.activation(gate, t.facts.activation), up)
+        else:
+            product = t.activation(_expert(t, "up_proj", taken, each, h, i), t.facts.activation)
+        out = _expert(t, "w2" if gated else "down_proj", product, each, i, h)
         share = t.op(t.new(1, x.item, weights.grad, per=rows), (weights,), (index,))
         weighted = t.new(h, x.item, out.grad or share.grad, per=rows)
         t.op(weighted, (out, share), (out, share), temp=(weighted.scratch(x.item),))
@@ -224,7 +236,7 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
     item = recipe.weights
     x = t.cast(x, item)
     fused = recipe.lora.fused if recipe.lora is not None else None
-    hits = 0 if fused is None else fused.gate_up if module == "gate_up_proj" else fused.down
+    hits = 0 if fused is None else fused.down if module == "down_proj" else fused.gate_up
     if hits:
         return _with_delta(t, x, count, rows, columns, hits)
     out = t.like(x, x.width // rows * columns, item, x.grad or trains)

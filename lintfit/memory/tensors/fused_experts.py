@@ -32,6 +32,9 @@ MAPPED = frozenset(
 
 LIKE_MIXTRAL = frozenset({"minimax", "minimax_m2", "mixtral"})
 
+WITHOUT_GATE = frozenset({"nemotron_h"})
+"""Model types whose experts are MLPs of two matrices."""
+
 LINEAR_ROUTERS = frozenset({"phimoe"})
 """Model types whose router is a linear layer still (``PhimoeTopKRouter``)."""
 
@@ -48,6 +51,8 @@ def names(model_type: str) -> Names:
     """The names of old of a model type's experts."""
     if model_type in LIKE_MIXTRAL:
         return Names(("w1", "w3"), ("w2",))
+    if model_type in WITHOUT_GATE:
+        return Names(("up_proj",), ("down_proj",))
     return Names(("gate_proj", "up_proj"), ("down_proj",))
 
 

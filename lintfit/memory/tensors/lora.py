@@ -159,12 +159,12 @@ def _expert_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -
     """
     parameter = tensor.name.rpartition(".")[2]
     kind, named = spec.facts.model_type, None if targets == "all-linear" else tuple(targets)
-    old = names(kind).gate_up if parameter == "gate_up_proj" else names(kind).down
+    old = names(kind).down if parameter == "down_proj" else names(kind).gate_up
     if has_separate_experts(spec):
         hits = len(old) if named is None else sum(name in named for name in old)
     else:
         found = fused(kind, named)
-        hits = found.gate_up if parameter == "gate_up_proj" else found.down
+        hits = found.down if parameter == "down_proj" else found.gate_up
     if not hits:
         return []
     experts, rows, columns = tensor.shape

@@ -38,6 +38,10 @@ ALONE: dict[str, Any] = {
     "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 512, "mamba_num_heads": 32,
     "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8, "chunk_size": 128, "tie_word_embeddings": False,
 }  # fmt: skip
+SPARSE = {
+    **ALONE, "hybrid_override_pattern": "ME*E", "n_routed_experts": 8, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 512, "moe_shared_expert_intermediate_size": 1024,
+}  # fmt: skip
 BEHIND = {**NORMED, "mamba_norm_before_gate": True}
 
 RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
@@ -66,6 +70,9 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (ALONE, 2, 512, BF16, 418.00),
     (ALONE, 1, 500, {**BF16, **GC}, 253.11),
     (ALONE, 2, 512, {**AMP, **GC}, 470.39),
+    (SPARSE, 2, 512, BF16, 430.30),
+    (SPARSE, 1, 500, {**AMP, **GC}, 365.76),
+    ({**SPARSE, "moe_latent_size": 256}, 2, 512, {**BF16, **GC}, 386.29),
 )
 
 
@@ -112,6 +119,12 @@ def test_the_pattern_says_how_many_layers_of_which_kind_there_are() -> None:
     assert known(facts)
 
 
-def test_layers_of_experts_are_refused() -> None:
-    with pytest.raises(CatalogError, match="layers of kind 'moe' are not counted yet"):
-        models.from_config({**ALONE, "hybrid_override_pattern": "ME*E"})
+def test_layers_of_experts_are_told_from_the_others() -> None:
+    facts = models.from_config(SPARSE)
+    assert [kind.routed for kind in kinds(facts)] == [False, True, False, True]
+    assert facts.moe is not None and facts.moe.layers == 2
+
+
+def test_an_unknown_letter_of_the_pattern_is_named() -> None:
+    with pytest.raises(CatalogError, match="layers of kind 'X' are not counted yet"):
+        models.from_config({**ALONE, "hybrid_override_pattern": "MX*-"})
