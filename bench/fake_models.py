@@ -13,7 +13,8 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
 
     settings = dict(spec["model_config"])
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
-    config.use_cache = spec.get("trainer") == "ppo"  # its trainer does not come by where transformers' turns it off
+    # PPO's trainer does not come by where transformers' turns it off.
+    config.use_cache = spec.get("use_cache", spec.get("trainer") == "ppo")
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
     loader = AutoModelForImageTextToText if sees else AutoModelForCausalLM

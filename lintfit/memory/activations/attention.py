@@ -64,6 +64,9 @@ def attend(
     eager scores. ``masked``: SDPA is given an additive mask that somebody
     else counts.
     """
+    if t.recipe.copies_states:
+        # Values are put together with an empty tensor of the keys' dtype, too.
+        k, v = t.add(k), t.add(t.cast(v, k.item))
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
     drops = dropout > 0 and t.recipe.dropout

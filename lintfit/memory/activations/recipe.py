@@ -118,6 +118,8 @@ class Recipe:
     """Whether a wrapper around the model computes the loss, in the dtype of the logits that it gets."""
     beside: Beside | None = None
     """What the layers that cross over attend to; None where there is nothing, and they are left out."""
+    copies_states: bool = False
+    """Whether keys and values are copied into a cache on their way to the attention (:func:`copies_states`)."""
 
     hashed: int = field(init=False, compare=False)
     """The hash, worked out once: forms are looked up by their recipe again and again."""
@@ -213,6 +215,25 @@ def _made(spec: Spec) -> Recipe:
         expert_parallel=spec.expert_parallel,
         ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
         ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
+        copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
+    )
+
+
+COPIED_STATES = (4, 56)
+"""The first transformers whose cache is put together with an empty tensor, a copy of the first keys and values
+(``cache_utils.py:DynamicLayer.update``); before, it held them as they were."""
+
+
+def caches(spec: Spec) -> bool:
+    """Whether the model returns keys and values while it trains, because somebody wants ``use_cache``.
+
+    Checkpointing turns it off, TRL's preference trainers do so themselves, LitGPT's models have none.
+    """
+    return (
+        spec.use_cache
+        and spec.gradient_checkpointing is False
+        and spec.trainer == "causal-lm"
+        and spec.front_end != "litgpt"
     )
 
 

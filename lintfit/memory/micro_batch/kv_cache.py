@@ -5,8 +5,9 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.recipe import Recipe, caches
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
 
@@ -39,11 +40,15 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
 
 
 def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:
-    """Keys and values of a vision-language model that no layer saves, until the forward's outputs go.
+    """Keys and values in a cache that no layer saves, until the forward's outputs go.
 
-    The Trainer turns ``use_cache`` off in the model's config, not in ``text_config``, whose default is on. Attention
-    that repeats or casts what it is given leaves the cache with tensors of its own.
+    Of a model that is told to ``use_cache`` (:func:`caches`), and of a vision-language model: the Trainer turns it off
+    in the model's config, not in ``text_config``, whose default is on. Attention that repeats or casts what it is given
+    leaves the cache with tensors of its own.
     """
-    if spec.facts.vision is None or not (repeats(facts, recipe) or (recipe.autocast and item == 4)):
+    if not (spec.facts.vision is not None or caches(spec)):
+        return 0
+    casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
+    if not (casts or repeats(facts, recipe)):
         return 0
     return facts.layers * 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
