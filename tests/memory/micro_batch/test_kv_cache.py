@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from lintfit.memory import estimate
+from lintfit.memory.reading.parse import spec_from_mapping
 from tests.memory.activations.steps import AMP, BF16, LORA, MIB, step
 
 SMALL: dict[str, Any] = {
@@ -59,4 +61,13 @@ def test_older_caches_hold_what_the_layer_saves() -> None:
 @pytest.mark.parametrize("more", [{"gradient_checkpointing": True}, {"trainer": "dpo"}, {"front_end": "litgpt"}])
 def test_nothing_is_returned(more: dict[str, Any]) -> None:
     kept, dropped = (step(GROUPED, 2, 1024, {**CACHE, **AMP, **more, "use_cache": on}) for on in (True, False))
+    assert kept.allocated_bytes == dropped.allocated_bytes
+
+
+def test_an_image_encoder_has_no_cache() -> None:
+    seeing = {"model": "Qwen/Qwen2-VL-2B-Instruct", "images": 1, "image_patches": 4096, **CACHE, **BF16}
+    kept, dropped = (
+        estimate(spec_from_mapping({**seeing, "micro_batch_size": 1, "seq_len": 2048, "use_cache": on}))
+        for on in (True, False)
+    )
     assert kept.allocated_bytes == dropped.allocated_bytes
