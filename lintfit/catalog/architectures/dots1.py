@@ -27,8 +27,6 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": False,
     "attention_bias": False,
     "attention_dropout": 0.0,
-    "sliding_window": 4096,
-    "max_window_layers": 62,
 }
 
 
