@@ -101,6 +101,15 @@ class Config(Mapping[str, Any]):
         value = self._values.get(self.present(*keys))
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
+    def share(self, key: str, default: float) -> float:
+        """A number above 0, up to 1; ``default`` where it is absent."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            raise self.error(key, "must be a number above 0, up to 1")
+        return float(value)
+
     def section(self, key: str) -> Mapping[str, Any]:
         """A nested object; empty where it is absent."""
         value = self._values.get(key)
@@ -128,8 +137,21 @@ class Config(Mapping[str, Any]):
             raise self.error(key, "must be a list of whole numbers")
         return tuple(value)
 
+    def pairs(self, key: str) -> tuple[tuple[int, int], ...]:
+        """A list of pairs of whole numbers, such as heights and widths; empty where it is absent."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple) or not all(map(_is_pair, value)):
+            raise self.error(key, "must be a list of pairs of whole numbers")
+        return tuple((first, second) for first, second in value)
+
     def require(self, keys: tuple[str, ...]) -> None:
         """Raise for the first of ``keys`` that the file itself does not state."""
         for key in keys:
             if self.given.get(key) is None:
                 raise CatalogError(f"{self.origin}: {key} is missing; a {self.text('model_type')} config must state it")
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(type(number) is int for number in value)

@@ -67,7 +67,10 @@ _KINDS: tuple[tuple[str, Check, str], ...] = (
         "true or false",
     ),
     (
-        "activation_function dtype feed_forward_proj hidden_act hidden_activation model_type norm_type torch_dtype",
+        """
+        activation_function dtype feed_forward_proj hidden_act hidden_activation mlp_hidden_act model_type norm_type
+        torch_dtype
+        """,
         _is_text,
         "a string",
     ),
@@ -80,7 +83,10 @@ _KINDS: tuple[tuple[str, Check, str], ...] = (
         f"a whole number from 0 to {LARGEST['other']}",
     ),
     (
-        "attn_logit_softcapping final_logit_softcapping partial_rotary_factor query_pre_attn_scalar",
+        """
+        attn_logit_softcapping block_ffn_dim_multiplier final_logit_softcapping partial_rotary_factor
+        query_pre_attn_scalar
+        """,
         _is_number,
         f"a number from 0 to {LARGEST['other']}",
     ),

@@ -324,6 +324,13 @@ def test_bad_numbers_are_one_line_with_key_value_and_remedy(change: dict[str, An
         {"model_type": "qwen2_vl"},
         {"model_type": "deepseek_v3", "hidden_size": 64},
         {**LLAMA, "model_type": "mixtral", "num_local_experts": 0},
+        {**LLAMA, "model_type": "lfm2", "num_hidden_layers": 10**12, "full_attn_idxs": [1]},
+        {**LLAMA, "model_type": "lfm2", "intermediate_size": 1},
+        {**LLAMA, "model_type": "nemotron_h", "layer_types": ["mlp"], "mlp_hidden_act": 5},
+        {"model_type": "llava_next", "text_config": LLAMA, "image_grid_pinpoints": [[336]]},
+        {"model_type": "llama4", "text_config": LLAMA, "vision_config": {"pixel_shuffle_ratio": 1e300}},
+        {"model_type": "mllama", "text_config": LLAMA, "vision_config": {"supported_aspect_ratios": 4}},
+        {"model_type": "gemma4", "text_config": LLAMA, "audio_config": {"subsampling_conv_channels": [128]}},
         {**LLAMA, "model_type": "qwen2_moe", "num_experts": 4, "moe_intermediate_size": 4, "mlp_only_layers": "all"},
     ],
 )

@@ -112,7 +112,10 @@ def _audio(audio: Config, name: str) -> list[Tensor]:
     """A conformer behind two convolutions."""
     width, layers = audio.size("hidden_size", kind="hidden"), audio.size("num_hidden_layers", kind="layers")
     head = width // audio.size("num_attention_heads", kind="heads")
-    first, second = audio.numbers("subsampling_conv_channels")[:2]
+    channels = audio.numbers("subsampling_conv_channels")
+    if len(channels) != 2:
+        raise audio.error("subsampling_conv_channels", "must be two whole numbers")
+    first, second = channels
     layer, front = f"{name}.layers.{{}}", f"{name}.subsample_conv_projection"
     conv, kernel = f"{layer}.lconv1d", audio.size("conv_kernel_size")
     found = [

@@ -27,10 +27,7 @@ def language(config: Config) -> tuple[str, Config]:
 
 def shuffled(config: Config) -> int:
     """Patches that pixel shuffle puts into one token."""
-    ratio = config.number("downsample_ratio") or 0.5
-    if not 0 < ratio <= 1:
-        raise config.error("downsample_ratio", "must be a number above 0, up to 1")
-    return int(1 / ratio) ** 2
+    return int(1 / config.share("downsample_ratio", 0.5)) ** 2
 
 
 def shape(config: Config) -> Shape:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
-from lintfit.catalog.config import Config
+from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 DEFAULTS: Mapping[str, Any] = {
-    **{key: llama.DEFAULTS[key] for key in ("hidden_act",) if key in llama.DEFAULTS},
+    "hidden_act": "silu",
     "vocab_size": 65536,
     "intermediate_size": 12288,
     "num_key_value_heads": 8,
@@ -34,7 +33,8 @@ def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
         if old in values:
             values[new] = values[old]
     indices, layers = values.get("full_attn_idxs"), values.get("num_hidden_layers")
-    if values.get("layer_types") is None and isinstance(indices, list) and isinstance(layers, int):
+    stated = values.get("layer_types") is not None
+    if not stated and isinstance(indices, list) and isinstance(layers, int) and layers <= LARGEST["layers"]:
         values["layer_types"] = ["full_attention" if index in indices else "conv" for index in range(layers)]
     return values
 
@@ -50,6 +50,8 @@ def _intermediate(config: Config) -> int:
         return stated
     step = config.size("block_multiple_of")
     width = int((config.number("block_ffn_dim_multiplier") or 1.0) * int(2 * stated / 3))
+    if width < 1:
+        raise config.error("intermediate_size", "too small for two thirds of it (block_auto_adjust_ff_dim)")
     return -(-width // step) * step
 
 

@@ -47,8 +47,7 @@ def language(config: Config) -> tuple[str, Config]:
 def shape(config: Config) -> Shape:
     vision = vision_of(config)
     tower = tower_of(vision)
-    ratio = vision.number("pixel_shuffle_ratio") or 1.0
-    tokens = int(((tower.image_size or 0) // tower.patch) ** 2 * ratio**2)
+    tokens = int(((tower.image_size or 0) // tower.patch) ** 2 * vision.share("pixel_shuffle_ratio", 1.0) ** 2)
     return replace(llama4_text.shape(text_of(config)), vision=replace(tower, tokens=tokens, tiles=TILES + 1))
 
 

@@ -30,8 +30,7 @@ def shape(config: Config) -> Shape:
 
 def most_tiles(config: Config, size: int) -> int:
     """Tiles of the largest of the grids that an image may be cut into, and the whole image beside them."""
-    grids = config.get("image_grid_pinpoints")
-    cut = [-(-int(h) // size) * -(-int(w) // size) for h, w in grids] if isinstance(grids, list) else []
+    cut = [-(-height // size) * -(-width // size) for height, width in config.pairs("image_grid_pinpoints")]
     return 1 + max(cut, default=0)
 
 

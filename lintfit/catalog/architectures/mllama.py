@@ -92,7 +92,7 @@ def vision_model(vision: Config) -> list[Tensor]:
     name, tower = "model.vision_model", tower_of(vision)
     width, patch, tiles = tower.hidden, tower.patch, vision.size("max_num_tiles")
     patches = ((tower.image_size or 0) // patch) ** 2 + 1
-    ratios = len(vision["supported_aspect_ratios"]) + 1
+    ratios = len(vision.pairs("supported_aspect_ratios") or VISION["supported_aspect_ratios"]) + 1
     positions = f"{name}.gated_positional_embedding"
     found = [
         Tensor(f"{name}.class_embedding", (width,), 1, "other"),

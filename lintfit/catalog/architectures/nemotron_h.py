@@ -80,7 +80,7 @@ def shape(config: Config) -> Shape:
     if unknown is not None:
         what = f"layers of kind {unknown!r} are not counted yet, only {', '.join(sorted(COUNTED))}"
         raise CatalogError(f"{config.origin}: {what}")
-    activation = config.text("mlp_hidden_act", default="relu2")
+    activation = config.text("mlp_hidden_act", default=DEFAULTS["mlp_hidden_act"])
     numbers = replace(decoder_shape(config, gated=False), activation=activation, rotary_dim=0, tied=False)
     routed = config.strings("layer_types").count("moe")
     return replace(numbers, moe=_moe(config, routed)) if routed else numbers
