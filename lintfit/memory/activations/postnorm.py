@@ -6,9 +6,8 @@ Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, 
 
 from __future__ import annotations
 
-from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import heads, mlp, projected
+from lintfit.memory.activations.llama import attended, heads, mlp, projected
 from lintfit.memory.activations.tape import Var, positions
 
 OLMO = frozenset({"olmo2", "olmo3"})
@@ -38,7 +37,6 @@ def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
 
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
-    h = facts.hidden
     shape = heads(facts, index)
     wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
     q, k, v = projected(t, x, shape)
@@ -51,9 +49,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     spreads = facts.model_type in SPREADS_TABLES
     tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if spreads else ()
     q, k = (t.rotary(part, share, concatenated=glm, tables=tables) for part in (q, k))
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=glm)
-    return t.linear("o_proj", out, wide, h)
+    return attended(t, q, k, v, shape, head_major=glm)
 
 
 def _joined_mlp(t: Layer, x: Var) -> Var:
