@@ -9,7 +9,7 @@ from __future__ import annotations
 from lintfit.catalog.architectures.gemma3n_text import slides
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import gemma4
-from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.gemma4 import norm
 from lintfit.memory.activations.tape import Var, saved_factors
@@ -55,7 +55,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     low = t.linear("linear_right", low, int(t.facts.config["laurel_rank"]), t.facts.hidden)
     laurel = t.add(y, norm(t, low))
     held = t.held = (*held, laurel)
-    branch = norm(t, _attention(t, y, index))
+    branch = norm(t, gemma4.attention(t, y, heads(t.facts, index), index))
     held = t.held = (*held, branch)
     gated = t.add(active, branch)
     held = t.held = (*held, gated)
@@ -111,15 +111,6 @@ def _correct(t: Layer, predictions: Var, activated: Var) -> Var:
     return t.cast(t.add_(product, predictions), activated.item)
 
 
-def _attention(t: Layer, x: Var, index: int) -> Var:
-    facts = t.facts
-    shape = heads(facts, index)
-    wide = shape.queries * shape.dim
-    q = t.rotary(norm(t, t.linear("q_proj", x, facts.hidden, wide), shape.dim))
-    k, v = gemma4.lent(t, q, shape) if gemma4.shares(facts, index) else gemma4.keys_and_values(t, x, shape)
-    return t.linear("o_proj", attend(t, q, k, v, shape), wide, facts.hidden)
-
-
 def _mlp(t: Layer, x: Var, index: int) -> Var:
     """A gated MLP; a sparse one takes off mean and so many deviations of the gate's results, and keeps what is left."""
     h = t.facts.hidden
@@ -142,12 +133,10 @@ def _mlp(t: Layer, x: Var, index: int) -> Var:
 
 def _with_own_input(t: Layer, corrected: Var, *, checkpointed: bool) -> Var:
     """The active stream, scaled, opens the layer's own input, which is added to all other streams in place."""
-    h, narrow = t.facts.hidden, gemma4.narrow(t.facts)
+    h = t.facts.hidden
     held = t.held = (*t.held, corrected)
     first = t.scaled(t.map(stream(t, corrected)), h, t.recipe.trains("correct_output_scale"))
-    opened = t.activation(t.linear("per_layer_input_gate", first, h, narrow), t.facts.activation)
-    product = gemma4.by_own_input(t, opened, checkpointed=checkpointed)
-    added = norm(t, t.linear("per_layer_projection", product, narrow, h))
+    added = gemma4.from_own_input(t, first, checkpointed=checkpointed)
     t.held = held
     others = (streams(t.facts) - 1) * h
     out = Var(corrected.width, corrected.item, corrected.per, corrected.storage, corrected.grad or added.grad)

@@ -31,7 +31,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     first = x
     y = norm(t, x)
     t.held = (x, y)
-    x = t.add(x, norm(t, _attention(t, y, index)))
+    x = t.add(x, norm(t, attention(t, y, heads(t.facts, index), index)))
     t.held = (x,)
     y = norm(t, x)
     t.held = (x, y)
@@ -42,7 +42,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, branch)
     out = t.add(x, norm(t, branch))
     if narrow(t.facts):
-        out = _with_own_input(t, out, checkpointed=first.storage.external)
+        t.held = (out,)
+        out = t.add(out, from_own_input(t, out, checkpointed=first.storage.external))
     return t.copied_back(out)
 
 
@@ -72,16 +73,15 @@ def own_inputs_flow(recipe: Recipe, *, checkpointed: bool) -> bool:
 OWN_PROJECTION = "per_layer_model_projection"
 
 
-def _with_own_input(t: Layer, x: Var, *, checkpointed: bool) -> Var:
-    """What the layer's own input adds to the stream."""
+def from_own_input(t: Layer, x: Var, *, checkpointed: bool) -> Var:
+    """What the layer's own input, opened by the stream x, adds to it."""
     h, width = t.facts.hidden, narrow(t.facts)
-    t.held = (x,)
     opened = t.activation(t.linear("per_layer_input_gate", x, h, width), t.facts.activation)
-    product = by_own_input(t, opened, checkpointed=checkpointed)
-    return t.add(x, norm(t, t.linear("per_layer_projection", product, width, h)))
+    product = _by_own_input(t, opened, checkpointed=checkpointed)
+    return norm(t, t.linear("per_layer_projection", product, width, h))
 
 
-def by_own_input(t: Layer, opened: Var, *, checkpointed: bool) -> Var:
+def _by_own_input(t: Layer, opened: Var, *, checkpointed: bool) -> Var:
     """A product with the layer's own input.
 
     That is a slice, whose gradient is one of the whole, of all layers' inputs, added to that of the layers above.
@@ -117,16 +117,12 @@ def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> 
     return t.cast(out, x.item)
 
 
-def _attention(t: Layer, x: Var, index: int) -> Var:
-    facts = t.facts
-    shape = heads(facts, index)
-    wide, dim = shape.queries * shape.dim, shape.dim
-    q = t.rotary(norm(t, t.linear("q_proj", x, facts.hidden, wide), dim))
-    if shares(facts, index):
-        k, v = lent(t, q, shape)
-        return t.linear("o_proj", attend(t, q, k, v, shape), wide, facts.hidden)
-    k, v = keys_and_values(t, x, shape)
-    return t.linear("o_proj", attend(t, q, k, v, shape), wide, facts.hidden)
+def attention(t: Layer, x: Var, shape: Heads, index: int) -> Var:
+    """Self-attention with norms on its heads, over keys and values of the layer's own or an earlier layer's."""
+    hidden, wide = t.facts.hidden, shape.queries * shape.dim
+    q = t.rotary(norm(t, t.linear("q_proj", x, hidden, wide), shape.dim))
+    k, v = lent(t, q, shape) if shares(t.facts, index) else keys_and_values(t, x, shape)
+    return t.linear("o_proj", attend(t, q, k, v, shape), wide, hidden)
 
 
 def lent(t: Layer, q: Var, shape: Heads) -> tuple[Var, Var]:
