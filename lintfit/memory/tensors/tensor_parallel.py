@@ -35,11 +35,16 @@ WHOLE_ATTENTION = frozenset({"deepseek_v3"})
 
 UNPLANNED = frozenset(
     {
-        "baichuan", "bloom", "chatglm", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj",
-        "internlm", "internlm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "stablelm",
+        "baichuan", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss",
+        "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "stablelm",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""
+
+EXPERTS_ALONE = frozenset(
+    {"granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "nemotron_h", "phimoe"}
+)
+"""Model types whose plan names the experts of a layer and nothing else of it."""
 
 
 def splits_embedding(spec: Spec) -> bool:
@@ -140,6 +145,8 @@ def undivided(spec: Spec) -> str:
         return _undivided_by_autotp(facts)
     if kind in UNPLANNED:
         return f"tensor parallelism: transformers has no plan to split {kind}"
+    if kind in EXPERTS_ALONE:
+        return f"tensor parallelism: transformers' plan splits the experts of {kind} alone, which nobody has counted"
     if kind in GATHERED_ATTENTION | WHOLE_ATTENTION:
         return ""
     for count, what in ((facts.heads, "heads"), (facts.kv_heads, "key and value heads")):
