@@ -64,6 +64,24 @@ GLM4V_VISION: dict[str, Any] = {
     "intermediate_size": 50,
     "image_size": 28,
 }
+PHI4_VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 56,
+    "crop_size": 56,
+}
+PHI4_AUDIO: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_blocks": 2,
+    "num_attention_heads": 4,
+    "ext_pw_out_channel": 32,
+    "depthwise_separable_out_channel": 32,
+    "nemo_conv_channels": 16,
+    "input_size": 20,
+}
 MLLAMA_VISION: dict[str, Any] = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -179,6 +197,16 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt_neox", {**SMALL, "attention_bias": False, "tie_word_embeddings": True, "use_parallel_residual": False}),
     ("phi3", PADDED),
     ("phi3", {**SMALL, "pad_token_id": 0, "tie_word_embeddings": True}),
+    ("phi4_multimodal", {**PADDED, "vision_config": PHI4_VISION, "audio_config": PHI4_AUDIO}),
+    (
+        "phi4_multimodal",
+        {
+            **PADDED,
+            "tie_word_embeddings": True,
+            "vision_config": {**PHI4_VISION, "image_size": 42},
+            "audio_config": {**PHI4_AUDIO, "time_reduction": 4, "bias_symmetric": True, "kernel_size": 5},
+        },
+    ),
     ("phi", SMALL),
     ("phi", {**GROUPED, "qk_layernorm": True}),
     ("mixtral", {**GROUPED, "num_local_experts": 4}),

@@ -23,6 +23,7 @@ ALIASES: Mapping[str, str] = {
     "code_llama": "llama",
     "ministral": "mistral",
     "kimi_k2": "deepseek_v3",
+    "phi4mm": "phi4_multimodal",
     "xlm-roberta": "roberta",
 }
 """``model_type`` values whose architecture is another's, key for key."""

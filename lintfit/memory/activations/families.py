@@ -73,6 +73,7 @@ _MODULES = {
     "opt": "opt",
     "phi": "layernorm",
     "phi3": "phi3",
+    "phi4_multimodal": "phi3",
     "phimoe": "moe",
     "qwen": "fused",
     "qwen2_moe": "moe",

@@ -272,7 +272,7 @@ CHECKPOINTED = frozenset({"block", "gated_block"})
 PATCHES = ("patch_embed", "patch_conv")
 """What the name of the convolution over patches has in it."""
 
-PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1")
+PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1", "img_projection")
 """What the names of the parts behind the encoder have in them."""
 
 

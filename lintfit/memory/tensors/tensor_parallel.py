@@ -24,10 +24,10 @@ SPLIT_TIED_HEAD = (0, 19, 8)
 """The first DeepSpeed version known to follow that for a tied head, and to leave its logits split
 (``engine.py:_apply_autotp_partitioning``); 0.19.6 does neither."""
 
-GATHERED_ATTENTION = frozenset({"minimax_m2", "olmo2", "olmo3", "olmoe", "phi3"})
+GATHERED_ATTENTION = frozenset({"minimax_m2", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"})
 """Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
 
-GATHERED_MLP = frozenset({"glm", "glm4", "glm4v", "glm4v_text", "phi3"})
+GATHERED_MLP = frozenset({"glm", "glm4", "glm4v", "glm4v_text", "phi3", "phi4_multimodal"})
 """Model types whose plan gathers the fused gate and up projection."""
 
 WHOLE_ATTENTION = frozenset({"deepseek_v3"})
@@ -36,7 +36,8 @@ WHOLE_ATTENTION = frozenset({"deepseek_v3"})
 UNPLANNED = frozenset(
     {
         "baichuan", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss",
-        "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "stablelm",
+        "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl",
+        "stablelm",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""

@@ -28,6 +28,7 @@ def _spec(model: str, **more: Any) -> Spec:
     [
         (GEMMA, 2048, (1, 4096)),
         ("google/paligemma-3b-pt-448", 2048, (1, 1024)),
+        ("microsoft/Phi-4-multimodal-instruct", 4096, (16, 1024)),
         ("OpenGVLab/InternVL3-2B-hf", 8192, (13, 1024)),
         ("OpenGVLab/InternVL3-2B-hf", 2048, (8, 1024)),
         ("OpenGVLab/InternVL3-2B-hf", 128, (1, 1024)),
@@ -92,7 +93,9 @@ def test_the_language_model_alone_is_the_one_that_stands_alone() -> None:
     assert llama is not None and text_only(llama) is llama
 
 
-@pytest.mark.parametrize("model", ["openbmb/MiniCPM-V-2_6", "openbmb/MiniCPM-Llama3-V-2_5"])
+@pytest.mark.parametrize(
+    "model", ["openbmb/MiniCPM-V-2_6", "openbmb/MiniCPM-Llama3-V-2_5", "microsoft/Phi-4-multimodal-instruct"]
+)
 def test_what_nobody_has_measured_is_said_and_bounded_widely(model: str) -> None:
     guess = estimate(_spec(model))
     assert any("measured by nobody" in note for note in guess.assumptions)

@@ -63,7 +63,7 @@ def _written(
     facts: ModelFacts, recipe: Recipe, part: str, stream: int, flows: bool, watched: bool, batched: bool
 ) -> Form:
     tower, how = tower_of(facts), style(facts)
-    plain = replace(recipe, padded=False, liger=False, kernels=frozenset(), litgpt=False, copies_states=False)
+    plain = replace(recipe, padded=how.padded, liger=False, kernels=frozenset(), litgpt=False, copies_states=False)
     t = Layer(facts, plain, watched=watched, batched=batched and not how.packed)
     if part in STEMS:
         x = t.new(CHANNELS * tower.patch**2 * how.frames, 4, False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import glm4v, mllama, perceiver, resampler
+from lintfit.memory.activations.towers import glm4v, mllama, perceiver, phi4, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
@@ -25,13 +25,13 @@ ITSELF = frozenset({"internvl_chat"})
 def counted(facts: ModelFacts) -> bool:
     """Whether everything between pixels and words is read: the encoder, and what follows it.
 
-    MiniCPM-V's code, which no library has, is read but not measured.
+    MiniCPM-V's code, which no library has, and Phi 4 multimodal's are read but not measured.
     """
     read = facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
     return read and facts.model_type not in UNMEASURED
 
 
-UNMEASURED = frozenset({"minicpmv"})
+UNMEASURED = frozenset({"minicpmv", "phi4_multimodal", "phi4mm"})
 """Model types whose way from pixels to words is counted as their code was read, and held against nothing."""
 
 
@@ -146,4 +146,6 @@ CONNECTORS: Mapping[str, Connector] = {
     "mllama": mllama.connector,
     "smolvlm": _idefics3,
     "paligemma": _paligemma,
+    "phi4_multimodal": phi4.connector,
+    "phi4mm": phi4.connector,
 }

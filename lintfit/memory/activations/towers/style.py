@@ -12,7 +12,9 @@ class Style(NamedTuple):
     """How an encoder is written.
 
     ``names``: its linear modules: query, key, value (or all in one), output, and those of the MLP. ``rotary``: queries
-    and keys are turned; ``packed``: images stand one after the other in one sequence. ``gated``: a gated MLP.
+    and keys are turned; ``packed``: images stand one after the other in one sequence.
+    ``padded``: squares that an image does not fill have a mask, of which SDPA makes an additive one in every layer.
+    ``gated``: a gated MLP.
     ``rms``: RMSNorm. ``head_norms``: RMSNorm on queries and keys of all heads together. ``scaled``: learnt factors on
     what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
     beside the patches. ``positions``: learnt positions added to the patches, or another copy of them.
@@ -32,6 +34,7 @@ class Style(NamedTuple):
     rotary: bool = False
     packed: bool = False
     masked: bool = False
+    padded: bool = False
     gated: bool = False
     rms: bool = False
     head_norms: bool = False
@@ -77,6 +80,7 @@ GLM = QWEN._replace(
 KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
+    "phi4_vision": SIGLIP._replace(padded=True),
     "idefics_vision": SIGLIP._replace(embeds_whole=True),
     "qwen2_vl": QWEN,
     "qwen2_5_vl": QWEN._replace(
@@ -143,12 +147,22 @@ TOWERS: Mapping[str, str] = {
     "minicpmv": "siglip_vision_model",
     "mistral3": "pixtral",
     "paligemma": "siglip_vision_model",
+    "phi4_multimodal": "phi4_vision",
+    "phi4mm": "phi4_vision",
     "smolvlm": "idefics_vision",
 }
 """Model types that take an encoder of another name: which, where their config does not say."""
 
 
-FEATURES: Mapping[str, int] = {"llava": -2, "llava_next": -2, "llava_onevision": -1, "mistral3": -1, "internvl": -1}
+FEATURES: Mapping[str, int] = {
+    "llava": -2,
+    "llava_next": -2,
+    "llava_onevision": -1,
+    "mistral3": -1,
+    "internvl": -1,
+    "phi4_multimodal": -2,
+    "phi4mm": -2,
+}
 """Model types that take the result of a layer by ``vision_feature_layer``, and its default."""
 
 
