@@ -32,7 +32,7 @@ def shape(config: Config) -> Shape:
 
 def mixers(config: Config, numbers: Shape) -> list[Tensor]:
     """What mixes the tokens of the layers."""
-    linear = qwen3_next.linear_layers(config)
+    linear = len(qwen3_next.linear_layers(config))
     return [
         *qwen3_next.gated_attention(config, numbers, numbers.layers - linear),
         *qwen3_next.delta_rule(config, numbers.hidden, linear, fused=False),

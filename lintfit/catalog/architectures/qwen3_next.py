@@ -61,22 +61,24 @@ def shape(config: Config) -> Shape:
     return replace(decoder_shape(config, qk_norm=True), moe=qwen2_moe.shape(config).moe)
 
 
-def linear_layers(config: Config) -> int:
-    """Layers with the gated delta rule: all but every fourth, where ``layer_types`` does not say."""
+def linear_layers(config: Config) -> list[int]:
+    """The numbers of the layers with the gated delta rule: all but every fourth, where ``layer_types`` does not say."""
     kinds = config.strings("layer_types")
     layers = config.size("num_hidden_layers", kind="layers")
     if kinds:
-        return sum(kind == "linear_attention" for kind in kinds)
-    return layers - layers // config.size("full_attention_interval", kind="layers")
+        return [number for number, kind in enumerate(kinds) if kind == "linear_attention"]
+    interval = config.size("full_attention_interval", kind="layers")
+    return [number for number in range(layers) if (number + 1) % interval]
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, layer = shape(config), "model.layers.{}"
     hidden, moe, mlp = numbers.hidden, numbers.moe, "model.layers.{}.mlp"
     assert moe is not None
+    mixed = len(linear_layers(config))
     found = [
-        *gated_attention(config, numbers, numbers.layers - linear_layers(config)),
-        *delta_rule(config, hidden, linear_layers(config)),
+        *gated_attention(config, numbers, numbers.layers - mixed),
+        *delta_rule(config, hidden, mixed),
         *gated_mlp(mlp, hidden, numbers.intermediate, numbers.layers - moe.layers),
         *router(f"{mlp}.gate", moe.experts, hidden, moe.layers),
         *fused_experts(f"{mlp}.experts", moe.experts, hidden, moe.intermediate, moe.layers),

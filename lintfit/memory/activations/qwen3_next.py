@@ -5,6 +5,8 @@ After ``modeling_qwen3_next.py`` and ``modeling_qwen3_5.py`` of transformers.
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures.qwen3_next import linear_layers
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import packages
 from lintfit.memory.activations.attention import attend
@@ -20,12 +22,8 @@ LINEAR = "linear_attention"
 
 
 def mixer(facts: ModelFacts, index: int) -> str:
-    """What mixes the tokens of a layer; where ``layer_types`` does not say, every fourth has attention."""
-    types = facts.config.get("layer_types")
-    if isinstance(types, list) and index < len(types):
-        return LINEAR if types[index] == LINEAR else ""
-    interval = int(facts.config.get("full_attention_interval") or 4)
-    return LINEAR if (index + 1) % interval else ""
+    """What mixes the tokens of a layer in the place of attention."""
+    return LINEAR if index in linear_layers(Config(facts.config, {}, facts.name)) else ""
 
 
 TRAITS = Traits(mixer=mixer, packages=packages.OF_DELTA_RULE)
