@@ -71,4 +71,5 @@ def _experts(t: Layer, x: Var) -> Var:
 
 def _mlp(t: Layer, x: Var, i: int) -> Var:
     h, bias = t.facts.hidden, bool(t.facts.config.get("mlp_bias"))
-    return t.linear("down_proj", t.activation(t.linear("up_proj", x, h, i, bias=bias), t.facts.activation), i, h)
+    y = t.activation(t.linear("up_proj", x, h, i, bias=bias), t.facts.activation)
+    return t.linear("down_proj", y, i, h, bias=bias)
