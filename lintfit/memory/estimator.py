@@ -7,7 +7,7 @@ from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
-from lintfit.memory.result import Estimate, HostMemory, Range, Verdict
+from lintfit.memory.result import ALLOCATED, Estimate, HostMemory, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.tensors.optimizers import bounded
@@ -35,7 +35,7 @@ def _of_rank(spec: Spec) -> Estimate:
     """
     held = states(spec)
     points, notes = moments(spec, held)
-    peak = max(points, key=lambda moment: moment.allocated)
+    peak = max(points, key=ALLOCATED)
     loss = at_the_loss(points, peak)
     beside, assumed = framework(
         spec, peak.allocated, held, peak.components.get("logits", 0), loss, side_streams(spec, points, peak)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Literal
 
 from lintfit.frozen import field, frozen
@@ -76,6 +77,11 @@ class Moment:
         return self.phase == "evaluate" and self.name.startswith("evaluation")
 
 
+ALLOCATED: Callable[[Moment], int] = attrgetter("allocated")
+TOTAL: Callable[[Moment], int] = attrgetter("total")
+"""What moments are compared by."""
+
+
 @frozen
 class HostMemory:
     """Bytes of one node's memory (all its ranks): in steady state, while loading, and on NVMe."""
@@ -108,12 +114,12 @@ class Estimate:
     @property
     def peak_moment(self) -> Moment:
         """The moment with the most memory; the first of equals."""
-        return max(self.moments, key=lambda moment: moment.total)
+        return max(self.moments, key=TOTAL)
 
     @property
     def allocated_bytes(self) -> int:
         """What ``torch.cuda.max_memory_allocated`` would say: the largest moment without ``framework``."""
-        return max(moment.allocated for moment in self.moments)
+        return max(map(ALLOCATED, self.moments))
 
     @property
     def peaks_in_evaluation(self) -> bool:

@@ -240,4 +240,4 @@ class Spec:
 def section(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A section of a config; an empty one where it is missing, or no section."""
     found = config.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return found if found is not None and isinstance(found, Mapping) else {}

@@ -125,7 +125,7 @@ def family(facts: ModelFacts) -> Family:
 
 def traits(facts: ModelFacts) -> Traits:
     """What sets this model's layers apart."""
-    found: Traits = getattr(_module(facts), "TRAITS", _ALIKE)
+    found: Traits = vars(_module(facts)).get("TRAITS", _ALIKE)
     return found
 
 

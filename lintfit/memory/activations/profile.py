@@ -11,7 +11,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
-from lintfit.memory.activations.kinds import kinds, stream_width
+from lintfit.memory.activations.kinds import Kind, kinds, stream_width
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import backward, bare, forward
@@ -122,10 +122,10 @@ def profile(
     ``stream``: bytes of an element of the residual stream. ``flows``: whether its input needs a gradient (not in the
     first layer behind frozen embeddings). ``kept``: see :meth:`.form.Backward.peak`.
     """
-    window = kinds(facts)[index].window
-    slides = window is not None and seq >= window
+    kind = kinds(facts)[index]
+    slides = kind.window is not None and seq >= kind.window
     early = checkpointed and not reentrant
-    form = _form(facts, recipe, index, _How(stream, flows, checkpointed, selective, batch > 1, slides, early))
+    form = _form(facts, recipe, index, kind, _How(stream, flows, checkpointed, selective, batch > 1, slides, early))
     return counted(form, batch, seq, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
 
 
@@ -239,9 +239,8 @@ class _How(NamedTuple):
     early: bool = False
 
 
-def _form(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> Form:
+def _form(facts: ModelFacts, recipe: Recipe, index: int, kind: Kind, how: _How) -> Form:
     """The form of a layer; layers of a kind share one."""
-    kind = kinds(facts)[index]
     found = _FORMS.find(facts, (recipe, kind, how))
     if found is None:
         found, asked = _recorded(facts, recipe, index, how)

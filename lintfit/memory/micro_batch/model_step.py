@@ -67,6 +67,7 @@ def record_model(
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(
         spec, checkpoints, tokens, embedding_bytes(recipe)
     )
+    earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
     return Step(
         stretches=tuple(layers),
         head=tail,
@@ -96,9 +97,7 @@ def record_model(
         named_saved=by_it.lasting,
         summands=summands(facts, shape.batch, shape.seq, embedding_bytes(recipe)),
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
-        earlier=NOTHING
-        if checkpoints
-        else Live(forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache),
+        earlier=Live(earlier) if earlier else NOTHING,
     )
 
 

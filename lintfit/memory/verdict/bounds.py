@@ -13,7 +13,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.framework import context, nccl
 from lintfit.memory.moments import moments
-from lintfit.memory.result import Moment, Range, Verdict
+from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import counted
@@ -87,7 +87,7 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, lis
 
 
 def _largest(points: Iterable[Moment]) -> Moment:
-    return max(points, key=lambda moment: moment.allocated)
+    return max(points, key=ALLOCATED)
 
 
 def _outside(spec: Spec) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 
 from lintfit.frozen import frozen
 from lintfit.memory.engines.states import States
 from lintfit.memory.framework import gathers
-from lintfit.memory.result import Components, Moment
+from lintfit.memory.result import ALLOCATED, Components, Moment
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import logit_parts
@@ -50,8 +49,6 @@ DYNAMIC = 0.33
 """What Unsloth's dynamic checkpoints take on top of those that quantise every linear layer, at the most that was
 published: 1.81 GB for 1.36 of Qwen2-VL-2B (unsloth.ai/blog/dynamic-4bit, which has under 10 % for larger models)."""
 
-_allocated = attrgetter("allocated")
-
 
 @frozen
 class Extra:
@@ -76,7 +73,7 @@ def planned(spec: Spec, points: Iterable[Moment], held: States, chunks: int) -> 
     """
     extra = Extra(_gathers(spec), chunks + _held_weights(spec), _unquantised(spec) if _may_upcast(spec) else None)
     high = _overflow_check(spec, held)
-    for moment in sorted(points, key=_allocated, reverse=True):
+    for moment in sorted(points, key=ALLOCATED, reverse=True):
         # Most moments are far below the largest: what they could come to at most says so.
         if moment.phase == "initialize" or _ceiling(moment, extra) > high:
             high = max(high, _planned(spec, moment, held, extra))
