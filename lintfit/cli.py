@@ -184,10 +184,7 @@ def estimate(paths: tuple[str, ...], spec: str | None, output_format: str | None
         done = estimating.of_specs(spec, shown)
     else:
         done = _estimated(paths, plain, hardware, flags["isolated"], shown)
-    cli_output.echo(done.text)
-    for error in done.errors:
-        click.echo(f"lintfit: {error}", err=True)
-    return done.status
+    return cli_output.show(done)
 
 
 def _alone(stated: Sequence[str]) -> None:
@@ -243,10 +240,7 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
         done = fitting.of_specs(flags["spec"], options, question)
     else:
         done = fitting.of_paths([Path(path) for path in paths or (".",)], options, question)
-    cli_output.echo(done.text)
-    for error in done.errors:
-        click.echo(f"lintfit: {error}", err=True)
-    return done.status
+    return cli_output.show(done)
 
 
 def _asked(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from lintfit.errors import LintfitError
 from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
+    from lintfit import estimating, fitting
     from lintfit.options import Output
 
 WIDTH = 100
@@ -44,6 +45,14 @@ def echo(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show(done: estimating.Done | fitting.Done) -> int:
+    """Print what a command has found, then its complaints, and give its exit status."""
+    echo(done.text)
+    for error in done.errors:
+        print(f"lintfit: {error}", file=sys.stderr)
+    return done.status
 
 
 def write(file: Path, text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.alike import alike
 from lintfit.memory.engines.zero_config import zero_config
+from lintfit.memory.memo import Memo
 from lintfit.memory.reading.contradictions import unshared_experts
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.lora import unadapted
@@ -15,8 +17,15 @@ MICS_REMOVED = (0, 19, 7)
 """The first DeepSpeed without MiCS (``runtime/config.py:_REMOVED_ZERO_CONFIG_KEYS``)."""
 
 
+_FOUND: Memo[tuple[str, ...]] = Memo()
+
+
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
+    return (*_FOUND.get(alike(spec), "", lambda: _whatever_the_batch(spec)), *_evaluated(spec))
+
+
+def _whatever_the_batch(spec: Spec) -> tuple[str, ...]:
     lines = (
         undivided(spec),
         _no_adapters(spec),
@@ -29,7 +38,7 @@ def undecided(spec: Spec) -> tuple[str, ...]:
         _encoder(spec),
         _stored(spec),
     )
-    return (*(line for line in lines if line), *_evaluated(spec))
+    return tuple(filter(None, lines))
 
 
 def _evaluated(spec: Spec) -> tuple[str, ...]:
