@@ -18,7 +18,7 @@ DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "m
 
 def shape(config: Config) -> Shape:
     numbers = hunyuan_v1_dense.shape(config)
-    listed = config.get("moe_topk")
+    listed = config.get("moe_topk")  # may state one for each layer; published ones are all the same
     top_k = config.numbers("moe_topk")[0] if isinstance(listed, list) and listed else config.size("moe_topk")
     moe = MoE(
         experts=config.size("num_experts", kind="experts"),

@@ -280,7 +280,7 @@ class Tape:
         out = Var(x.width, x.item, x.per, Storage(x.width * x.item, x.per, x.storage.kind), x.grad)
         return self.op(out, (x,), (out,), temp=temp)
 
-    expm1 = relu = rsqrt = sigmoid = softmax = tanh = exp
+    expm1 = log_softmax = relu = rsqrt = sigmoid = softmax = tanh = exp
 
     def cast(self, x: Var, item: int) -> Var:
         """``x.to(dtype)``: the same tensor where it has the dtype already, else a copy; saves nothing."""

@@ -49,9 +49,7 @@ def causal_loss(t: Tape, logits: Var, version: tuple[int, int], fused: bool) -> 
         alive.append(full)
     if fused:
         return _overwriting(t, full), alive[:-1]
-    log = t.like(logits, logits.width, 4, True, LOGITS)
-    t.op(log, (full,), (log,))
-    return t.op(t.constant(1, 4, True), (log,)), alive
+    return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), alive
 
 
 def _overwriting(t: Tape, logits: Var) -> Var:
@@ -72,10 +70,8 @@ def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool, *, shifts:
     if fused:
         return _overwriting(t, shifted), [logits]
     full = t.cast(shifted, 4) if autocast else shifted
-    log = t.like(logits, logits.width, full.item, True, LOGITS)
-    t.op(log, (full,), (log,))
     alive = [logits, *([shifted] if shifts else []), *([full] if full is not shifted else [])]
-    return t.op(t.constant(1, 4, True), (log,)), alive
+    return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), alive
 
 
 def selective_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
@@ -92,9 +88,7 @@ def selective_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]
         picked = t.op(t.constant(1, 4, True), (shifted,), (full,))
         sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
         return t.add(picked, sums), [full, copy]
-    log = t.like(full, full.width, full.item, True, LOGITS)
-    t.op(log, (shifted,), (log,))
-    return t.op(t.constant(1, 4, True), (log,)), [full, copy]
+    return t.op(t.constant(1, 4, True), (t.log_softmax(shifted),)), [full, copy]
 
 
 def response_loss(
