@@ -326,6 +326,7 @@ def test_bad_numbers_are_one_line_with_key_value_and_remedy(change: dict[str, An
         {**LLAMA, "model_type": "mixtral", "num_local_experts": 0},
         {**LLAMA, "model_type": "lfm2", "num_hidden_layers": 10**12, "full_attn_idxs": [1]},
         {**LLAMA, "model_type": "lfm2", "intermediate_size": 1},
+        {**LLAMA, "model_type": "qwen", "intermediate_size": 1},
         {**LLAMA, "model_type": "nemotron_h", "layer_types": ["mlp"], "mlp_hidden_act": 5},
         {"model_type": "llava_next", "text_config": LLAMA, "image_grid_pinpoints": [[336]]},
         {"model_type": "llama4", "text_config": LLAMA, "vision_config": {"pixel_shuffle_ratio": 1e300}},
@@ -339,6 +340,16 @@ def test_configs_that_cannot_be_used_never_end_in_a_traceback(config: dict[str, 
         from_config(config, "c")
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("c")
+
+
+def test_mllama_takes_its_own_layers_for_a_null() -> None:
+    text = {**LLAMA, "num_hidden_layers": 40}
+    stated, null = (
+        from_config({"model_type": "mllama", "text_config": part, "vision_config": {}}, "c")
+        for part in (text, {**text, "cross_attention_layers": None})
+    )
+    assert null.parameters == stated.parameters
+    assert null.text_config["cross_attention_layers"][0] == 3
 
 
 def test_what_is_not_an_object_is_refused() -> None:

@@ -42,7 +42,10 @@ IMAGE_TOKENS = 8
 
 
 def text_of(config: Config) -> Config:
-    return part(config, "text_config", TEXT)
+    """The language model's config; ``MllamaTextConfig`` takes its own layers for a null as well."""
+    stated = config.section("text_config").get("cross_attention_layers")
+    layers = TEXT["cross_attention_layers"] if stated is None else stated
+    return part(config, "text_config", TEXT, cross_attention_layers=layers)
 
 
 def language(config: Config) -> tuple[str, Config]:

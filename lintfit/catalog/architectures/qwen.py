@@ -28,6 +28,8 @@ DEFAULTS: Mapping[str, Any] = {
 
 def shape(config: Config) -> Shape:
     numbers = decoder_shape(config)
+    if numbers.intermediate < 2:
+        raise config.error("intermediate_size", "must be at least 2, as gate and up have half of it each")
     head_dim = config.size("kv_channels", kind="head_dim")
     positions = config.count("seq_length", "max_position_embeddings", kind="positions") or None
     return replace(
