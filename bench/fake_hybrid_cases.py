@@ -72,6 +72,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "lfm2 350 M, tied": {**LFM2, "hidden_size": 1024, "intermediate_size": 6656, "num_attention_heads": 16},
     "lfm2 700 M, tied": {**LFM2, "hidden_size": 1536, "intermediate_size": 10240, "num_attention_heads": 24},
     "lfm2 1.2 B, tied": {**LFM2, "hidden_size": 2048, "intermediate_size": 12288, "num_attention_heads": 32},
+    "lfm2 8 B a1b of 8 layers and 16 experts, tied": {
+        "model_type": "lfm2_moe", "hidden_size": 2048, "intermediate_size": 7168, "moe_intermediate_size": 1792,
+        "num_hidden_layers": 8, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 65536,
+        "num_experts": 16, "num_experts_per_tok": 4, "num_dense_layers": 2, "max_position_embeddings": 128000,
+        "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv"],
+        "tie_word_embeddings": True,
+    },
     "granite 4 h 350 M, tied": {
         **GRANITE, "hidden_size": 768, "shared_intermediate_size": 2048, "num_hidden_layers": 32,
         "num_attention_heads": 12, "num_key_value_heads": 4, "mamba_n_heads": 48,
@@ -151,6 +158,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("lfm2 1.2 B, tied", "fp32 + autocast", 2, 2048, GC),
     ("lfm2 1.2 B, tied", "bf16 + autocast", 4, 1000, {**EVERY, **REENTRANT}),
     ("lfm2 1.2 B, tied", "bf16", 1, 4096, EVERY),
+    ("lfm2 8 B a1b of 8 layers and 16 experts, tied", "bf16", 2, 2048, SGD),
+    ("lfm2 8 B a1b of 8 layers and 16 experts, tied", "bf16 + autocast", 4, 1000, {**EVERY, **REENTRANT}),
     ("granite 4 h 350 M, tied", "bf16", 4, 1000, {}),
     ("granite 4 h 350 M, tied", "fp32 + autocast", 4, 2048, GC),
     ("granite 4 h micro 3.2 B, tied", "bf16", 2, 2048, GC),

@@ -56,7 +56,13 @@ def _intermediate(config: Config) -> int:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    numbers, name, bias = shape(config), "model.layers.{}", config.flag("conv_bias")
+    numbers = shape(config)
+    return with_mlps(config, numbers, numbers.layers, [])
+
+
+def with_mlps(config: Config, numbers: Shape, dense: int, experts: list[Tensor]) -> tuple[Tensor, ...]:
+    """All tensors, with an MLP in ``dense`` layers and experts in the others."""
+    name, bias = "model.layers.{}", config.flag("conv_bias")
     hidden, layers = numbers.hidden, numbers.layers
     convolved = sum(kind == "conv" for kind in config.strings("layer_types"))
     attended, conv = layers - convolved, f"{name}.conv"
@@ -68,9 +74,10 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear(f"{conv}.out_proj", hidden, hidden, convolved, bias=bias),
         Tensor(f"{conv}.conv.weight", (hidden, 1, config.size("conv_L_cache")), convolved, "conv"),
         *([Tensor(f"{conv}.conv.bias", (hidden,), convolved, "bias")] if bias else []),
-        *linear(f"{name}.feed_forward.w1", numbers.intermediate, hidden, layers),
-        *linear(f"{name}.feed_forward.w3", numbers.intermediate, hidden, layers),
-        *linear(f"{name}.feed_forward.w2", hidden, numbers.intermediate, layers),
+        *linear(f"{name}.feed_forward.w1", numbers.intermediate, hidden, dense),
+        *linear(f"{name}.feed_forward.w3", numbers.intermediate, hidden, dense),
+        *linear(f"{name}.feed_forward.w2", hidden, numbers.intermediate, dense),
+        *experts,
         *norm(f"{name}.operator_norm", hidden, layers),
         *norm(f"{name}.ffn_norm", hidden, layers),
     ]

@@ -33,8 +33,13 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
+    return with_norms(config, Style().layer_norms)
+
+
+def with_norms(config: Config, norms: tuple[str, ...]) -> tuple[Tensor, ...]:
+    """All tensors, with these norms of a layer."""
     numbers, bias, mlp = shape(config), config.flag("attention_bias"), "model.layers.{}.mlp"
-    style = Style(qkv_bias=bias, out_bias=bias, qk_norm=(numbers.query, numbers.key_value))
+    style = Style(qkv_bias=bias, out_bias=bias, layer_norms=norms, qk_norm=(numbers.query, numbers.key_value))
     assert numbers.moe is not None
     experts = numbers.moe.experts
     layers = [

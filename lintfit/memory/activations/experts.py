@@ -35,6 +35,7 @@ ROUTERS = {
     "deepseek_v3": Router(full=True, kept=True),
     "dots1": Router(full=True, kept=True),
     "ernie4_5_moe": Router(full=True, apart=True),
+    "lfm2_moe": Router(upcast=False),
     "hunyuan_v1_moe": Router(full=True, kept=True),
     "kimi_k2": Router(full=True, kept=True),
     "glm4_moe": Router(full=True, kept=True),

@@ -22,6 +22,7 @@ Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
     "baichuan": "fused",
+    "bitnet": "bitnet",
     "bloom": "alibi",
     "chatglm": "fused",
     "codegen": "gptj",
@@ -34,6 +35,7 @@ _MODULES = {
     "exaone4": "postnorm",
     "falcon": "alibi",
     "falcon_h1": "falcon_h1",
+    "flex_olmo": "postnorm",
     "gemma": "gemma",
     "gemma2": "gemma",
     "gemma3": "gemma",
@@ -58,6 +60,7 @@ _MODULES = {
     "hunyuan_v1_moe": "moe",
     "internlm2": "fused",
     "lfm2": "lfm2",
+    "lfm2_moe": "lfm2",
     "llama4_text": "llama4",
     "minicpm3": "moe",
     "minimax_m2": "moe",
@@ -89,6 +92,7 @@ _LLAMA = frozenset(
     {
         "apertus",
         "arcee",
+        "cwm",
         "ernie4_5",
         "granite",
         "hunyuan_v1_dense",

@@ -1,4 +1,7 @@
-"""LFM 2: gated short convolutions, and attention with norms on its heads (``modeling_lfm2.py``)."""
+"""LFM 2: gated short convolutions, and attention with norms on its heads; an MLP or experts.
+
+After ``modeling_lfm2.py`` and ``modeling_lfm2_moe.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution
+from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.traits import Traits
@@ -19,7 +23,12 @@ def mixer(facts: ModelFacts, index: int) -> str:
     return CONVOLUTION if isinstance(types, list) and index < len(types) and types[index] == CONVOLUTION else ""
 
 
-TRAITS = Traits(mixer=mixer)
+def routes(facts: ModelFacts, index: int) -> bool:
+    """Whether a layer has experts: all but the first ones."""
+    return index >= int(facts.config.get("num_dense_layers") or 0)
+
+
+TRAITS = Traits(routes=routes, mixer=mixer)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -30,6 +39,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
+    if t.facts.moe is not None and routes(t.facts, index):
+        return t.add(x, experts(t, y, t.facts.moe))
     return t.add(x, mlp(t, y, names=("w1", "w3", "w2")))
 
 

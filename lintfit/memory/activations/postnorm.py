@@ -1,4 +1,6 @@
-"""Llama's parts with norms behind the blocks: OLMo 2 and 3, EXAONE 4, GLM 4 and 4V (and GLM, whose norms are Llama's).
+"""Llama's parts with norms behind the blocks: OLMo 2 and 3, FlexOlmo, EXAONE 4, GLM 4 and 4V.
+
+And GLM, whose norms are Llama's.
 
 Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``,
 ``modeling_glm4.py``, ``modeling_glm4v.py``.
@@ -7,10 +9,11 @@ Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, 
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import attended, heads, mlp, projected
 from lintfit.memory.activations.tape import Var, positions
 
-OLMO = frozenset({"olmo2", "olmo3"})
+OLMO = frozenset({"flex_olmo", "olmo2", "olmo3"})
 GLM = frozenset({"glm", "glm4", "glm4v_text"})
 SPREADS_TABLES = frozenset({"glm", "glm4"})
 """Model types that spread cos and sin over pairs anew in every layer; GLM 4V does so once."""
@@ -27,7 +30,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x,)
     y = t.rmsnorm(x) if glm else x
     t.held = (x, y)
-    branch = _joined_mlp(t, y) if glm else mlp(t, y)
+    branch = _joined_mlp(t, y) if glm else mlp(t, y) if t.facts.moe is None else experts(t, y, t.facts.moe)
     return t.add(x, _norm(t, branch) if behind else branch)
 
 

@@ -24,7 +24,7 @@ SPLIT_TIED_HEAD = (0, 19, 8)
 """The first DeepSpeed version known to follow that for a tied head, and to leave its logits split
 (``engine.py:_apply_autotp_partitioning``); 0.19.6 does neither."""
 
-GATHERED_ATTENTION = frozenset({"minimax_m2", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"})
+GATHERED_ATTENTION = frozenset({"flex_olmo", "minimax_m2", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"})
 """Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
 
 GATHERED_MLP = frozenset({"glm", "glm4", "glm4v", "glm4v_text", "phi3", "phi4_multimodal"})
@@ -35,15 +35,15 @@ WHOLE_ATTENTION = frozenset({"deepseek_v3"})
 
 UNPLANNED = frozenset(
     {
-        "baichuan", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss",
-        "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl",
-        "stablelm",
+        "baichuan", "bitnet", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "gpt2", "gpt_bigcode", "gpt_neo",
+        "gpt_oss", "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "minicpmv", "mpt", "opt", "qwen",
+        "qwen3_vl", "stablelm",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""
 
 EXPERTS_ALONE = frozenset(
-    {"granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "nemotron_h", "phimoe"}
+    {"granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "lfm2_moe", "nemotron_h", "phimoe"}
 )
 """Model types whose plan names the experts of a layer and nothing else of it."""
 

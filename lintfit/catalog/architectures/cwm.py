@@ -1,0 +1,49 @@
+"""Code World Model: llama with a window in three layers of four."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **llama.DEFAULTS,
+    "vocab_size": 128256,
+    "hidden_size": 6144,
+    "intermediate_size": 21504,
+    "num_hidden_layers": 64,
+    "num_attention_heads": 48,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 131072,
+    "sliding_window": 8192,
+    "layer_types": None,
+}
+PATTERN = 4
+"""The first of so many layers attends to everything where a config does not list them."""
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``CwmConfig.__post_init__``: the layers one by one."""
+    layers = given.get("num_hidden_layers", DEFAULTS["num_hidden_layers"])
+    listed = given.get("layer_types") is not None or not isinstance(layers, int) or layers > LARGEST["layers"]
+    if listed:
+        return given
+    return {**given, "layer_types": [_kind(index) for index in range(layers)]}
+
+
+def _kind(index: int) -> str:
+    return "sliding_attention" if index % PATTERN else "full_attention"
+
+
+def shape(config: Config) -> Shape:
+    return llama.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return llama.tensors(config)

@@ -1,0 +1,48 @@
+"""LFM 2 with routed experts (8B-A1B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import lfm2
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
+
+REQUIRED = lfm2.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in lfm2.DEFAULTS.items() if not key.startswith("block_")},
+    "intermediate_size": 7168,
+    "moe_intermediate_size": 1792,
+    "num_dense_layers": 2,
+    "num_experts_per_tok": 4,
+    "num_experts": 32,
+}
+
+
+def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
+    return lfm2.normalised(given)
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config, qk_norm=True)
+    moe = MoE(
+        experts=config.size("num_experts", "num_local_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=config.size("moe_intermediate_size", kind="intermediate"),
+        layers=max(0, numbers.layers - config.count("num_dense_layers", kind="layers")),
+    )
+    return replace(numbers, moe=moe)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name = shape(config), "model.layers.{}.feed_forward"
+    moe = numbers.moe
+    assert moe is not None
+    experts = [
+        *fused_experts(f"{name}.experts", moe.experts, numbers.hidden, moe.intermediate, moe.layers),
+        *router(f"{name}.gate", moe.experts, numbers.hidden, moe.layers),
+    ]
+    return lfm2.with_mlps(config, numbers, numbers.layers - moe.layers, experts)
