@@ -329,6 +329,7 @@ def test_bad_numbers_are_one_line_with_key_value_and_remedy(change: dict[str, An
         {**LLAMA, "model_type": "qwen", "intermediate_size": 1},
         {**LLAMA, "model_type": "nemotron_h", "layer_types": ["mlp"], "mlp_hidden_act": 5},
         {"model_type": "llava_next", "text_config": LLAMA, "image_grid_pinpoints": [[336]]},
+        {"model_type": "qwen2_5_vl", "text_config": LLAMA, "vision_config": {"window_size": 2}},
         {"model_type": "llama4", "text_config": LLAMA, "vision_config": {"pixel_shuffle_ratio": 1e300}},
         {"model_type": "mllama", "text_config": LLAMA, "vision_config": {"supported_aspect_ratios": 4}},
         {"model_type": "gemma4", "text_config": LLAMA, "audio_config": {"subsampling_conv_channels": [128]}},

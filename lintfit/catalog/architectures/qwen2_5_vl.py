@@ -42,6 +42,8 @@ def shape(config: Config) -> Shape:
         intermediate=vision.size("intermediate_size", kind="intermediate"),
         patch=vision.size("patch_size"),
     )
+    if vision.count("window_size", default=tower.patch) < tower.patch:
+        raise vision.error("window_size", f"must be no less than a patch ({tower.patch})")
     return replace(qwen2.shape(qwen2_vl.text_of(config)), vision=tower)
 
 
