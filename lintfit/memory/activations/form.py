@@ -78,8 +78,8 @@ class Table:
         self._kinds = [0]
         self._bytes = [0]
         """Of each number the bytes for each of its extent."""
-        self._per: list[int] = []
-        """Of each number but the first the extent's index."""
+        self._per = [0]
+        """Of each number the extent's, from 1 on."""
         self._uneven: list[int] = []
         """The numbers that come in whole blocks of the allocator, but are none for each of their extent."""
 
@@ -94,7 +94,7 @@ class Table:
             found = self._numbers[key] = len(self._kinds)
             self._kinds.append(kind)
             self._bytes.append(size)
-            self._per.append(self._extents.setdefault(per, len(self._extents)))
+            self._per.append(self._extents.setdefault(per, len(self._extents) + 1))
             if rounds and size % BLOCK:
                 self._uneven.append(found)
         return found
@@ -124,8 +124,8 @@ class Table:
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""
-        counts = [per(batch, seq) for per in self._extents]
-        sizes = list(map(mul, self._bytes, [0, *[counts[extent] for extent in self._per]]))
+        counts = [0, *[per(batch, seq) for per in self._extents]]
+        sizes = list(map(mul, self._bytes, map(counts.__getitem__, self._per)))
         for number in self._uneven:
             sizes[number] = rounded(sizes[number])
         return [*sizes, *map(neg, sizes[:0:-1])]
@@ -146,7 +146,8 @@ class Table:
 
 def live(alive: Alive, sizes: Sizes) -> Live:
     """Bytes of what is there, by kind."""
-    return Live(*[sum(read(sizes)) for read in alive])
+    activations, logits, casts, temporaries = alive
+    return Live(sum(activations(sizes)), sum(logits(sizes)), sum(casts(sizes)), sum(temporaries(sizes)))
 
 
 def total(numbers: Changes, sizes: Sizes) -> int:

@@ -125,7 +125,7 @@ def profile(
     kind = kinds(facts)[index]
     slides = kind.window is not None and seq >= kind.window
     early = checkpointed and not reentrant
-    form = _form(facts, recipe, index, kind, _How(stream, flows, checkpointed, selective, batch > 1, slides, early))
+    form = _form(facts, recipe, index, kind, batch > 1, _How(stream, flows, checkpointed, selective, slides, early))
     return counted(form, batch, seq, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
 
 
@@ -234,41 +234,42 @@ class _How(NamedTuple):
     flows: bool
     checkpointed: bool
     selective: bool
-    batched: bool
     slides: bool
     early: bool = False
 
 
-def _form(facts: ModelFacts, recipe: Recipe, index: int, kind: Kind, how: _How) -> Form:
+def _form(facts: ModelFacts, recipe: Recipe, index: int, kind: Kind, batched: bool, how: _How) -> Form:
     """The form of a layer; layers of a kind share one."""
-    found = _FORMS.find(facts, (recipe, kind, how))
+    found = _FORMS.find(facts, (recipe, kind, batched, how))
     if found is None:
-        found, asked = _recorded(facts, recipe, index, how)
-        for batched in (how.batched,) if asked else (True, False):
-            _FORMS.keep(facts, (recipe, kind, how._replace(batched=batched)), found)
+        found, asked = _recorded(facts, recipe, index, batched, how)
+        for either in (batched,) if asked else (True, False):
+            _FORMS.keep(facts, (recipe, kind, either, how), found)
     return found
 
 
-def _recorded(facts: ModelFacts, recipe: Recipe, index: int, how: _How) -> tuple[Form, bool]:
-    """The form, and whether it depends on ``how.batched``."""
+def _recorded(facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how: _How) -> tuple[Form, bool]:
+    """The form, and whether it depends on ``batched``."""
 
     @cache
     def watch() -> Forward:
-        t, x, _ = _written(facts, recipe, index, how, watched=True)
+        t, x, _ = _written(facts, recipe, index, batched, how, watched=True)
         table = Table()
         found = Forward(table, forward(t, x, table))
         table.close()
         return found
 
     checkpointed = how.checkpointed
-    t, x, out = _written(facts, recipe, index, how, watched=checkpointed)
+    t, x, out = _written(facts, recipe, index, batched, how, watched=checkpointed)
     held, later = checkpointed and not how.early, None if checkpointed else watch
     return recorded(t, x, out, held=held, returned=_returned(t), watch=later), t.asked_batched
 
 
-def _written(facts: ModelFacts, recipe: Recipe, index: int, how: _How, *, watched: bool) -> tuple[Layer, Var, Var]:
+def _written(
+    facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how: _How, *, watched: bool
+) -> tuple[Layer, Var, Var]:
     """The tape of a layer, its input and its output."""
-    modes = {"selective": how.selective, "batched": how.batched, "slides": how.slides, "early": how.early}
+    modes = {"selective": how.selective, "batched": batched, "slides": how.slides, "early": how.early}
     t = Layer(facts, recipe, watched=watched, **modes)
     x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed

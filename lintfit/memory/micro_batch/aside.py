@@ -23,11 +23,14 @@ class Aside(NamedTuple):
     lasting: int = 0
 
 
+_NONE = Aside()
+
+
 def aside(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, checkpoints: bool) -> Aside:
     """What belongs to :attr:`.Recipe.beside` of ``batch`` sequences of ``seq`` tokens; nothing where that is None."""
     beside = recipe.beside
     if beside is None:
-        return Aside()
+        return _NONE
     positions = batch * beside.count
     mask = rounded(batch * seq * beside.count * beside.mask_item) + rounded(batch * seq * beside.mask_item)
     each = positions * facts.kv_heads * facts.head_dim

@@ -20,6 +20,9 @@ class OwnInputs(NamedTuple):
     waiting: tuple[int, ...] = ()
 
 
+_NONE = OwnInputs()
+
+
 class _How(NamedTuple):
     """Sequences and tokens of each, bytes of an element of the stream and of the embeddings, and how layers are
     checkpointed."""
@@ -50,7 +53,7 @@ def own_inputs(
     graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
     """
     if traits(facts).shares is None:
-        return OwnInputs()
+        return _NONE
     from lintfit.memory.activations import gemma4
 
     how = _How(batch, seq, stream, embedded, checkpoints, reentrant)
