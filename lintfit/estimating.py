@@ -41,27 +41,19 @@ class Done:
 def of_specs(source: str, shown: Shown) -> Done:
     """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place.
 
-    Each estimate is let go once it is written down, so that thousands of them need no more memory than one. A spec
-    that comes again is not estimated again.
+    Each estimate is let go once it is written down, so that thousands of them need no more memory than one.
     """
     mappings, many = read_specs(source)
     texts: list[str] = []
     errors: list[str] = []
-    written: dict[str, list[str]] = {}
     # Nothing that an estimate makes refers to itself: there is no garbage to look for, now or later.
     gc.disable()
     try:
         for number, mapping in enumerate(mappings, 1):
-            spelled = repr(mapping)
-            text = written.get(spelled)
-            if text is None:
-                result = estimate_mapping(mapping)
-                text = _written(result, many, shown)
-                if result.estimate is None:
-                    errors.append(f"spec {number}: {result.error}" if many else result.error)
-                else:
-                    written[spelled] = text
-            texts += text
+            result = estimate_mapping(mapping)
+            texts += _written(result, many, shown)
+            if result.estimate is None:
+                errors.append(f"spec {number}: {result.error}" if many else result.error)
     finally:
         gc.freeze()
         gc.enable()

@@ -20,8 +20,11 @@ else:
 
     def replace(record, /, **changes):
         """The record with other values in some of its fields."""
-        taken = {name: getattr(record, name) for name in record.__match_args__ if name not in changes}
-        return record.__class__(**taken, **changes)
+        fields = record.__match_args__
+        given = {name: getattr(record, name) for name in fields} | changes
+        if len(given) > len(fields):
+            raise TypeError(f"{record.__class__.__name__} has no {', '.join(changes.keys() - set(fields))}")
+        return record.__class__(*given.values())
 
 
 class _Field:

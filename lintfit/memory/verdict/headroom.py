@@ -84,7 +84,8 @@ def _ceiling(moment: Moment, extra: Extra) -> float:
     """What :func:`_planned` does not exceed, but for what a flattening tries."""
     parts = moment.components
     passing = moment.allocated + extra.gathers + extra.kept + parts.get("logits", 0) * (OLDER_LOSS - 1)
-    return passing * (1 + FRAGMENTATION) + extra.upcast_at(parts)
+    most = passing * (1 + FRAGMENTATION)
+    return most if extra.upcast is None else most + extra.upcast_at(parts)
 
 
 def _planned(spec: Spec, moment: Moment, held: States, extra: Extra) -> int:
