@@ -11,12 +11,14 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.forward import forward
 from lintfit.memory.loss.preference import scores_reference_beside
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.rollouts.rollout import beside_bytes, rollout
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.parameters import inventory
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -79,8 +81,8 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
         return []
     layer = step.stretches[-1].layer
     around = step.inputs + step.front + step.cached + step.masks
-    working = without_gradients(spec, step.recipe) - layer.input
-    alive = Live(around + working, casts=step.cast)
+    working = without_gradients(spec, step.recipe)
+    alive = Live(around + working.activations - layer.input, casts=step.cast + working.casts)
     parts = together(states.forward, saved, alive, step.outputs, step.earlier)
     return [Moment(f"layer {last}, forward", "forward", parts)]
 
@@ -222,8 +224,14 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     around = Live(step.inputs, casts=step.cast)
     found = [("evaluation", step.head.bare)]
     if most_without_graph(step) > step.head.bare.total:
-        found.append(("evaluation, a layer", layer_without_graph(spec, step, evaluating(step.recipe))))
+        layer = layer_without_graph(spec, step, evaluating(step.recipe))
+        found.append(("evaluation, a layer", layer.plus(Live(casts=-head_cast(spec, step)))))
     return [Moment(name, "evaluate", together(states.evaluate, around, part)) for name, part in found]
+
+
+def head_cast(spec: Spec, step: Step) -> int:
+    """Bytes of autocast's cached copy of the head, which no layer sees."""
+    return head_copy(inventory(spec)) if step.cast and not step.tiled else 0
 
 
 def _evaluation(spec: Spec, states: States, step: Step) -> list[Moment]:

@@ -43,13 +43,85 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {**MIXED, **LORA, "attention": "sdpa", "seq_len": 1000},
         563_866_332,
     ),
+    "what attention has names for, and the MLP of the layer around": (
+        {
+            "model_type": "stablelm", "hidden_size": 2560, "num_attention_heads": 32, "num_key_value_heads": 32,
+            "intermediate_size": 6912, "max_position_embeddings": 4096, "partial_rotary_factor": 0.25,
+        },
+        {**HALF, "attention": "eager", "seq_len": 513},
+        969_957_376,
+    ),
+    "a rotary in fp32 on copies of queries and keys": (
+        {
+            "model_type": "cohere", "hidden_size": 4096, "num_attention_heads": 64, "num_key_value_heads": 64,
+            "intermediate_size": 5632, "max_position_embeddings": 8192,
+        },
+        {**HALF, "attention": "sdpa", "seq_len": 513},
+        1_015_701_504,
+    ),
+    "fp32 tables make the rotary's products fp32": (
+        {
+            "model_type": "olmo2", "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 16,
+            "intermediate_size": 4096, "max_position_embeddings": 4096,
+        },
+        {**HALF, "attention": "sdpa", "seq_len": 513},
+        340_455_424,
+    ),
+    "all parts of latent attention until its output is projected": (
+        {
+            "model_type": "deepseek_v3", "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 32,
+            "intermediate_size": 4096, "kv_lora_rank": 512, "q_lora_rank": 768, "qk_nope_head_dim": 128,
+            "qk_rope_head_dim": 64, "v_head_dim": 128, "first_k_dense_replace": 2, "n_routed_experts": 8,
+            "moe_intermediate_size": 512, "n_shared_experts": 1, "num_experts_per_tok": 2,
+            "max_position_embeddings": 4096,
+        },
+        {**HALF, "attention": "sdpa", "seq_len": 512},
+        447_994_880,
+    ),
+    "the fused projection, and fp32 scores beside the layer before's weights": (
+        {"model_type": "mpt", "d_model": 2048, "n_heads": 16, "max_seq_len": 2048},
+        {**HALF, "attention": "eager", "seq_len": 513},
+        590_092_288,
+    ),
+    "a mask in fp32 makes half-precision scores fp32, and copies of weights that come later are not there": (
+        {
+            "model_type": "llama", "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "intermediate_size": 8192, "max_position_embeddings": 4096,
+        },
+        {**MIXED, "attention": "eager", "seq_len": 1024},
+        2_569_242_624,
+    ),
+    "copies of all weights at the last MLP but the head's": (
+        {
+            "model_type": "llama", "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8,
+            "intermediate_size": 8192, "max_position_embeddings": 4096,
+        },
+        {**MIXED, "attention": "sdpa", "seq_len": 1024},
+        1_216_579_584,
+    ),
+    "the causal mask of SDPA's reference path": (
+        {
+            "model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 8,
+            "head_dim": 128, "intermediate_size": 3072, "max_position_embeddings": 4096,
+        },
+        {"weights_dtype": "fp32", "mixed_precision": "no", "attention": "sdpa", "seq_len": 1024},
+        1_271_808_000,
+    ),
+    "copies of a frozen fp32 weight last for one product": (
+        {
+            "model_type": "gemma2", "hidden_size": 2304, "num_attention_heads": 8, "num_key_value_heads": 4,
+            "head_dim": 256, "intermediate_size": 9216, "max_position_embeddings": 8192,
+        },
+        {**MIXED, **LORA, "attention": "eager", "seq_len": 1024},
+        1_607_826_944,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_worst_layer_of_an_evaluation(name: str) -> None:
     config, more, counted = CASES[name]
-    layers = "n_layer" if "n_embd" in config else "num_hidden_layers"
+    layers = {"gpt2": "n_layer", "gptj": "n_layer", "mpt": "n_layers"}.get(config["model_type"], "num_hidden_layers")
     spec = {
         "model_config": {
             **config,

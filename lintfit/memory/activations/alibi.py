@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend, eager, repeat
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 
 NAMES = {
     "bloom": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
@@ -47,6 +47,7 @@ def _mlp(t: Layer, x: Var) -> Var:
     return t.linear(down, t.activation(y, "gelu"), facts.intermediate, facts.hidden)
 
 
+@function
 def _attention(t: Layer, x: Var) -> Var:
     facts = t.facts
     name, out_name, _, _ = NAMES[facts.model_type]
@@ -57,13 +58,14 @@ def _attention(t: Layer, x: Var) -> Var:
     if facts.model_type != "falcon":
         drops = bool(facts.config.get("attention_dropout")) and t.recipe.dropout
         shape, bloom = Heads(facts.heads, facts.heads, dim), facts.model_type == "bloom"
-        out = eager(t, q, k, v, shape, drops=drops, one_product=bloom)
+        t.name(v)
+        out = eager(t, q, k, v, shape, drops=drops, one_product=bloom, names_scores=not bloom)
         return t.linear(out_name, out, wide, h)
     outer, t.held = t.held, (*t.held, v)
     shape = Heads(facts.heads, facts.kv_heads, dim)
     if shape.keys < shape.queries:
         k, v = repeat(t, k, shape), repeat(t, v, shape)
-    q, k = t.rotary(q), t.rotary(k)
+    q, k = t.both_turned(q, k)
     out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), half_softmax=True, keeps_product=True)
     out = t.linear(out_name, out, wide, h)
     t.held = outer

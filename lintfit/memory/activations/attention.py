@@ -29,6 +29,11 @@ def _padded(batch: int, seq: int) -> int:
     return batch * (-(-seq // 32) * 32)
 
 
+def _square(batch: int, seq: int) -> int:
+    """The causal mask that SDPA's reference path makes, one for all sequences."""
+    return seq * seq
+
+
 @frozen
 class Heads:
     """Query heads, key and value heads, elements of one head, and the layer's window (None: full attention)."""
@@ -70,9 +75,8 @@ def attend(
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
     drops = dropout > 0 and t.recipe.dropout
+    t.name(q, k, v)
     held = t.held
-    if not t.graph:
-        t.held = (*held, q, k, v)
     if t.recipe.attention == "eager":
         out = eager(
             t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product,
@@ -121,9 +125,8 @@ def attend_beside(t: Layer, q: Var, k: Var, v: Var, heads: Heads, beside: Beside
     The mask is [batch, 1, seq, positions]. SDPA takes the memory-efficient kernel, whose mask has rows of a multiple of
     8 elements: where they are not, every layer makes and keeps a copy (``attention.cpp:preprocess_mask``).
     """
+    t.name(q, k, v)
     held = t.held
-    if not t.graph:
-        t.held = (*held, q, k, v)
     if t.recipe.attention == "eager":
         out = eager(t, q, k, v, heads, per=beside.pairs)
     else:
@@ -257,8 +260,7 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     k, v = repeat(t, k, heads), repeat(t, v, heads)
     repeated = k
     q, k = t.map(q), t.map(k)
-    if not t.graph:
-        t.held = (*t.held, q, repeated, v)
+    t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
     scores = t.new(heads.queries, q.item, per=pairs)
     t.op(scores, (q, k), (q, k))
     scores = t.add(scores)
@@ -270,28 +272,35 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     return t.map(out)
 
 
+def _laid_out(t: Layer, x: Var) -> Var:
+    """A copy of what does not fill its storage."""
+    return t.map(x) if x.storage.bytes != x.width * x.item else x
+
+
 def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
     half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False, per: Extent = pairs,
-    scaled_queries: bool = False,
+    scaled_queries: bool = False, names_scores: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
     ``per``: how many scores a head has.
 
     ``one_product``: BLOOM's ``baddbmm`` makes scaled and biased scores at once; these, the masked ones, and all that
-    goes into them have names of their own, which live through the softmax.
+    goes into them have names of their own, which live through the softmax. ``names_scores``: what the softmax gets has
+    a name to the end (MPT).
     """
     named = (q, k, v) if one_product or keeps_product else ()
+    asked = v.item if half_softmax or t.graph else q.item
     if heads.keys < heads.queries:
         k, v = expand(t, k, heads), expand(t, v, heads)
-        if not t.graph:
-            t.held = (*t.held, k, v)
+        t.name(k, v)
     if scaled_queries:
         q = t.map(q)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
-        q, k, v = (t.map(x) if x.storage.bytes != x.width * x.item else x for x in (q, k, v))
+        q, k = _laid_out(t, q), _laid_out(t, k)
+        v = _laid_out(t, v) if one_product else v
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
@@ -305,17 +314,23 @@ def eager(
         scores = t.map(scores)
         scores = t.map(t.tanh(scores))
     held = t.held
-    t.held = (*held, *((*named, product) if keeps_product else ()), scores)
-    full = scores if half_softmax and not t.recipe.autocast else t.cast(scores, 4)
-    weights = t.softmax(full)
+    masked = t.cast(scores, max(scores.item, t.recipe.opening))
+    t.held = (*held, *((*named, product) if keeps_product else ()), masked)
+    full = masked if half_softmax and not t.recipe.autocast else t.cast(masked, 4)
+    made = t.softmax(full)
+    if half_softmax:
+        t.held = held
+    weights = t.cast(made, asked)
     t.held = held
-    made, weights = weights, t.cast(weights, v.item)
+    if names_scores:
+        t.held = (*held, full)
     if drops:
         weights = t.dropout(weights)
     t.scores = made if keeps_product else weights
     t.lasting = (t.scores,)  # A variable of the layer's has what attention gives back beside its result.
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
+    v = _laid_out(t, v) if t.batched else v
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

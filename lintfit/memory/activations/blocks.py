@@ -72,7 +72,9 @@ class Layer(Tape):
         if self.recipe.autocast and item == 4:
             weight = self.constant(size, 2, trains, CAST)
             if trains:
+                weight.storage.external = not self.graph  # the cache has it from here to the end of the forward
                 self.op(weight, (), (), weights=(gradient,))
+            if trains or not self.graph:
                 inputs.append(weight)
             if x.grad:
                 saved.append(weight)
@@ -210,14 +212,18 @@ class Layer(Tape):
         trains = self.recipe.trains(module)
         if self.recipe.liger or "rms_norm" in self.recipe.kernels:
             return self._liger_norm(x, width, trains)
-        full = self.cast(x, 4)
-        normed = self.root_mean_square(full, width)
+        held = self.held
+        self.name(x)
+        normed = self.root_mean_square(self.cast(x, 4), width)
+        self.name(normed)
         half = self.cast(normed, x.item)
         item = 4 if self.recipe.upcast_norms else max(x.item, self.recipe.weights)
         out = self.like(x, x.width, item, x.grad or trains)
         weights = (width * self.recipe.weights,) if trains else ()
         temp = (x.scratch(x.item),) if trains else ()
-        return self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
+        self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
+        self.held = held
+        return out
 
     def root_mean_square(self, full: Var, width: int) -> Var:
         """``x * rsqrt(x.pow(2).mean(-1) + eps)`` in fp32: saves x once (for the power and the product) and rsqrt."""
@@ -245,11 +251,16 @@ class Layer(Tape):
         """OLMo 2's and gpt-oss's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
+        held = self.held
+        self.name(x)
         normed = self.root_mean_square(self.cast(x, 4), width)
+        self.name(normed)
         weights = (width * self.recipe.weights,) if trains else ()
         out = self.like(x, x.width, 4, x.grad or trains)
         self.op(out, (normed,), (normed,) if trains else (), temp=(x.scratch(4),) if trains else (), weights=weights)
-        return self.cast(out, x.item)
+        out = self.cast(out, x.item)
+        self.held = held
+        return out
 
     def _liger_norm(self, x: Var, width: int, trains: bool) -> Var:
         """Liger's and Unsloth's fused RMSNorm: saves its input and one fp32 scale a row.
@@ -365,14 +376,31 @@ class Layer(Tape):
         """
         if "rope" in self.recipe.kernels:
             return x
-        rotated = int(x.width * share)
-        item = x.item
-        turned = self.like(x, rotated, item, x.grad)
-        self.op(turned, (x,), temp=((int(1.5 * rotated * item), x.per),))
-        sine = self.map(turned, tables[1:])
+        out = self.turned(x, share, tables)
+        return self.joined(x, out) if concatenated else out
+
+    def turned(self, x: Var, share: float = 1.0, tables: tuple[Var, ...] = (), *, item: int = 0) -> Var:
+        """The rotated ``share`` of each head; ``item``: bytes of an element where the tables make it wider than x.
+
+        Under autocast tables of an fp32 model do. With a graph, attention's half-precision copies are what counts.
+        """
+        rotated, item = int(x.width * share), item or max(x.item, 0 if self.graph else self.recipe.opening)
         cosine = self.op(self.like(x, rotated, item, x.grad), (x,), tables[:1])
-        out = self.add(cosine, sine)
-        if not concatenated:
-            return out
-        joined = self.like(x, x.width, item, x.grad)
-        return self.op(joined, (out,))
+        half = self.like(x, rotated, x.item, x.grad)
+        self.op(half, (x,), temp=((int(1.5 * rotated * x.item), x.per),))
+        return self.add(cosine, self.map(half, tables[1:], item))
+
+    def joined(self, x: Var, turned: Var) -> Var:
+        """The rotated part of x and the rest of it, put together in a new tensor."""
+        return self.op(self.like(x, x.width, max(x.item, turned.item), x.grad), (turned,))
+
+    def both_turned(
+        self, q: Var, k: Var, share: float = 1.0, *, concatenated: bool = False, tables: tuple[Var, ...] = ()
+    ) -> tuple[Var, Var]:
+        """Queries and keys turned by one function (``apply_rotary_pos_emb``), whose caller has names for its
+        arguments."""
+        held = self.held
+        self.name(q, k)
+        turned = self.rotary(q, share, concatenated, tables), self.rotary(k, share, concatenated, tables)
+        self.held = held
+        return turned

@@ -9,7 +9,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import Style, mixer
 from lintfit.memory.activations.packages import OF_MAMBA
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 
@@ -35,13 +35,14 @@ def style(facts: ModelFacts) -> Style:
     return Style(multiplied=True, gate="behind norm" if facts.config["mamba_norm_before_gate"] else "before norm")
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts, held = t.facts, t.held
     t.held = (*held, x)
     shape = heads(facts, index)
     bias = bool(facts.config.get("attention_bias"))
     q, k, v = projected(t, x, shape, bias=bias)
-    q, k = t.rotary(q), t.rotary(t.map(k))
+    q, k = t.both_turned(q, t.map(k))
     out = attended(t, q, k, v, shape, bias=bias)
     t.held = held
     return out

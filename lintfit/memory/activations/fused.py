@@ -43,7 +43,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     q, k, v = t.split(t.linear(names.qkv, y, h, wide + 2 * narrow), (wide, narrow, narrow))
     if facts.rotary_dim:
-        q, k = t.rotary(q), t.rotary(k)
+        q, k = t.both_turned(q, k)
     x = t.add(x, t.linear(names.out, attend(t, q, k, v, shape), wide, h))
     t.held = (x,)
     y = t.rmsnorm(x)

@@ -6,7 +6,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import mlp, projected
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 SANDWICH = frozenset({"gemma2", "gemma3", "gemma3_text"})
@@ -27,13 +27,14 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, t.gemma_norm(branch) if sandwich else branch)
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
     q, k, v = projected(t, x, shape)
     if facts.model_type in HEAD_NORMS:
         q, k = t.gemma_norm(q, facts.head_dim), t.gemma_norm(k, facts.head_dim)
-    q, k = t.rotary(q), t.rotary(k)
+    q, k = t.both_turned(q, k)
     out = attend(t, q, k, v, shape, softcap=_softcap(t))
     return t.linear("o_proj", out, facts.heads * facts.head_dim, facts.hidden)
 

@@ -13,7 +13,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import mlp
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Var, saved_factors
+from lintfit.memory.activations.tape import Var, function, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 
@@ -117,6 +117,7 @@ def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> 
     return t.cast(out, x.item)
 
 
+@function
 def attention(t: Layer, x: Var, shape: Heads, index: int) -> Var:
     """Self-attention with norms on its heads, over keys and values of the layer's own or an earlier layer's."""
     hidden, wide = t.facts.hidden, shape.queries * shape.dim

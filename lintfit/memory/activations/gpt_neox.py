@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -27,6 +27,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(t.add(y, branch), x) if parallel else t.add(y, x)
 
 
+@function
 def _attention(t: Layer, x: Var) -> Var:
     facts = t.facts
     h = facts.hidden
@@ -35,7 +36,7 @@ def _attention(t: Layer, x: Var) -> Var:
     rope = facts.config.get("rope_parameters")
     share = rope.get("partial_rotary_factor") if isinstance(rope, dict) else None
     share = float(share or facts.config.get("rotary_pct") or 0.25)
-    q, k = t.rotary(q, share, concatenated=True), t.rotary(k, share, concatenated=True)
+    q, k = t.both_turned(q, k, share, concatenated=True)
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim), dropout=rate, head_major=True)
     return t.linear("dense", out, h, h)

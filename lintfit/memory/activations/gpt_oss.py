@@ -6,7 +6,7 @@ from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import heads, projected
-from lintfit.memory.activations.tape import Var, pairs
+from lintfit.memory.activations.tape import Var, function, pairs
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -21,6 +21,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, experts(t, y, t.facts.moe, gate=_clamped, biased=True))
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     h = t.facts.hidden
     shape = heads(t.facts, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, pairs, positions
+from lintfit.memory.activations.tape import Var, function, pairs, positions
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -31,21 +31,23 @@ def _mlp(t: Layer, x: Var) -> Var:
     return t.linear(names[1], y, facts.intermediate, facts.hidden)
 
 
+@function
 def _attention(t: Layer, x: Var) -> Var:
     """FlashAttention gives its result back in the place of the weights (``GPTJFlashAttention2``)."""
     facts = t.facts
     h = facts.hidden
     if facts.model_type == "codegen":
         # The heads of its four groups do not stand side by side: ``_split_heads`` copies each part.
-        q, v, k = (t.map(part) for part in t.split(t.linear("qkv_proj", x, h, 3 * h), (h,) * 3))
+        parts = t.split(t.linear("qkv_proj", x, h, 3 * h), (h,) * 3)
+        t.name(*parts)
+        q, v, k = (t.map(part) for part in parts)
     else:
         q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
     if facts.model_type != "gpt_neo":
         turned = facts.rotary_dim or facts.head_dim
         tables = [(t.new(turned, x.item, False, per=positions),) * 2 for _ in range(2)]
         share = turned / facts.head_dim
-        q = t.rotary(q, share, concatenated=share < 1, tables=tables[0])
-        k = t.rotary(k, share, concatenated=share < 1, tables=tables[1])
+        k, q = (_turned(t, part, share, table) for part, table in ((k, tables[1]), (q, tables[0])))
     if t.recipe.attention == "flash_attention_2":
         t.scores = out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
         t.lasting = (out,)
@@ -53,23 +55,42 @@ def _attention(t: Layer, x: Var) -> Var:
     return t.linear("out_proj", _scored(t, q, k, v), h, h)
 
 
+def _turned(t: Layer, x: Var, share: float, tables: tuple[Var, ...]) -> Var:
+    """Queries or keys, by fp32 tables in CodeGen. Where a part is turned, both parts have names of their own."""
+    item = 4 if t.facts.model_type == "codegen" and not t.graph else x.item
+    turned = t.turned(x, share, tables, item=item)
+    if share == 1:
+        return turned
+    t.name(x, turned)
+    return t.op(t.like(x, x.width, item, x.grad), (turned,))
+
+
+@function
 def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     """Queries and keys are cast to fp32; the softmax is fp32, its copy in the values' dtype goes into the product."""
     facts = t.facts
-    if t.batched:
-        q, k, v = (t.map(part) if part.item == 4 or part is v else part for part in (q, k, v))
+    t.name(q, k, v)
+    given = q, k
     q, k = t.cast(q, 4), t.cast(k, 4)
+    t.name(q, k)
+    if t.batched:
+        q, k = (t.map(part) if part in given else part for part in (q, k))
     if t.recipe.autocast:  # whose product takes half-precision copies of the two
         q, k = t.cast(q, 2), t.cast(k, 2)
     scores = t.op(t.new(facts.heads, q.item, q.grad or k.grad, per=pairs), (q, k), (q, k))
     # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
     mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
-    scores = t.cast(t.map(scores, mask), 4)
-    weights = t.cast(t.softmax(scores), v.item)
+    scores, held = t.map(scores, mask), t.held
+    scores = t.cast(scores, max(scores.item, t.recipe.opening))
+    t.name(scores)
+    weights = t.softmax(t.cast(scores, 4))
+    t.held = held
+    weights = t.cast(weights, v.item)
     rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
     weights = t.scores = t.residual_dropout(weights, rate)
     t.lasting = (weights,)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
+    v = t.map(v) if t.batched else v
     out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))
     return t.map(out)

@@ -10,7 +10,7 @@ from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 MAMBA = "mamba"
@@ -53,13 +53,14 @@ def feed_forward(t: Layer, x: Var) -> Var:
     return t.add(x, t.map(branch))
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
     bias = bool(facts.config.get("attention_bias"))
     q, k, v = projected(t, x, shape, bias=bias)
     if facts.rotary_dim:
-        q, k = t.rotary(q), t.rotary(k)
+        q, k = t.both_turned(q, k)
     return attended(t, q, k, v, shape, bias=bias)
 
 

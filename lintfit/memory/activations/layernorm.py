@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import attended, heads, mlp, projected
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 
 COHERE = frozenset({"cohere", "cohere2"})
 PARALLEL = frozenset({"phi", *COHERE})
@@ -20,6 +20,8 @@ PLAIN_MLP = {
 }
 PARTIAL = frozenset({"stablelm", "phi", "nemotron"})
 """Rotary turns a part of each head, and a ``torch.cat`` joins it with the rest."""
+NAMES_PARTS = frozenset({"stablelm", "phi"})
+"""Attention itself parts the heads and joins them, and has names for the parts to its end."""
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -32,10 +34,11 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     if facts.model_type in PARALLEL or facts.parallel_residual:
         t.held = (x, y, branch)
         return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
+    named = (x, y, branch) if facts.model_type == "stablelm" and not t.graph else ()
     x = t.add(x, branch)
-    t.held = (x,)
+    t.held = (*named, x)
     y = norm(t, x)
-    t.held = (x, y)
+    t.held = (*named, x, y)
     return t.add(x, t.residual_dropout(_mlp(t, y), rate))
 
 
@@ -77,6 +80,7 @@ def cohere_norm(t: Layer, x: Var, width: int | None = None) -> Var:
     return t.cast(out, x.item)
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     kind = facts.model_type
@@ -87,10 +91,33 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     partial = kind in PARTIAL
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if kind in COHERE:
-        q, k = (t.cast(t.rotary(t.cast(part, 4)), x.item) for part in (q, k))
+        q, k = _turned_in_full(t, q, k)
+    elif kind in NAMES_PARTS:
+        turned = t.turned(q, share), t.turned(k, share)
+        t.name(q, k, *turned)
+        q, k = t.joined(q, turned[0]), t.joined(k, turned[1])
+    elif kind == "olmo":
+        q, k = turned_by_full_tables(t, q, k)
     else:
-        q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
+        q, k = t.both_turned(q, k, share, concatenated=partial)
     return attended(t, q, k, v, shape, head_major=partial, out="dense" if kind == "phi" else "o_proj")
+
+
+@function
+def _turned_in_full(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
+    """Cohere's rotary, in fp32 on copies of both."""
+    full = t.cast(q, 4), t.cast(k, 4)
+    t.name(q, k, *full)
+    turned = [t.rotary(part) for part in full]
+    return t.cast(turned[0], q.item), t.cast(turned[1], k.item)
+
+
+@function
+def turned_by_full_tables(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
+    """OLMo's rotary, whose fp32 tables make its products fp32."""
+    t.name(q, k)
+    turned = t.turned(q, item=4), t.turned(k, item=4)
+    return t.cast(turned[0], q.item), t.cast(turned[1], k.item)
 
 
 def _mlp(t: Layer, x: Var) -> Var:

@@ -11,7 +11,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import heads, mlp, projected
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 CONVOLUTION = "conv"
@@ -44,11 +44,16 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, mlp(t, y, names=("w1", "w3", "w2")))
 
 
+def _norm(t: Layer, x: Var, width: int) -> Var:
+    return t.rmsnorm(x, t.facts.head_dim)
+
+
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
-    q, k, v = projected(t, x, shape)
-    q, k = t.rotary(t.rmsnorm(q, shape.dim)), t.rotary(t.rmsnorm(k, shape.dim))
+    q, k, v = projected(t, x, shape, norm=_norm)
+    q, k = t.both_turned(q, k)
     return t.linear("out_proj", attend(t, q, k, v, shape), shape.queries * shape.dim, facts.hidden)
 
 

@@ -6,10 +6,12 @@ and what has the same shape.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, positions
+from lintfit.memory.activations.tape import Var, function, positions
 from lintfit.memory.activations.xielu import xielu
 
 HEAD_NORMS = frozenset({"apertus", "dots1", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
@@ -38,36 +40,56 @@ def heads(facts: ModelFacts, index: int = 0) -> Heads:
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
 
 
-def projected(t: Layer, x: Var, shape: Heads, *, bias: bool = False) -> tuple[Var, Var, Var]:
-    """Queries, keys and values, from a linear layer each."""
+Norm = Callable[[Layer, Var, int], Var]
+"""A norm over all heads, so many elements a token."""
+
+
+def projected(t: Layer, x: Var, shape: Heads, *, bias: bool = False, norm: Norm | None = None) -> tuple[Var, Var, Var]:
+    """Queries, keys and values, from a linear layer each. ``norm``: of queries and keys as soon as they are there."""
     h, wide, narrow = t.facts.hidden, shape.queries * shape.dim, shape.keys * shape.dim
     q = t.linear("q_proj", x, h, wide, bias=bias)
+    q = norm(t, q, wide) if norm is not None else q
     k = t.linear("k_proj", x, h, narrow, bias=bias)
+    k = norm(t, k, narrow) if norm is not None else k
     v = t.linear("v_proj", x, h, narrow, bias=bias)
     return q, k, v
 
 
+def _norm_of(facts: ModelFacts) -> Norm | None:
+    """The norm that queries and keys have at once."""
+    if facts.model_type in WIDE_NORMS:
+        return lambda t, x, width: t.rmsnorm(x, width)
+    if facts.model_type in HEAD_NORMS and facts.model_type != "apertus":
+        return lambda t, x, width: t.rmsnorm(x, facts.head_dim)
+    return None
+
+
+@function
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection."""
     facts = t.facts
     shape = heads(facts, index)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q, k, v = projected(t, x, shape)
-    if facts.model_type in HEAD_NORMS or (facts.model_type == "glm4_moe" and facts.qk_norm):
-        q = t.rmsnorm(q, shape.dim)
-        k = t.rmsnorm(k, shape.dim)
-    elif facts.model_type in WIDE_NORMS:
-        q, k = t.rmsnorm(q, wide), t.rmsnorm(k, narrow)
+    q, k, v = projected(t, x, shape, norm=_norm_of(facts))
+    if facts.model_type == "apertus" or (facts.model_type == "glm4_moe" and facts.qk_norm):
+        q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     partial = facts.model_type in PARTLY_TURNED
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if facts.model_type in NORMS_WHAT_IS_TURNED:  # by tables of the stream's dtype, which the norms keep
         q, k = (t.rmsnorm(t.rotary(t.cast(part, x.item)), shape.dim) for part in (q, k))
     elif facts.model_type in TURNED_IN_FULL:
         tables = t.new(shape.dim, 4, False, per=positions), t.new(shape.dim, 4, False, per=positions)
-        q, k = (t.cast(t.rotary(t.cast(part, 4), tables=tables), part.item) for part in (q, k))
+        q, k = _turned_in_full(t, q, k, tables)
     else:
-        q, k = t.rotary(q, share, concatenated=partial), t.rotary(k, share, concatenated=partial)
+        q, k = t.both_turned(q, k, share, concatenated=partial)
     return t.residual_dropout(attended(t, q, k, v, shape, head_major=partial), _rate(facts))
+
+
+@function
+def _turned_in_full(t: Layer, q: Var, k: Var, tables: tuple[Var, ...]) -> tuple[Var, Var]:
+    """ERNIE's rotary, in fp32 on copies."""
+    t.name(q, k, *tables)
+    turned = [t.rotary(t.cast(part, 4), tables=tables) for part in (q, k)]
+    return t.cast(turned[0], q.item), t.cast(turned[1], k.item)
 
 
 def attended(

@@ -13,7 +13,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX
 from lintfit.memory.activations.llama import mlp, projected
-from lintfit.memory.activations.tape import Var, positions, saved_factors
+from lintfit.memory.activations.tape import Var, function, positions, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 
@@ -54,6 +54,7 @@ def heads(facts: ModelFacts, index: int) -> Heads:
 TRAITS = Traits(heads=heads, routes=routes)
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 
 
+@function
 def attention(t: Layer, x: Var) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection.
 
@@ -23,9 +24,11 @@ def attention(t: Layer, x: Var) -> Var:
     else:
         q = t.linear("q_proj", x, h, heads * (nope + rope))
     q_pass, q_turned = t.split(q, (heads * nope, heads * rope))
-    both, k_turned = t.split(t.linear("kv_a_proj_with_mqa", x, h, latent + rope), (latent, rope))
+    latents = t.linear("kv_a_proj_with_mqa", x, h, latent + rope)
+    both, k_turned = t.split(latents, (latent, rope))
     both = t.rmsnorm(both, latent)
-    q_turned, k_turned = t.rotary(q_turned), t.rotary(k_turned)
+    q_turned, k_turned = t.both_turned(q_turned, k_turned)
+    t.name(q, both, latents, q_turned, k_turned)
     q = t.op(t.like(q, q.width, q.item, q.grad), (q_pass, q_turned))
     both = t.linear("kv_b_proj", both, latent, heads * (nope + value))
     k_pass, v = t.split(both, (heads * nope, heads * value))

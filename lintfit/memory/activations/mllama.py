@@ -9,7 +9,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import llama
 from lintfit.memory.activations.attention import attend_beside
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 
@@ -46,6 +46,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, t.scaled(y, 1, t.recipe.trains("cross_attn_mlp_gate")))
 
 
+@function
 def _attention(t: Layer, y: Var, *, last: bool) -> Var:
     """Queries of the text, keys and values of the images, both but the values normed head by head."""
     facts, beside = t.facts, t.recipe.beside

@@ -13,7 +13,7 @@ from lintfit.memory.activations.experts import experts, route
 from lintfit.memory.activations.llama import attended, heads, projected
 from lintfit.memory.activations.mamba2 import mixer as mamba
 from lintfit.memory.activations.packages import OF_MAMBA
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 MAMBA, MLP, MOE = "linear_attention", "mlp", "moe"
@@ -49,6 +49,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return t.add(x, branch)
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     shape = heads(t.facts, index)
     return attended(t, *projected(t, x, shape), shape)

@@ -19,7 +19,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     qkv = t.linear("qkv_proj", y, h, wide + 2 * narrow)
     q, k, v = t.split(qkv, (wide, narrow, narrow))
     share = float(facts.config.get("partial_rotary_factor") or 1.0)
-    q, k = t.rotary(q, share, concatenated=True), t.rotary(k, share, concatenated=True)
+    q, k = t.both_turned(q, k, share, concatenated=True)
     out = attend(t, q, k, v, shape, head_major=True)
     rate = float(facts.config.get("resid_pdrop") or 0.0)
     x = t.add(x, t.residual_dropout(t.linear("o_proj", out, wide, h), rate))

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
+from lintfit.memory.activations.layernorm import turned_by_full_tables
 from lintfit.memory.activations.llama import attended, heads, mlp, projected
-from lintfit.memory.activations.tape import Var, positions
+from lintfit.memory.activations.tape import Var, function, positions
 
 OLMO = frozenset({"flex_olmo", "olmo2", "olmo3"})
 GLM = frozenset({"glm", "glm4", "glm4v_text"})
@@ -38,20 +39,21 @@ def _norm(t: Layer, x: Var, width: int | None = None) -> Var:
     return t.full_norm(x, width) if t.facts.model_type in OLMO else t.rmsnorm(x, width)
 
 
+@function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q, k, v = projected(t, x, shape)
+    q, k, v = projected(t, x, shape, norm=_norm if facts.model_type in OLMO else None)
     glm = facts.model_type in GLM
-    if facts.model_type in OLMO:
-        q, k = t.full_norm(q, wide), t.full_norm(k, narrow)
-    elif not glm:
+    if facts.model_type not in OLMO and not glm:
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     share = facts.rotary_dim / shape.dim if glm and facts.rotary_dim else 1.0
     spreads = facts.model_type in SPREADS_TABLES
     tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if spreads else ()
-    q, k = (t.rotary(part, share, concatenated=glm, tables=tables) for part in (q, k))
+    if facts.model_type in OLMO:
+        q, k = turned_by_full_tables(t, q, k)
+    else:
+        q, k = t.both_turned(q, k, share, concatenated=glm, tables=tables)
     return attended(t, q, k, v, shape, head_major=glm)
 
 

@@ -10,7 +10,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import family
-from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, total
+from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, reader, total
 from lintfit.memory.activations.kinds import Kind, kinds, stream_width
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
@@ -161,30 +161,43 @@ def counted(
 
 @frozen
 class Bare:
-    """A layer's forward pass without a graph, for any micro-batch: what is there behind each operation."""
+    """A layer's forward pass without a graph, for any micro-batch.
+
+    ``points``: what is there behind each operation, and which of autocast's copies are not made yet. ``copies``: all
+    that the layer makes of these.
+    """
 
     table: Table
     input: Var
-    points: tuple[Reader, ...]
-    returned: tuple[Var, ...] = ()
+    points: tuple[tuple[Reader, Reader], ...]
+    returned: tuple[Var, ...]
     """What the model's loop has of the layer before until this one is done."""
+    copies: Reader
 
-    def peak(self, batch: int, seq: int) -> int:
-        """Bytes at the worst point, with the input."""
+    def peak(self, batch: int, seq: int) -> Live:
+        """What is there at the worst point, with the input; ``casts``: less the copies that are not made yet.
+
+        These are the caller's to count, those of all layers.
+        """
         sizes = self.table.sizes(batch, seq)
         beside = sum([_size(var, batch, seq) for var in (self.input, *self.returned)])
-        return beside + max([sum(read(sizes)) for read in self.points], default=0)
+        points = [(sum(there(sizes)), sum(missing(sizes))) for there, missing in self.points]
+        alive, later = max(points, key=lambda point: point[0] - point[1])
+        return Live(beside + alive, casts=-later)
+
+    def cached(self, batch: int, seq: int) -> int:
+        """Bytes of the copies of its weights that autocast caches."""
+        return sum(self.copies(self.table.sizes(batch, seq)))
 
 
 _BARE: Memo[Bare] = Memo(4096)
 
 
-def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> int:
-    """Bytes alive at the worst point of a layer's forward pass without gradients, with its input.
-
-    The copies of trained weights that autocast caches are the caller's to count.
-    """
-    recipe = untrained(recipe)
+def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index: int, *, stream: int) -> Bare:
+    """Layer ``index``'s forward pass without gradients; for another micro-batch only where it is as ``batched`` and as
+    long as this one."""
+    if recipe.frozen or not recipe.autocast or recipe.weights != 4:
+        recipe = untrained(recipe)
     kind = kinds(facts)[index]
     slides = kind.window is not None and seq >= kind.window
     batched = batch > 1
@@ -193,7 +206,7 @@ def without_graph(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, index
         found, asked = _without_graph(facts, recipe, index, stream, batched=batched, slides=slides)
         for either in (batched,) if asked else (True, False):
             _BARE.keep(facts, (recipe, kind, stream, slides, either), found)
-    return found.peak(batch, seq)
+    return found
 
 
 def _without_graph(
@@ -206,8 +219,9 @@ def _without_graph(
     (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
     table = Table()
     points = bare(t, x, table)
+    copies = reader(table.numbers([step[0].storage for step in t.steps if step[0].storage.external]))
     table.close()
-    return Bare(table, x, points, _returned(t) if facts.layers > 1 else ()), t.asked_batched
+    return Bare(table, x, points, _returned(t) if facts.layers > 1 else (), copies), t.asked_batched
 
 
 def _returned(t: Layer) -> tuple[Var, ...]:

@@ -15,7 +15,7 @@ from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.delta_rule import Heads, gated_delta_rule
 from lintfit.memory.activations.llama import heads
 from lintfit.memory.activations.moe import feed_forward
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
 LINEAR = "linear_attention"
@@ -40,6 +40,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     return feed_forward(t, x, y, index)
 
 
+@function
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention whose query projection gives a gate for the result as well."""
     facts, held = t.facts, t.held
@@ -53,7 +54,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     k = t.gemma_norm(t.linear("k_proj", x, facts.hidden, narrow, bias=bias), shape.dim)
     v = t.linear("v_proj", x, facts.hidden, narrow, bias=bias)
     share = (facts.rotary_dim or shape.dim) / shape.dim
-    q, k = t.rotary(q, share, concatenated=True), t.rotary(k, share, concatenated=True)
+    q, k = t.both_turned(q, k, share, concatenated=True)
     rate = float(facts.config.get("attention_dropout") or 0.0)
     out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
     t.held = (*t.held, out)

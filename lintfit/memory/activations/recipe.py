@@ -130,6 +130,12 @@ class Recipe:
     def __hash__(self) -> int:
         return self.hashed
 
+    @property
+    def opening(self) -> int:
+        """Bytes of an element of the embeddings, and of what is made after them once for all layers: eager attention's
+        additive mask, rotary tables. What these are added to, or multiply, has at least as many."""
+        return 4 if self.upcast_head else self.weights
+
     def trains(self, module: str) -> bool:
         """Whether the weights of the module itself have a gradient."""
         return not self.frozen or module in self.trained_modules

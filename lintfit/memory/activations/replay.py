@@ -154,21 +154,28 @@ def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
     return list(dict.fromkeys([*own, *[var.storage for var in held if not var.storage.external]]))
 
 
-def bare(tape: Tape, x: Var, table: Table) -> tuple[Reader, ...]:
-    """What is there behind each operation of a watched forward pass without a graph: see :func:`forward`."""
+def bare(tape: Tape, x: Var, table: Table) -> tuple[tuple[Reader, Reader], ...]:
+    """What is there behind each operation of a watched forward pass without a graph, and of the copies that autocast
+    caches those that are not made yet.
+
+    A result is there from the operation that makes it to the last one that reads it, and as long as it is held.
+    """
     number = table.storage
     own = [] if x.storage.external else [x.storage]
+    last = {var.storage: index for index, step in enumerate(tape.steps) for var in step[1]}
+    later = {step[0].storage: number(step[0].storage) for step in tape.steps if step[0].storage.external}
+    alive: dict[Storage, int] = {}
     held: tuple[Var, ...] = ()
     holding = {storage: number(storage) for storage in own}
-    points: dict[tuple[int, ...], None] = {}
-    for out, inputs, now_held, _, _ in tape.steps:
+    points: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
+    for index, (out, inputs, now_held, _, _) in enumerate(tape.steps):
         if now_held is not held:
             held, holding = now_held, {storage: number(storage) for storage in _holding(own, now_held)}
-        there = dict(holding)
-        for var in inputs:
+        for var in (*inputs, out):
             storage = var.storage
-            if not storage.external and storage not in there:
-                there[storage] = number(storage)
-        there[out.storage] = number(out.storage)
-        points[tuple(there.values())] = None
-    return tuple(map(reader, points))
+            if not storage.external and storage not in alive:
+                alive[storage] = number(storage)
+        later.pop(out.storage, None)
+        points[tuple((alive | holding).values()), tuple(later.values())] = None
+        alive = {storage: found for storage, found in alive.items() if last.get(storage, 0) > index}
+    return tuple([(reader(there), reader(missing)) for there, missing in points])

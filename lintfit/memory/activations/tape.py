@@ -9,6 +9,8 @@ micro-batch. :mod:`.form` turns it into closed forms of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from lintfit.frozen import frozen
 
@@ -179,6 +181,14 @@ class Tape:
         self.held: tuple[Var, ...] = ()
         self.lasting: tuple[Var, ...] = ()
 
+    def name(self, *tensors: Var) -> None:
+        """Note names that the Python function around has for tensors until it returns (:func:`function`).
+
+        With a graph nodes save these anyway, or what passes beside them is never the most.
+        """
+        if not self.graph:
+            self.held = (*self.held, *tensors)
+
     def mark(self, *results: Var, product: bool = False) -> None:
         """Keep an expensive operation's results under selective checkpointing; of products every second one.
 
@@ -326,3 +336,21 @@ class Tape:
     def saves(self, x: Var) -> bool:
         """Whether the recorded nodes keep the storage of a tensor alive."""
         return x.storage in self._kept
+
+
+T = TypeVar("T", bound=Tape)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def function(body: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
+    """A Python function of the model's code, whose names go when it returns."""
+
+    @wraps(body)
+    def run(t: T, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        held = t.held
+        result = body(t, *args, **kwargs)
+        t.held = held
+        return result
+
+    return run

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.frozen import replace
 from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import Round
 from lintfit.memory.explain import scoring
@@ -12,6 +13,7 @@ from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, f
 from lintfit.memory.explain.scoring import copies, one_layer
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.loss.preference import Path, sequences
+from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 
@@ -95,6 +97,9 @@ def _returned(size: int) -> Term:
 
 def _casts(one: Round, name: str) -> int:
     match name:
+        case "evaluation, a layer":
+            layer = layer_without_graph(one.spec, one.step, evaluating(one.step.recipe))
+            return evaluation.copies_without_head(one) + layer.casts
         case "evaluation":
             return evaluation.copies_at_loss(one)
         case evaluation.LOGITS:

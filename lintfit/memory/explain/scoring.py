@@ -8,7 +8,7 @@ from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, he
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.micro_batch.step import Step
-from lintfit.memory.moments import beside_the_graph
+from lintfit.memory.moments import beside_the_graph, head_cast
 from lintfit.memory.result import Moment
 from lintfit.memory.rollouts.rollout import cache_bytes, generated
 from lintfit.memory.spec import DTYPE_BYTES
@@ -45,12 +45,15 @@ def _graph_casts(step: Step) -> list[Term]:
 def evaluation(run: Pass, moment: Moment) -> list[Term]:
     """The loss without a graph, or one layer."""
     step = run.step
-    found = [*inputs(run), copies(step.cast)]
+    found = inputs(run)
     if moment.name == "evaluation":
+        found.append(copies(step.cast))
         bare = step.head.bare
         found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
-    return [*found, *one_layer(run)]
+    alive = layer_without_graph(run.spec, step, evaluating(step.recipe))
+    made = step.cast - head_cast(run.spec, step) + alive.casts
+    return [*found, copies(made), *one_layer(run)]
 
 
 def copies(size: int) -> Term:

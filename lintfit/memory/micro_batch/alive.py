@@ -30,9 +30,11 @@ def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
     """The worst layer of a forward without a graph: masks and tables, the embeddings' output, which the model's loop
     holds throughout, and the layer's own tensors.
 
-    Autocast's copies of trained weights are the caller's to count.
+    Autocast's copies of trained weights are the caller's to count, all of them; ``casts`` has those that are not made
+    yet as bytes below zero.
     """
-    return Live(_around_a_layer(step) + without_gradients(spec, recipe))
+    alive = without_gradients(spec, recipe)
+    return Live(alive.activations + _around_a_layer(step), casts=max(alive.casts, -step.copies))
 
 
 def most_without_graph(step: Step) -> int:

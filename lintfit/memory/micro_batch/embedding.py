@@ -57,18 +57,26 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 """Model types with one table of a complex number for every two elements, whatever the dtype."""
 
 
+FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3"})
+"""Model types whose tables are fp32, whatever the dtype."""
+
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
 
 PARTLY_ROTARY = frozenset(
     {
+        "glm",
+        "glm4",
         "glm4v_moe_text",
         "glm4v_text",
         "granitemoehybrid",
+        "nemotron",
         "nemotron_h",
+        "phi",
         "qwen3_5_moe_text",
         "qwen3_5_text",
         "qwen3_next",
+        "stablelm",
     }
 )
 """Model types whose tables are as wide as the part of a head that they turn, or that may have none."""
@@ -91,6 +99,7 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
+    item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)
 
 
@@ -143,9 +152,14 @@ def triangles(facts: ModelFacts) -> int:
     return count * rounded((facts.max_positions or 0) ** 2) if count else 0
 
 
+BOOLEAN = frozenset({"mpt"})
+"""Model types whose eager scores are masked by a boolean mask."""
+
+
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
+    item = 1 if facts.model_type in BOOLEAN else item
     found = mask_bytes(recipe, len(windows), bites, batch, seq, item)
     apart = facts.model_type in CHUNKED and recipe.attention == "sdpa" and not recipe.padded
     return found * batch if apart else found

@@ -224,14 +224,32 @@ def _in_flight(spec: Spec) -> int:
     return min(spec.pipeline_parallel, spec.gradient_accumulation_steps)
 
 
-def without_gradients(spec: Spec, recipe: Recipe) -> int:
-    """Bytes at the worst point of any layer's forward pass without gradients."""
+def without_gradients(spec: Spec, recipe: Recipe) -> Live:
+    """What is alive at the worst point of any layer's forward pass without gradients.
+
+    ``casts``: less the copies of weights that autocast makes later, in this layer and those behind it.
+    """
     facts = local(language(spec.facts), spec.tensor_parallel)
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     stream = stream_bytes(facts, recipe)
     runs = [part for part in stretches(facts) if recipe.beside is not None or not part[0].crosses]
-    first = {kind: start for kind, start, _ in reversed(runs)}
-    return max(without_graph(facts, recipe, batch, seq, index, stream=stream) for index in first.values())
+    forms = {kind: without_graph(facts, recipe, batch, seq, start, stream=stream) for kind, start, _ in reversed(runs)}
+    if not recipe.autocast:
+        return max([form.peak(batch, seq) for form in forms.values()], key=_total)
+    later, found = 0, list[Live]()
+    sizes: dict[Kind, int] = {}
+    for kind, _, length in reversed(runs):
+        form = forms.pop(kind, None)
+        if form is not None:  # the last of its kind, beside which most copies are made
+            alive, each = form.peak(batch, seq), form.cached(batch, seq)
+            found.append(Live(alive.activations, casts=alive.casts - later))
+            sizes[kind] = each
+        later += length * sizes[kind]
+    return max(found, key=_total)
+
+
+def _total(live: Live) -> int:
+    return live.total
 
 
 def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:

@@ -233,4 +233,6 @@ def gathered_bytes(spec: Spec) -> int:
 
 def _forward(facts: ModelFacts, recipe: Recipe, sequences: int, seq: int) -> int:
     """Bytes of one layer's forward pass without gradients."""
-    return without_graph(facts, recipe, sequences, seq, 0, stream=stream_bytes(facts, recipe))
+    return (
+        without_graph(facts, recipe, sequences, seq, 0, stream=stream_bytes(facts, recipe)).peak(sequences, seq).total
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.towers.style import Style, style, tower_of
 
 CHANNELS = 3
@@ -52,6 +52,7 @@ def norm(t: Layer, x: Var, how: Style, width: int | None = None) -> Var:
     return t.rmsnorm(x, width) if how.rms else t.layernorm(x, width)
 
 
+@function
 def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     h = tower.hidden
     heads = Heads(tower.heads, tower.heads, h // tower.heads)
@@ -60,7 +61,7 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
         if how.head_norms:
             q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
         if how.rotary:
-            q, k = t.rotary(q), t.rotary(k)
+            q, k = t.both_turned(q, k)
         out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, masked=how.masked)
         return t.linear(how.names[3], out, h, h, bias=how.bias)
     q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=how.bias), (h, h, h))
