@@ -18,6 +18,10 @@ PIXTRAL = {
     "model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
     "num_attention_heads": 16, "head_dim": 64,
 }  # fmt: skip
+COMMAND = {
+    "model_type": "cohere2", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 256000, "sliding_window": 4096,
+}  # fmt: skip
 GLM_ROPE = {
     "rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12],
 }  # fmt: skip
@@ -31,6 +35,18 @@ GLM_TEXT = {
     "pad_token_id": 151329, "rope_parameters": GLM_ROPE,
 }  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
+    "aya vision 8 B, tied": {
+        "model_type": "aya_vision", "alignment_intermediate_size": 28672, "tie_word_embeddings": True,
+        "text_config": COMMAND, "vision_config": {**SIGLIP, "image_size": 364},
+    },
+    "command a vision of 8 layers, tied": {
+        "model_type": "cohere2_vision", "alignment_intermediate_size": 36864, "tie_word_embeddings": True,
+        "text_config": {
+            **COMMAND, "hidden_size": 12288, "intermediate_size": 36864, "num_hidden_layers": 8,
+            "num_attention_heads": 96,
+        },
+        "vision_config": {**SIGLIP, "image_size": 512, "patch_size": 16},
+    },
     "glm 4.1v 9 B": {
         "model_type": "glm4v", "tie_word_embeddings": False,
         "text_config": GLM_TEXT, "vision_config": GLM_VISION,
@@ -226,6 +242,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("internvl 3 2 B", "bf16", 2, 2048, {**EVERY, **GC, **ONE, "image_tiles": 5}),
     ("qwen3 vl 2 B, tied", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
     ("qwen3 vl 2 B, tied", "fp32 + autocast", 1, 2048, {**GC, **ONE, "image_patches": 4096}),
+    ("aya vision 8 B, tied", "bf16", 1, 2048, {**ONE, "image_tiles": 7, "optimizer": "sgd"}),
+    ("aya vision 8 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **GC, **ONE, "image_tiles": 7}),
+    ("command a vision of 8 layers, tied", "bf16", 1, 2048, {**LORA, **ONE, "image_tiles": 7}),
     ("glm 4.1v 9 B", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
     ("glm 4.1v 9 B", "bf16", 1, 1024, {**ONE, "image_patches": 4096, "attention": "eager"}),
     ("glm 4.1v 9 B", "fp32 + autocast", 2, 2048, {**GC, **ONE, "image_patches": 4096}),

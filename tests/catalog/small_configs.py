@@ -333,6 +333,23 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
+    (
+        "aya_vision",
+        {
+            "text_config": {**PADDED, "model_type": "cohere2", "head_dim": 16},
+            "vision_config": BARE,
+            "alignment_intermediate_size": 96,
+        },
+    ),
+    ("aya_vision", {"text_config": {**PADDED, "model_type": "cohere"}, "vision_config": SIGLIP}),
+    (
+        "cohere2_vision",
+        {
+            "text_config": {**PADDED, "model_type": "cohere2", "head_dim": 16},
+            "vision_config": SIGLIP,
+            "alignment_intermediate_size": 96,
+        },
+    ),
     ("glm4v", {"text_config": PADDED, "vision_config": GLM4V_VISION}),
     (
         "glm4v",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import glm4v, mllama, perceiver, phi4, resampler
+from lintfit.memory.activations.towers import aya, glm4v, mllama, perceiver, phi4, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
@@ -131,6 +131,8 @@ def inner_merge(t: Layer, x: Var) -> Var:
 
 
 CONNECTORS: Mapping[str, Connector] = {
+    "aya_vision": aya.connector,
+    "cohere2_vision": aya.connector,
     "gemma3": _gemma3,
     "glm4v": glm4v.connector,
     "glm4v_moe": glm4v.connector,

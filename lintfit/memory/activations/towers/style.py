@@ -137,6 +137,8 @@ KINDS: Mapping[str, Style] = {
 """The encoders that are read, by the ``model_type`` of the encoder, or of a model whose encoder has no other."""
 
 TOWERS: Mapping[str, str] = {
+    "aya_vision": "siglip_vision_model",
+    "cohere2_vision": "siglip_vision_model",
     "gemma3": "siglip_vision_model",
     "idefics2": "idefics_vision",
     "idefics3": "idefics_vision",
@@ -155,6 +157,7 @@ TOWERS: Mapping[str, str] = {
 
 
 FEATURES: Mapping[str, int] = {
+    "aya_vision": -1,
     "llava": -2,
     "llava_next": -2,
     "llava_onevision": -1,
