@@ -137,6 +137,9 @@ def _attention(
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask, 0.0)
     if attn_mask is not None and any(step % ALIGNED for step in attn_mask.stride()[:-1]):  # ``pad_bias``
         attn_mask = F.pad(attn_mask, (0, ALIGNED - attn_mask.shape[-1] % ALIGNED))[..., : attn_mask.shape[-1]]
+    if not enable_gqa and query.shape[1] != key.shape[1]:  # ``check_batch_size_and_num_heads_dense``
+        every = aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+        return every[0]
     same = query.shape[-1] == value.shape[-1]
     if attn_mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256 and same:
         return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[0]

@@ -19,7 +19,7 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
         + step.inputs
         + step.front
         + step.cached
-        + step.masks
+        + masks_of_the_graph(step)
         + step.last_graph,
         saved.logits + tail.saved.logits + tail.forward.logits,
         max(step.cast, saved.casts + tail.saved.casts),
@@ -36,6 +36,11 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     if alive.total <= room:
         return [loss]
     return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
+
+
+def masks_of_the_graph(step: Step) -> int:
+    """Bytes of the model's masks once its forward is over: checkpoints hold what their layers were given."""
+    return step.masks if step.checkpoints else 0
 
 
 def _last_layer(step: Step, saved: Live, worst: int) -> Live:

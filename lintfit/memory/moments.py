@@ -8,7 +8,7 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.states import States
-from lintfit.memory.forward import forward
+from lintfit.memory.forward import forward, masks_of_the_graph
 from lintfit.memory.loss.preference import scores_reference_beside
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
@@ -96,7 +96,7 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
         return []
     tail = step.head
     graph = Live(
-        saved.activations + tail.saved.activations + step.inputs + step.front + _masks_of_the_graph(step),
+        saved.activations + tail.saved.activations + step.inputs + step.front + masks_of_the_graph(step),
         saved.logits + tail.saved.logits,
         saved.casts + tail.saved.casts + (step.cast if spec.method == "full" else 0),
     )
@@ -112,17 +112,13 @@ def beside_the_graph(spec: Spec, step: Step) -> Live:
     return max(layer, step.head.bare, key=lambda part: part.total)
 
 
-def _masks_of_the_graph(step: Step) -> int:
-    return step.masks if step.checkpoints else 0
-
-
 def _backward(states: States, step: Step, saved: Live) -> list[Moment]:
     """The loss's backward, the head's, every layer's, the embedding's: the layers one by one, last to first.
 
     ``saved``: what all layers keep. Offloaded inputs come back one layer ahead of their use (torchtune's and TRL's
     ``OffloadActivations`` prefetch).
     """
-    around = Live(step.inputs + step.front + _masks_of_the_graph(step))
+    around = Live(step.inputs + step.front + masks_of_the_graph(step))
     around = around.plus(step.outputs)
     if step.in_flight > 1:
         around = around.plus(saved, step.in_flight - 1)

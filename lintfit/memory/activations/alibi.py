@@ -42,9 +42,17 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 def _mlp(t: Layer, x: Var) -> Var:
     facts = t.facts
     _, _, up, down = NAMES[facts.model_type]
-    y = t.linear(up, x, facts.hidden, facts.intermediate)
+    y = _linear(t, up, x, facts.hidden, facts.intermediate)
     # BLOOM's own GELU saves its input, whatever its formula (``GeLUFunction``).
-    return t.linear(down, t.activation(y, "gelu"), facts.intermediate, facts.hidden)
+    return _linear(t, down, t.activation(y, "gelu"), facts.intermediate, facts.hidden)
+
+
+def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
+    """A linear layer. Falcon's adds its bias outside of autocast's product: an fp32 one makes the result fp32, too."""
+    y = t.linear(name, x, inner, outer)
+    if t.facts.model_type == "falcon" and t.facts.config.get("bias"):
+        return t.cast(y, max(y.item, t.recipe.weights))
+    return y
 
 
 @function
@@ -53,8 +61,7 @@ def _attention(t: Layer, x: Var) -> Var:
     name, out_name, _, _ = NAMES[facts.model_type]
     h, dim = facts.hidden, facts.head_dim
     wide, narrow = facts.heads * dim, facts.kv_heads * dim
-    parts = t.split(t.linear(name, x, h, wide + 2 * narrow), (wide, narrow, narrow))
-    q, k, v = parts
+    q, k, v = t.split(_linear(t, name, x, h, wide + 2 * narrow), (wide, narrow, narrow))
     if facts.model_type != "falcon":
         drops = bool(facts.config.get("attention_dropout")) and t.recipe.dropout
         shape, bloom = Heads(facts.heads, facts.heads, dim), facts.model_type == "bloom"
@@ -62,11 +69,21 @@ def _attention(t: Layer, x: Var) -> Var:
         out = eager(t, q, k, v, shape, drops=drops, one_product=bloom, names_scores=not bloom)
         return t.linear(out_name, out, wide, h)
     outer, t.held = t.held, (*t.held, v)
-    shape = Heads(facts.heads, facts.kv_heads, dim)
-    if shape.keys < shape.queries:
-        k, v = repeat(t, k, shape), repeat(t, v, shape)
-    q, k = t.both_turned(q, k)
-    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, dim), half_softmax=True, keeps_product=True)
-    out = t.linear(out_name, out, wide, h)
+    out = _linear(t, out_name, _falcon(t, q, k, v), wide, h)
     t.held = outer
     return out
+
+
+def _falcon(t: Layer, q: Var, k: Var, v: Var) -> Var:
+    """Falcon's first design has one head of keys and values, which it leaves to the product to spread; the second
+    copies its groups for all heads in front of the rotary."""
+    facts = t.facts
+    shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
+    if shape.keys == 1:
+        k, v = t.map(k), t.map(v)
+    elif shape.keys < shape.queries:
+        q, k, v = t.map(q), repeat(t, k, shape), repeat(t, v, shape)
+        shape = Heads(facts.heads, facts.heads, facts.head_dim)
+    single = shape.keys < shape.queries
+    q, k = t.both_turned(q, k)
+    return attend(t, q, k, v, shape, half_softmax=True, keeps_product=True, broadcasts=single)

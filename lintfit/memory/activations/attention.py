@@ -59,6 +59,7 @@ def attend(
     keeps_product: bool = False,
     masked: bool = False,
     scaled_queries: bool = False,
+    broadcasts: bool = False,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
@@ -67,7 +68,8 @@ def attend(
     ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
     ``keeps_product``: Falcon's eager scores (:func:`eager`). ``scaled_queries``: these are scaled in the place of the
     eager scores. ``masked``: SDPA is given an additive mask that somebody
-    else counts.
+    else counts. ``broadcasts``: a single head of keys and values is handed on for all queries, of which SDPA is not
+    told (``enable_gqa``).
     """
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
@@ -80,15 +82,17 @@ def attend(
     if t.recipe.attention == "eager":
         out = eager(
             t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product,
-            scaled_queries=scaled_queries,
+            scaled_queries=scaled_queries, broadcasts=broadcasts,
         )  # fmt: skip
     else:
-        out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked)
+        out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts)
     t.held = held
     return out
 
 
-def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: bool) -> Var:
+def _fused(
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: bool, broadcasts: bool
+) -> Var:
     """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: an additive mask."""
     recipe = t.recipe
     if recipe.attention == "flash_attention_2":
@@ -96,7 +100,13 @@ def _fused(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, 
             k, v = repeat(t, k, heads), repeat(t, v, heads)
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
-    masked = recipe.ring == 1 and (recipe.padded or (heads.window is not None and t.slides))
+    if broadcasts:  # no fused kernel takes another number of heads (``check_batch_size_and_num_heads_dense``)
+        if recipe.autocast:
+            q, k, v = (t.cast(x, 2) for x in (q, k, v))
+        return _math(t, q, k, v, heads, drops)
+    masked = recipe.ring == 1 and (
+        recipe.padded or (heads.window is not None and t.slides) or always_masked(t.facts, recipe)
+    )
     grouped = heads.keys < heads.queries
     repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
     if repeated and heads.keys == 1:
@@ -169,6 +179,17 @@ def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
     if facts.kv_heads >= facts.heads or recipe.attention == "flash_attention_2":
         return False
     return recipe.attention == "eager" or recipe.padded or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
+
+
+ALWAYS_MASKED = {"falcon": (5, 15)}
+"""The first transformers version in which a model type hands SDPA a mask whether it needs one or not
+(``allow_is_causal_skip=False``)."""
+
+
+def always_masked(facts: ModelFacts, recipe: Recipe) -> bool:
+    """Whether SDPA is given a boolean mask even of batches that are not padded."""
+    first = ALWAYS_MASKED.get(facts.model_type)
+    return first is not None and recipe.transformers >= first
 
 
 EXPANDED_MASKS = (5, 0)
@@ -256,10 +277,19 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
 
 
 def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
-    """SDPA's reference path in fp32 with grouped heads: scaled copies of q and k, k and v for all heads, the scores."""
-    k, v = repeat(t, k, heads), repeat(t, v, heads)
+    """SDPA's reference path, in fp32: scaled copies of q and k, k and v for all heads, the scores.
+
+    Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). A single head is
+    spread by the products, which copy it where there are several sequences.
+    """
+    item, named = q.item, (q, k, v)
+    q, k, v = (t.cast(x, 4) for x in named)
+    if heads.keys > 1:
+        k, v = repeat(t, k, heads), repeat(t, v, heads)
     repeated = k
     q, k = t.map(q), t.map(k)
+    if heads.keys == 1:
+        k = _spread(t, k, heads)
     t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
     scores = t.new(heads.queries, q.item, per=pairs)
     t.op(scores, (q, k), (q, k))
@@ -267,9 +297,17 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     weights = t.softmax(scores)
     if drops:
         weights = t.dropout(weights)
+    if heads.keys == 1:
+        v = _spread(t, v, heads)
     out = t.like(q, q.width, q.item, True)
     t.op(out, (weights, v), (weights, v))
-    return t.map(out)
+    return t.map(t.cast(out, item))
+
+
+def _spread(t: Layer, x: Var, heads: Heads) -> Var:
+    """A single head as ``matmul`` takes it for all queries: batch and heads are merged, which copies where there are
+    several sequences."""
+    return repeat(t, x, heads) if t.batched else expand(t, x, heads)
 
 
 def _laid_out(t: Layer, x: Var) -> Var:
@@ -280,27 +318,29 @@ def _laid_out(t: Layer, x: Var) -> Var:
 def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
     half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False, per: Extent = pairs,
-    scaled_queries: bool = False, names_scores: bool = False,
+    scaled_queries: bool = False, names_scores: bool = False, broadcasts: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
     ``per``: how many scores a head has.
 
-    ``one_product``: BLOOM's ``baddbmm`` makes scaled and biased scores at once; these, the masked ones, and all that
-    goes into them have names of their own, which live through the softmax. ``names_scores``: what the softmax gets has
-    a name to the end (MPT).
+    ``one_product``: BLOOM merges batch and heads itself, and its ``baddbmm`` makes scaled and biased scores at once;
+    these, the masked ones, and all that goes into them have names of their own, which live through the softmax.
+    ``names_scores``: what the softmax gets has a name to the end (MPT). ``broadcasts``: :func:`attend`.
     """
     named = (q, k, v) if one_product or keeps_product else ()
     asked = v.item if half_softmax or t.graph else q.item
-    if heads.keys < heads.queries:
+    if heads.keys < heads.queries and not broadcasts:
         k, v = expand(t, k, heads), expand(t, v, heads)
         t.name(k, v)
     if scaled_queries:
         q = t.map(q)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
-        q, k = _laid_out(t, q), _laid_out(t, k)
+        q, k = _laid_out(t, q), k if broadcasts else _laid_out(t, k)
         v = _laid_out(t, v) if one_product else v
+    if broadcasts:
+        k = _spread(t, k, heads)
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
@@ -330,7 +370,10 @@ def eager(
     t.lasting = (t.scores,)  # A variable of the layer's has what attention gives back beside its result.
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
-    v = _laid_out(t, v) if t.batched else v
+    if broadcasts:
+        v = _spread(t, v, heads)
+    elif t.batched:
+        v = _laid_out(t, v)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

@@ -382,9 +382,9 @@ class Layer(Tape):
     def turned(self, x: Var, share: float = 1.0, tables: tuple[Var, ...] = (), *, item: int = 0) -> Var:
         """The rotated ``share`` of each head; ``item``: bytes of an element where the tables make it wider than x.
 
-        Under autocast tables of an fp32 model do. With a graph, attention's half-precision copies are what counts.
+        Under autocast tables of an fp32 model do.
         """
-        rotated, item = int(x.width * share), item or max(x.item, 0 if self.graph else self.recipe.opening)
+        rotated, item = int(x.width * share), item or max(x.item, self.recipe.opening)
         cosine = self.op(self.like(x, rotated, item, x.grad), (x,), tables[:1])
         half = self.like(x, rotated, x.item, x.grad)
         self.op(half, (x,), temp=((int(1.5 * rotated * x.item), x.per),))

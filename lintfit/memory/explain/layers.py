@@ -14,7 +14,7 @@ def last_layer(run: Pass) -> list[Term]:
     passing = layers[-1].forward - layers[-1].saved.total
     what = f"tensors of layer {len(layers) - 1} on their way"
     return [
-        *forward(run),
+        *forward(run, inside=True),
         term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step)),
         term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),

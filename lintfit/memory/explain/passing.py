@@ -206,12 +206,12 @@ def below(run: Pass) -> list[Term]:
     return found
 
 
-def forward(run: Pass) -> list[Term]:
-    """What is there at the end of the layers' forward."""
+def forward(run: Pass, *, inside: bool = False) -> list[Term]:
+    """What is there at the end of the layers' forward; ``inside``: still within the last of them."""
     step = run.step
     return [
         *kept(run, step.count),
-        *fixed(run, masks=True),
+        *fixed(run, masks=inside or step.checkpoints),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
         term("activations", "keys and values that the model returns (use_cache)", step.cached + _returned(run)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import mask_bytes
+from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.kinds import stretches
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -160,7 +160,7 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
     item = 1 if facts.model_type in BOOLEAN else item
-    found = mask_bytes(recipe, len(windows), bites, batch, seq, item)
+    found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
     apart = facts.model_type in CHUNKED and recipe.attention == "sdpa" and not recipe.padded
     return found * batch if apart else found
 
