@@ -163,8 +163,8 @@ def counted(
 class Bare:
     """A layer's forward pass without a graph, for any micro-batch.
 
-    ``points``: what is there behind each operation, and which of autocast's copies are not made yet. ``copies``: all
-    that the layer makes of these.
+    ``points``: what is there behind each operation, less those of autocast's copies that are not made yet; and these.
+    ``copies``: all that the layer makes of them.
     """
 
     table: Table
@@ -181,9 +181,10 @@ class Bare:
         """
         sizes = self.table.sizes(batch, seq)
         beside = sum([_size(var, batch, seq) for var in (self.input, *self.returned)])
-        points = [(sum(there(sizes)), sum(missing(sizes))) for there, missing in self.points]
-        alive, later = max(points, key=lambda point: point[0] - point[1])
-        return Live(beside + alive, casts=-later)
+        totals = [sum(counted(sizes)) for counted, _ in self.points]
+        worst = max(totals)
+        later = sum(self.points[totals.index(worst)][1](sizes))
+        return Live(beside + worst + later, casts=-later)
 
     def cached(self, batch: int, seq: int) -> int:
         """Bytes of the copies of its weights that autocast caches."""

@@ -6,7 +6,9 @@ added in place, saved tensors are released node by node.
 
 from __future__ import annotations
 
-from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
+from operator import neg
+
+from lintfit.memory.activations.form import TEMPORARY, Backward, Numbers, Passed, Point, Reader, Table, reader
 from lintfit.memory.activations.tape import Storage, Tape, Var
 
 _Gradient = list[int]
@@ -24,8 +26,9 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
     backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``). ``returned``: what
     else the checkpointed function gives back; nobody uses it, and it and a gradient of zeros are held as well.
     """
+    numbers = Numbers(table)
     kept = tape.saved()
-    saved = table.numbers(kept)
+    saved = [numbers[storage] for storage in kept]
     waiting, changes = _started(kept, out, table, held, returned)
     staying = {*tape.pinned, *([var.storage for var in returned] if held else ())}
     points: list[Point] = [(0, 0, 0)]
@@ -61,7 +64,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
             dying.append(-number)
         made = sum(weights) if weights else 0
         if made or len(changes) > before:
-            taken = table.numbers(overwritten) if overwritten else ()
+            taken = [numbers[storage] for storage in overwritten] if overwritten else ()
             for number in taken:
                 changes.append(-number)
             points.append((len(changes), made, done))
@@ -70,7 +73,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
         changes += dying
         for storage in first:
             if storage not in staying:
-                changes.append(-table.storage(storage))
+                changes.append(-numbers[storage])
         for number, holders in incoming:
             if not holders:
                 changes.append(-number)
@@ -122,6 +125,7 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
     changes: list[int] = []
     points: list[int] = []
     early = 0, 0
+    numbers = Numbers(table)
     for out, inputs, now_held, saves, first in tape.steps:
         if now_held is not held:
             held, holding = now_held, _holding(own, now_held)
@@ -133,15 +137,15 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
                 needed.append(storage)
         for storage in loose:
             if storage not in needed and storage not in first:
-                changes.append(-table.storage(storage))
+                changes.append(-numbers[storage])
         for storage in (*needed, *first):
             if storage not in loose:
-                changes.append(table.storage(storage))
+                changes.append(numbers[storage])
         if saves:
             early = len(points), len(changes)
         made = out.storage
         if made not in saved and made not in needed:
-            changes.append(table.storage(made))
+            changes.append(numbers[made])
             needed.append(made)
         loose = needed
         points.append(len(changes))
@@ -155,27 +159,28 @@ def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
 
 
 def bare(tape: Tape, x: Var, table: Table) -> tuple[tuple[Reader, Reader], ...]:
-    """What is there behind each operation of a watched forward pass without a graph, and of the copies that autocast
-    caches those that are not made yet.
+    """What is there behind each operation of a watched forward pass without a graph, less the copies for autocast's
+    cache that are not made yet; and these.
 
     A result is there from the operation that makes it to the last one that reads it, and as long as it is held.
     """
-    number = table.storage
+    numbers = Numbers(table)
     own = [] if x.storage.external else [x.storage]
     last = {var.storage: index for index, step in enumerate(tape.steps) for var in step[1]}
-    later = {step[0].storage: number(step[0].storage) for step in tape.steps if step[0].storage.external}
+    later = {step[0].storage: numbers[step[0].storage] for step in tape.steps if step[0].storage.external}
     alive: dict[Storage, int] = {}
     held: tuple[Var, ...] = ()
-    holding = {storage: number(storage) for storage in own}
+    holding = {storage: numbers[storage] for storage in own}
     points: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
     for index, (out, inputs, now_held, _, _) in enumerate(tape.steps):
         if now_held is not held:
-            held, holding = now_held, {storage: number(storage) for storage in _holding(own, now_held)}
+            held, holding = now_held, {storage: numbers[storage] for storage in _holding(own, now_held)}
         for var in (*inputs, out):
             storage = var.storage
             if not storage.external and storage not in alive:
-                alive[storage] = number(storage)
+                alive[storage] = numbers[storage]
         later.pop(out.storage, None)
-        points[tuple((alive | holding).values()), tuple(later.values())] = None
+        missing = tuple(later.values())
+        points[(*(alive | holding).values(), *map(neg, missing)), missing] = None
         alive = {storage: found for storage, found in alive.items() if last.get(storage, 0) > index}
-    return tuple([(reader(there), reader(missing)) for there, missing in points])
+    return tuple([(reader(counted), reader(missing)) for counted, missing in points])
