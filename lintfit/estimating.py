@@ -13,7 +13,7 @@ from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
-from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.report.encoding import SCHEMA_VERSION, dumps, line
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
@@ -41,19 +41,27 @@ class Done:
 def of_specs(source: str, shown: Shown) -> Done:
     """The specs of a JSON file; an array in gives an array out, and a bad spec an error in its place.
 
-    Each estimate is let go once it is written down, so that thousands of them need no more memory than one.
+    Each estimate is let go once it is written down, so that thousands of them need no more memory than one. A spec
+    that comes again is not estimated again.
     """
     mappings, many = read_specs(source)
     texts: list[str] = []
     errors: list[str] = []
+    written: dict[str, list[str]] = {}
     # Nothing that an estimate makes refers to itself: there is no garbage to look for, now or later.
     gc.disable()
     try:
         for number, mapping in enumerate(mappings, 1):
-            result = estimate_mapping(mapping)
-            texts += _written(result, many, shown)
-            if result.estimate is None:
-                errors.append(f"spec {number}: {result.error}" if many else result.error)
+            spelled = repr(mapping)
+            text = written.get(spelled)
+            if text is None:
+                result = estimate_mapping(mapping)
+                text = _written(result, many, shown)
+                if result.estimate is None:
+                    errors.append(f"spec {number}: {result.error}" if many else result.error)
+                else:
+                    written[spelled] = text
+            texts += text
     finally:
         gc.freeze()
         gc.enable()
@@ -99,9 +107,11 @@ def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
 def _written(result: Estimated, many: bool, shown: Shown) -> list[str]:
     """The text of one estimate, in JSON that of its error where there is none; of ``many`` it takes one line."""
     if shown.output_format == "json":
+        if many and result.estimate is not None and not shown.explain:
+            return [line(result.estimate)]
         content = _content(result, shown.explain)
         # json's own encoder is many times as slow where it indents.
-        return [_ESTIMATE.encode(content) if many else dumps(content)]
+        return [json.dumps(content) if many else dumps(content)]
     if result.spec is None or result.estimate is None:
         return []
     from lintfit.report.estimate import render_spec
@@ -116,10 +126,6 @@ def _together(texts: Sequence[str], many: bool, shown: Shown) -> str:
     if not many:
         return texts[0]
     return "[\n" + ",\n".join(texts) + "\n]\n" if texts else "[]\n"
-
-
-_ESTIMATE = json.JSONEncoder(check_circular=False)
-"""To look for circles takes as long as all the rest of an estimate's JSON."""
 
 
 def _content(result: Estimated, explain: bool) -> dict[str, Any]:

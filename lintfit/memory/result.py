@@ -142,13 +142,23 @@ class Estimate:
         """Bytes of one component at the peak."""
         return self.peak_moment.components.get(name, 0)
 
-    def to_json(self) -> dict[str, Any]:
-        """The estimate as the CLI's JSON contract has it (bytes)."""
-        peak = self.peak_moment
-        largest: dict[str, Moment] = {}
+    @property
+    def largest(self) -> Mapping[Phase, Moment]:
+        """Of each phase the moment with the most memory; the first of equals."""
+        found: dict[Phase, Moment] = {}
         for moment in self.moments:
-            if moment.phase not in largest or moment.total > largest[moment.phase].total:
-                largest[moment.phase] = moment
+            if moment.phase not in found or moment.total > found[moment.phase].total:
+                found[moment.phase] = moment
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        """What the estimate rests on and what it leaves out, a line each."""
+        return [*self.assumptions, *[f"not modelled: {what}" for what in self.not_modelled]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The estimate as the CLI's JSON contract has it (bytes); :func:`.report.encoding.line` writes the same."""
+        peak = self.peak_moment
         return {
             "peak_bytes": {"low": self.peak.low, "likely": self.peak.likely, "high": self.peak.high},
             "peak_phase": peak.phase,
@@ -156,8 +166,8 @@ class Estimate:
             "host_bytes": self.host.peak,
             "nvme_bytes": self.host.nvme,
             "components": {**NONE_OF_ALL, **peak.components},
-            "phases": {phase: {**NONE_OF_ALL, **moment.components} for phase, moment in largest.items()},
+            "phases": {phase: {**NONE_OF_ALL, **moment.components} for phase, moment in self.largest.items()},
             "allocated_bytes": self.allocated_bytes,
             "verdict": str(self.verdict),
-            "assumptions": [*self.assumptions, *(f"not modelled: {what}" for what in self.not_modelled)],
+            "assumptions": self.lines,
         }
