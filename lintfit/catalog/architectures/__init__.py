@@ -21,6 +21,7 @@ ALIASES: Mapping[str, str] = {
     "Yi": "llama",
     "aquila": "llama",
     "code_llama": "llama",
+    "iquestcoder": "llama",
     "ministral": "mistral",
     "kimi_k2": "deepseek_v3",
     "phi4mm": "phi4_multimodal",

@@ -29,23 +29,27 @@ class Router(NamedTuple):
     apart: bool = False
 
 
+SIGMOID = Router(full=True, upcast=False, kept=True)
+"""DeepSeek V3's way: the scores, and the weights, have the dtype of the product, which autocast makes half."""
+
 ROUTERS = {
     "mixtral": Router(kept=True),
     "deepseek_v2": Router(full=True, kept=True),
-    "deepseek_v3": Router(full=True, kept=True),
-    "dots1": Router(full=True, kept=True),
+    "deepseek_v3": SIGMOID,
+    "dots1": SIGMOID,
     "ernie4_5_moe": Router(full=True, apart=True),
     "lfm2_moe": Router(upcast=False),
     "hunyuan_v1_moe": Router(full=True, kept=True),
-    "kimi_k2": Router(full=True, kept=True),
-    "glm4_moe": Router(full=True, kept=True),
-    "glm4_moe_lite": Router(full=True, kept=True),
-    "glm4v_moe_text": Router(full=True, kept=True),
+    "kimi_k2": SIGMOID,
+    "glm4_moe": SIGMOID,
+    "glm4_moe_lite": SIGMOID,
+    "glm4v_moe_text": SIGMOID,
     "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
     "granitemoehybrid": Router(first=True),
     "granitemoeshared": Router(first=True),
-    "nemotron_h": Router(full=True, kept=True),
+    "solar_open": SIGMOID,
+    "nemotron_h": SIGMOID,
     "gpt_oss": Router(first=True, upcast=False),
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""
@@ -130,7 +134,8 @@ def route(t: Layer, x: Var, moe: MoE) -> Var:
         t.recipe = replace(recipe, autocast=False, weights=4)
     logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts)
     t.recipe = recipe
-    scores = t.cast(logits, 4) if how.upcast else logits
+    full = how.upcast or (how.full and not recipe.autocast)
+    scores = t.cast(logits, 4) if full else logits
     if how.first:
         chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))
         weights = t.softmax(chosen)

@@ -58,6 +58,7 @@ _MODULES = {
     "granitemoehybrid": "granitemoehybrid",
     "granitemoeshared": "granitemoeshared",
     "hunyuan_v1_moe": "moe",
+    "hyperclovax": "hyperclovax",
     "internlm2": "fused",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2",
@@ -84,8 +85,10 @@ _MODULES = {
     "qwen3_5_text": "qwen3_next",
     "qwen3_moe": "moe",
     "qwen3_next": "qwen3_next",
+    "solar_open": "moe",
     "stablelm": "layernorm",
     "starcoder2": "layernorm",
+    "youtu": "moe",
 }
 
 _LLAMA = frozenset(

@@ -29,6 +29,7 @@ SCALED_EMBEDDINGS = frozenset(
         "granitemoe",
         "granitemoehybrid",
         "granitemoeshared",
+        "hyperclovax",
         "minicpm",
         "minicpm3",
     }

@@ -27,6 +27,7 @@ MAPPED = frozenset(
         "olmoe",
         "qwen3_moe",
         "qwen3_next",
+        "solar_open",
     }
 )
 """Those of ``_MODEL_TO_CONVERSION_PATTERN`` that have a pattern of ``_MOE_FUSED_TARGETS``."""

@@ -1,0 +1,30 @@
+"""HyperCLOVA X SEED Think: Granite with norms behind attention and MLP as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = granite.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in granite.DEFAULTS.items() if key != "attention_multiplier"},
+    "use_post_norm": True,
+}
+LAYER_NORMS = ("input_layernorm", "post_attention_layernorm")
+
+
+def shape(config: Config) -> Shape:
+    return granite.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    bias = config.flag("attention_bias")
+    norms = (*LAYER_NORMS, "post_norm1", "post_norm2") if config.flag("use_post_norm") else LAYER_NORMS
+    style = Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), layer_norms=norms)
+    return decoder(shape(config), style)
