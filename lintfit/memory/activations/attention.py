@@ -9,7 +9,8 @@ from lintfit.memory.activations.recipe import Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
 
 GROUPED_SDPA = (4, 54)
-"""The first transformers version that leaves grouped heads to SDPA; before, k and v are repeated for all heads."""
+"""The first transformers version that leaves grouped heads to SDPA, whatever the card; before, k and v are repeated for
+all heads. On cards without FlashAttention that leaves the reference path (huggingface/transformers#48633, #45776)."""
 
 FLASH_DIM = 256
 """Elements of the widest head that FlashAttention takes; for wider ones transformers repeats grouped keys and values
@@ -100,32 +101,31 @@ def _fused(
             k, v = repeat(t, k, heads), repeat(t, v, heads)
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
-    if broadcasts:  # no fused kernel takes another number of heads (``check_batch_size_and_num_heads_dense``)
-        if recipe.autocast:
-            q, k, v = (t.cast(x, 2) for x in (q, k, v))
-        return _math(t, q, k, v, heads, drops)
     masked = recipe.ring == 1 and (
         recipe.padded or (heads.window is not None and t.slides) or always_masked(t.facts, recipe)
     )
     grouped = heads.keys < heads.queries
-    repeated = grouped and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
+    repeated = grouped and not broadcasts and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
     if repeated and heads.keys == 1:
         k, v = expand(t, k, heads), expand(t, v, heads)  # views, of which autocast's casts make whole tensors
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
-    if given:
-        return _efficient(t, q, k, v, heads)
     if repeated:
         if heads.keys > 1:
             k, v = repeat(t, k, heads), repeat(t, v, heads)
         grouped = False
+    if (grouped and (broadcasts or recipe.sdpa != "flash")) or (recipe.sdpa == "math" and q.item == 2):
+        return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts)
+    if given:
+        return _efficient(t, q, k, v, heads)
     if masked:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
     # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
-    if q.item == 2 and heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim):
+    fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
+    if q.item == 2 and fits and recipe.sdpa == "flash":
         return _flash(t, q, k, v, heads, head_major=head_major or recipe.ring > 1)
     if grouped:
-        return _math(t, q, k, v, heads, drops)
+        return _math(t, q, k, v, heads, drops, grouped=True)
     return _efficient(t, q, k, v, heads)
 
 
@@ -276,19 +276,22 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
     return out
 
 
-def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
+def _math(
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool = False
+) -> Var:
     """SDPA's reference path, in fp32: scaled copies of q and k, k and v for all heads, the scores.
 
-    Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). A single head is
-    spread by the products, which copy it where there are several sequences.
+    Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). Groups that SDPA is
+    told of are repeated; a single head that it is not told of is spread by the products, which copy it where there are
+    several sequences (``broadcasts``).
     """
-    item, named = q.item, (q, k, v)
-    q, k, v = (t.cast(x, 4) for x in named)
-    if heads.keys > 1:
+    item = q.item
+    q, k, v = t.cast(q, 4), t.cast(k, 4), t.cast(v, 4)
+    if grouped and not broadcasts:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
     repeated = k
     q, k = t.map(q), t.map(k)
-    if heads.keys == 1:
+    if broadcasts:
         k = _spread(t, k, heads)
     t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
     scores = t.new(heads.queries, q.item, per=pairs)
@@ -297,7 +300,7 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool) -> Var:
     weights = t.softmax(scores)
     if drops:
         weights = t.dropout(weights)
-    if heads.keys == 1:
+    if broadcasts:
         v = _spread(t, v, heads)
     out = t.like(q, q.width, q.item, True)
     t.op(out, (weights, v), (weights, v))

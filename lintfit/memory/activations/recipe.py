@@ -18,6 +18,7 @@ from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbi
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
+Sdpa = Literal["flash", "efficient", "math"]
 
 
 @frozen
@@ -119,7 +120,9 @@ class Recipe:
     beside: Beside | None = None
     """What the layers that cross over attend to; None where there is nothing, and they are left out."""
     copies_states: bool = False
-    """Whether keys and values are copied into a cache on their way to the attention (:func:`copies_states`)."""
+    """Whether keys and values are copied into a cache on their way to the attention (:func:`caches`)."""
+    sdpa: Sdpa = "flash"
+    """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
 
     hashed: int = field(init=False, compare=False)
     """The hash, worked out once: forms are looked up by their recipe again and again."""
@@ -222,7 +225,25 @@ def _made(spec: Spec) -> Recipe:
         ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
         ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
         copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
+        sdpa=best_sdpa(spec),
     )
+
+
+AMPERE = (8, 0)
+
+
+def best_sdpa(spec: Spec) -> Sdpa:
+    """Which of SDPA's kernels takes half-precision tensors on the run's card; the newest where nobody names it.
+
+    Before compute capability 8.0 there is no FlashAttention, and the memory-efficient kernel, which knows no groups of
+    heads, takes fp16 alone: the rest runs torch's reference path (``sdp_utils.cpp``
+    ``check_flash_attention_hardware_support``, ``can_use_mem_efficient_attention``).
+    """
+    capability = spec.gpu.compute_capability if spec.gpu is not None else None
+    if capability is None or capability >= AMPERE:
+        return "flash"
+    half = spec.mixed_precision if spec.mixed_precision != "no" else spec.weights_dtype
+    return "math" if half == "bf16" else "efficient"
 
 
 COPIED_STATES = (4, 56)

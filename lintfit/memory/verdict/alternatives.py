@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lintfit.frozen import replace
+from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
+from lintfit.memory.activations.recipe import of
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.loss.preference import FUSED
@@ -63,6 +65,13 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
     elif spec.images and _uncounted_images(spec):
         yield Alternative(without_images(spec))
     yield from _with_packages(spec)
+    if _may_repeat_groups(spec):
+        yield Alternative(
+            replace(spec, padded_batches=True),
+            "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
+            "they are, also to a card before Ampere (padded_batches not stated; a mask or an older version has them "
+            "repeated: the low end)",
+        )
     if _may_quantise_experts(spec):
         yield Alternative(
             _running(spec, "transformers", LINEAR_EXPERTS),
@@ -94,6 +103,14 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
             _running(spec, "trl", WHOLE_SOFTMAX),
             "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
         )
+
+
+def _may_repeat_groups(spec: Spec) -> bool:
+    """Whether keys and values of groups may be repeated, for a kernel that knows no groups but needs no scores."""
+    recipe = of(spec)
+    known_to_sdpa = recipe.attention == "sdpa" and recipe.sdpa == "efficient" and recipe.transformers >= GROUPED_SDPA
+    facts = language(spec.facts)
+    return known_to_sdpa and facts.kv_heads < facts.heads and "padded_batches" not in spec.stated
 
 
 def _missing(spec: Spec) -> tuple[str, ...]:

@@ -1,0 +1,66 @@
+"""SDPA on cards before Ampere, against torch's own count of small models.
+
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23 with the kernels that ``sdp_utils.cpp`` leaves to compute
+capability 7.5, three layers, 2 x 1024 tokens: MiB of a whole step with SGD.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lintfit.memory.result import Verdict
+from tests.memory.activations.steps import MIB, step
+
+GROUPED: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 2000,
+}  # fmt: skip
+ALONE = {**GROUPED, "num_key_value_heads": 16}
+T4 = {"gpu": "T4", "gradient_checkpointing": False, "padded_batches": False}
+HALF = {"weights_dtype": "fp16"}
+BRAIN = {"weights_dtype": "bf16"}
+GC = {"gradient_checkpointing": True, "use_reentrant": False}
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "counted"),
+    [
+        (GROUPED, HALF, 987.04),
+        (GROUPED, {"weights_dtype": "fp32", "mixed_precision": "fp16"}, 1184.03),
+        (GROUPED, {**HALF, **GC}, 570.03),
+        (GROUPED, {**HALF, "padded_batches": True}, 423.90),
+        (ALONE, HALF, 420.90),
+        (ALONE, {"weights_dtype": "fp32", "mixed_precision": "fp16"}, 644.10),
+        (ALONE, BRAIN, 996.04),
+        (ALONE, {**BRAIN, "padded_batches": True}, 996.04),
+        (GROUPED, {**BRAIN, **GC}, 570.03),
+    ],
+)
+def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
+    assert step(config, 2, 1024, {**T4, **more}).allocated_bytes / MIB == pytest.approx(counted, rel=1e-4)
+
+
+def test_older_transformers_repeat_the_groups() -> None:
+    older = step(GROUPED, 2, 1024, {**T4, **HALF, "versions": {"transformers": "4.53.0"}})
+    masked = step(GROUPED, 2, 1024, {**T4, **HALF, "padded_batches": True})
+    assert older.allocated_bytes == pytest.approx(masked.allocated_bytes, rel=0.05)
+
+
+def test_a_mask_that_nobody_rules_out_bounds_the_low_end() -> None:
+    config = {**GROUPED, "num_hidden_layers": 24}
+    run = {**T4, **HALF, "versions": {}}
+    stated = step(config, 4, 2048, run)
+    unsaid = step(config, 4, 2048, {key: value for key, value in run.items() if key != "padded_batches"})
+    assert stated.peak.likely == unsaid.peak.likely
+    assert unsaid.peak.low < stated.peak.low / 2
+    assert any("SDPA's reference path" in line for line in unsaid.assumptions)
+    assert not any("SDPA's reference path" in line for line in stated.assumptions)
+    assert stated.verdict is Verdict.DOES_NOT_FIT
+    assert unsaid.verdict is not Verdict.DOES_NOT_FIT
+
+
+@pytest.mark.parametrize("gpu", ["A100-80GB", "RTX 3090"])
+def test_flash_attention_takes_groups(gpu: str) -> None:
+    assert step(GROUPED, 2, 1024, {**T4, **HALF, "gpu": gpu}).allocated_bytes / MIB < 400
