@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
+from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images
@@ -107,10 +108,12 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
 
 def _may_repeat_groups(spec: Spec) -> bool:
     """Whether keys and values of groups may be repeated, for a kernel that knows no groups but needs no scores."""
-    recipe = of(spec)
-    known_to_sdpa = recipe.attention == "sdpa" and recipe.sdpa == "efficient" and recipe.transformers >= GROUPED_SDPA
-    facts = language(spec.facts)
-    return known_to_sdpa and facts.kv_heads < facts.heads and "padded_batches" not in spec.stated
+    recipe, facts = of(spec), language(spec.facts)
+    if "padded_batches" in spec.stated or recipe.padded or facts.kv_heads >= facts.heads:
+        return False
+    if recipe.attention != "sdpa" or recipe.sdpa != "efficient" or recipe.transformers < GROUPED_SDPA:
+        return False
+    return any(kind.window is None or spec.seq_len < kind.window for kind in kinds(facts))
 
 
 def _missing(spec: Spec) -> tuple[str, ...]:

@@ -61,6 +61,13 @@ def test_a_mask_that_nobody_rules_out_bounds_the_low_end() -> None:
     assert unsaid.verdict is not Verdict.DOES_NOT_FIT
 
 
+def test_a_window_that_bites_is_a_mask() -> None:
+    sliding = {**GROUPED, "model_type": "mistral", "sliding_window": 512}
+    unsaid = {key: value for key, value in T4.items() if key != "padded_batches"}
+    assert not any("reference path" in line for line in step(sliding, 2, 1024, {**unsaid, **HALF}).assumptions)
+    assert any("reference path" in line for line in step(sliding, 2, 256, {**unsaid, **HALF}).assumptions)
+
+
 @pytest.mark.parametrize("gpu", ["A100-80GB", "RTX 3090"])
 def test_flash_attention_takes_groups(gpu: str) -> None:
     assert step(GROUPED, 2, 1024, {**T4, **HALF, "gpu": gpu}).allocated_bytes / MIB < 400
