@@ -64,9 +64,7 @@ def record_model(
     # The first and the last stage of a pipeline each hold an embedding of their own.
     shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
-    opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(
-        spec, checkpoints, tokens, embedding_bytes(recipe)
-    )
+    opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
     return Step(
         stretches=tuple(layers),
@@ -95,7 +93,7 @@ def record_model(
         notes=_notes(spec, facts),
         named=by_it.named,
         named_saved=by_it.lasting,
-        summands=summands(facts, shape.batch, shape.seq, embedding_bytes(recipe)),
+        summands=summands(facts, shape.batch, shape.seq, embedded),
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
         earlier=Live(earlier) if earlier else NOTHING,
     )

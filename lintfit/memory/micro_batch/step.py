@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lintfit.frozen import frozen
+from lintfit.frozen import field, frozen
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.profile import Profile
 from lintfit.memory.activations.recipe import Recipe
@@ -72,10 +72,14 @@ class Step:
     earlier: Live = NOTHING
     """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 
-    @property
-    def count(self) -> int:
-        """How many layers there are."""
-        return sum([stretch.length for stretch in self.stretches])
+    count: int = field(init=False)
+    """How many layers there are."""
+    checkpoints: bool = field(init=False)
+    """Whether any layer is checkpointed."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", sum([stretch.length for stretch in self.stretches]))
+        object.__setattr__(self, "checkpoints", any(stretch.checkpointed for stretch in self.stretches))
 
     @property
     def around(self) -> int:
@@ -86,11 +90,6 @@ class Step:
     def cast(self) -> int:
         """Bytes of autocast's cached copies in the training."""
         return self.copies - self.tiled
-
-    @property
-    def checkpoints(self) -> bool:
-        """Whether any layer is checkpointed."""
-        return any(stretch.checkpointed for stretch in self.stretches)
 
     @property
     def layers(self) -> tuple[Profile, ...]:

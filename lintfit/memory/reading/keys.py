@@ -260,3 +260,5 @@ READERS: Mapping[str, Read] = {
     "image_tiles": _count(),
     "versions": _versions,
 }
+
+KNOWN = frozenset({*READERS, *SPECIAL})

@@ -16,7 +16,7 @@ from lintfit.memory.reading import deepspeed_values
 from lintfit.memory.reading.checkpoint import quantize
 from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
-from lintfit.memory.reading.keys import NULLABLE, READERS, SPECIAL, unknown
+from lintfit.memory.reading.keys import KNOWN, NULLABLE, READERS, unknown
 from lintfit.memory.reading.named import card, model, other_model
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
@@ -30,13 +30,12 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     """
     if not isinstance(obj, Mapping):
         raise SpecError(f"spec: must be a JSON object, got {shown(obj)}")
-    for key in obj:
-        if key not in READERS and key not in SPECIAL:
-            raise unknown(key)
+    if not KNOWN.issuperset(obj):
+        raise unknown(next(key for key in obj if key not in KNOWN))
     values = {
         key: READERS[key](key, value)
         for key, value in obj.items()
-        if key not in SPECIAL and (value is not None or key in NULLABLE)
+        if key in READERS and (value is not None or key in NULLABLE)
     }
     if litgpt.meant(values):
         values["front_end"] = "litgpt"
@@ -56,7 +55,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     deepspeed_values.check(values)
     complete(values, facts)
     consistent(values, facts)
-    stated = frozenset(key for key, value in obj.items() if value is not None)
+    stated = frozenset([key for key, value in obj.items() if value is not None])
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
 
 
