@@ -23,7 +23,7 @@ else:
         fields = record.__match_args__
         given = {name: getattr(record, name) for name in fields} | changes
         if len(given) > len(fields):
-            raise TypeError(f"{record.__class__.__name__} has no {', '.join(changes.keys() - set(fields))}")
+            raise TypeError(f"{record.__class__.__name__} has no field {', '.join(changes.keys() - set(fields))}")
         return record.__class__(*given.values())
 
 

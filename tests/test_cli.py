@@ -271,6 +271,25 @@ def test_a_check_of_one_json_loads_nothing_heavy(tmp_path: Path) -> None:
     assert modules.isdisjoint({"rich", "libcst", "ruamel", "tree_sitter", "tree_sitter_bash", "jsonschema"})
 
 
+def test_an_estimate_of_a_spec_loads_no_parser_of_flags(tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text('{"model": "gpt2", "gpu": "A100"}')
+    done = python("-X", "importtime", "-m", "lintfit", "estimate", "--spec", "spec.json", folder=tmp_path)
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "lintfit.memory.estimator" in modules
+    assert modules.isdisjoint({"click", "dataclasses", "inspect", "torch", "numpy"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"model": "gpt2"}', '[{"model": "gpt2"}, {"model": "gpt2", "a": 1}, 3]', "[", "", '{"model": "no-such-model"}'],
+)
+def test_both_ways_to_a_spec_print_the_same(tmp_path: Path, content: str) -> None:
+    (tmp_path / "spec.json").write_text(content)
+    short = python("-m", "lintfit", "estimate", "--spec", "spec.json", folder=tmp_path)
+    parsed = python("-m", "lintfit", "estimate", "--spec=spec.json", folder=tmp_path)
+    assert (short.returncode, short.stdout, short.stderr) == (parsed.returncode, parsed.stdout, parsed.stderr)
+
+
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text("{")
     process = subprocess.Popen(
