@@ -72,6 +72,8 @@ class _Put(torch.autograd.Function):
 
 
 MERGED = 4
+PADDED = 1024
+"""Patches of a picture that is filled up with padding."""
 SIDE = 64
 """Patches along either side of an image whose size is not the config's."""
 
@@ -84,6 +86,8 @@ class _Values(TorchFunctionMode):
         self.rows = rows
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.__getitem__ and _cuts_off(args[1]):
+            return args[0][:PADDED, args[1][1]]
         if func is torch.Tensor.masked_scatter:
             return _Scatter.apply(*args)
         if func is torch.Tensor.__bool__ or func is torch.Tensor.item:
@@ -104,6 +108,11 @@ def _masks(place: Any) -> bool:
     return isinstance(place, tuple) and isinstance(place[0], torch.Tensor) and place[0].dtype is torch.bool
 
 
+def _cuts_off(place: Any) -> bool:
+    """Whether a slice ends where a fake tensor says."""
+    return isinstance(place, tuple) and isinstance(place[0], slice) and isinstance(place[0].stop, FakeTensor)
+
+
 def _looks_up(table: Any, place: Any) -> bool:
     """Whether a fake tensor says which rows of a real one, the images' sizes, are meant."""
     return isinstance(place, tuple) and isinstance(place[0], FakeTensor) and not isinstance(table, FakeTensor)
@@ -119,7 +128,8 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     count, tiles = spec["images"], spec.get("image_tiles", 1)
     if hasattr(vision, "temporal_patch_size"):
         return _packed(vision, ids, batch * count)
-    size = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
+    size = getattr(vision, "image_size", 512)
+    size = size if isinstance(size, int) else size[0]
     shape = (batch * count * tiles, 3, size, size)
     if config.model_type == "mllama":
         return _crossed(ids, (batch, count, vision.max_num_tiles), size)
@@ -130,6 +140,8 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     elif vision.model_type == "pixtral":
         side = SIDE * vision.patch_size
         shape = (batch * count, 3, side, side)
+    if config.model_type == "lfm2_vl":
+        return _masked(vision, shape[0], (size // vision.patch_size) ** 2)
     given = {"pixel_values": torch.empty(*shape, device="cuda:0")}
     if config.model_type in TYPED:
         given["token_type_ids"] = torch.empty_like(ids)
@@ -137,6 +149,27 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
         rows = [int(tiles**0.5) * size or size] * 2 if config.model_type in TILED else [SIDE * vision.patch_size] * 2
         given["image_sizes"] = [rows] * (batch * count)
     return given
+
+
+class _Sizes(list[Any]):
+    """Sizes of pictures that are asked for as a tensor's are, whose values fake ones have none of."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), 2
+
+    def tolist(self) -> list[int]:
+        return list(self)
+
+
+def _masked(vision: Any, count: int, patches: int) -> dict[str, Any]:
+    """SigLIP 2's way: patches of pictures, how many of these there are along either side, and which are padding."""
+    side, width = int(patches**0.5), vision.num_channels * vision.patch_size**2
+    return {
+        "pixel_values": torch.empty(count, patches, width, device="cuda:0"),
+        "spatial_shapes": _Sizes(_Sizes([side, side]) for _ in range(count)),
+        "pixel_attention_mask": torch.empty(count, patches, dtype=torch.long, device="cuda:0"),
+    }
 
 
 def _crossed(ids: Any, seen: tuple[int, int, int], size: int) -> dict[str, Any]:
@@ -212,5 +245,9 @@ def features(model: Any, pictures: int) -> Iterator[None]:
             if hasattr(module, name):
                 stack.enter_context(mock.patch.object(module, name, _on_values(getattr(module, name))))
         stack.enter_context(mock.patch.object(FakeTensor, "tolist", _lengths(base.config.model_type, pictures)))
+        if base.config.model_type == "lfm2_vl":  # a picture somewhere in the batch has padding
+            stack.enter_context(
+                mock.patch("transformers.masking_utils._ignore_bidirectional_mask_sdpa", lambda *_, **__: False)
+            )
         stack.enter_context(_Values(SIDE * SIDE * pictures // MERGED))
         yield

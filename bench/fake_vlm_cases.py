@@ -47,6 +47,19 @@ MODELS: dict[str, dict[str, Any]] = {
         },
         "vision_config": {**SIGLIP, "image_size": 512, "patch_size": 16},
     },
+    "lfm2 vl 1.6 B, tied": {
+        "model_type": "lfm2_vl", "tie_word_embeddings": True,
+        "text_config": {
+            "model_type": "lfm2", "hidden_size": 2048, "intermediate_size": 12288, "num_hidden_layers": 16,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 65536,
+            "full_attn_idxs": [2, 5, 8, 10, 12, 14],
+        },
+        "vision_config": {
+            "model_type": "siglip2_vision_model", "hidden_size": 1152, "intermediate_size": 4304,
+            "num_hidden_layers": 26, "num_attention_heads": 16, "patch_size": 16, "num_patches": 256,
+            "vision_use_head": False,
+        },
+    },
     "glm 4.1v 9 B": {
         "model_type": "glm4v", "tie_word_embeddings": False,
         "text_config": GLM_TEXT, "vision_config": GLM_VISION,
@@ -245,6 +258,9 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("aya vision 8 B, tied", "bf16", 1, 2048, {**ONE, "image_tiles": 7, "optimizer": "sgd"}),
     ("aya vision 8 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **GC, **ONE, "image_tiles": 7}),
     ("command a vision of 8 layers, tied", "bf16", 1, 2048, {**LORA, **ONE, "image_tiles": 7}),
+    ("lfm2 vl 1.6 B, tied", "bf16", 1, 2048, {**ONE, "image_tiles": 5}),
+    ("lfm2 vl 1.6 B, tied", "fp32 + autocast", 2, 2048, {**GC, **ONE, "image_tiles": 3}),
+    ("lfm2 vl 1.6 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **ONE, "image_tiles": 5}),
     ("glm 4.1v 9 B", "bf16", 1, 2048, {**ONE, "image_patches": 4096}),
     ("glm 4.1v 9 B", "bf16", 1, 1024, {**ONE, "image_patches": 4096, "attention": "eager"}),
     ("glm 4.1v 9 B", "fp32 + autocast", 2, 2048, {**GC, **ONE, "image_patches": 4096}),

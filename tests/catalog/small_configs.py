@@ -64,6 +64,15 @@ GLM4V_VISION: dict[str, Any] = {
     "intermediate_size": 50,
     "image_size": 28,
 }
+SIGLIP2: dict[str, Any] = {
+    "model_type": "siglip2_vision_model",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "patch_size": 4,
+    "num_patches": 16,
+}
 PHI4_VISION: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -354,6 +363,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "text_config": {**PADDED, "model_type": "cohere2", "head_dim": 16},
             "vision_config": SIGLIP,
             "alignment_intermediate_size": 96,
+        },
+    ),
+    ("lfm2_vl", {"text_config": {**GROUPED, "model_type": "lfm2", "full_attn_idxs": [1]}, "vision_config": SIGLIP2}),
+    (
+        "lfm2_vl",
+        {
+            "text_config": {**GROUPED, "model_type": "lfm2", "full_attn_idxs": [1], "block_ff_dim": 200},
+            "vision_config": {**SIGLIP2, "vision_use_head": False},
+            "projector_bias": False,
+            "projector_use_layernorm": False,
+            "projector_hidden_size": 96,
+            "tie_word_embeddings": False,
         },
     ),
     ("glm4v", {"text_config": PADDED, "vision_config": GLM4V_VISION}),

@@ -201,6 +201,8 @@ def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
         number, positions = _sequences(spec, recipe, how)
         kept = recipe.attention != "eager" or spec.gradient_checkpointing is not False
         return rounded(number * positions**2 * (2 if recipe.autocast else recipe.weights)) if kept else 0
+    if how.padded and recipe.attention != "flash_attention_2" and spec.gradient_checkpointing is not False:
+        return rounded(seen.number * seen.positions**2 * (recipe.weights if recipe.attention == "eager" else 1))
     positions = seen.number * seen.positions
     mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
     if not how.rotary:

@@ -34,6 +34,8 @@ def _spec(model: str, **more: Any) -> Spec:
         ("OpenGVLab/InternVL3-2B-hf", 128, (1, 1024)),
         ("HuggingFaceTB/SmolVLM-Instruct", 8192, (17, 729)),
         ("CohereLabs/aya-vision-8b", 8192, (13, 676)),
+        ("LiquidAI/LFM2-VL-450M", 8192, (10, 1024)),
+        ("LiquidAI/LFM2-VL-1.6B", 8192, (11, 1024)),
         ("HuggingFaceM4/idefics2-8b", 2048, (5, 4900)),
         ("llava-hf/llava-onevision-qwen2-7b-ov-hf", 4096, (5, 729)),
         ("llava-hf/llava-onevision-qwen2-7b-ov-hf", 8192, (37, 729)),

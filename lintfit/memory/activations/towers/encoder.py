@@ -85,7 +85,8 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
     x = t.cast(x, t.recipe.weights)
     trains = t.recipe.trains("patch_embedding")
     if adapted:
-        y = t.linear("proj", x, x.width, tower.hidden)
+        named = "proj" if t.recipe.lora is not None and t.recipe.lora.on("proj") else "patch_embedding"
+        y = t.linear(named, x, x.width, tower.hidden)
     else:
         y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
     leaf = flows and not trains and not adapted and not how.embeds_whole

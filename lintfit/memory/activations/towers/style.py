@@ -81,6 +81,7 @@ KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
     "phi4_vision": SIGLIP._replace(padded=True),
+    "siglip2_vision_model": SIGLIP._replace(padded=True),
     "idefics_vision": SIGLIP._replace(embeds_whole=True),
     "qwen2_vl": QWEN,
     "qwen2_5_vl": QWEN._replace(
@@ -143,6 +144,7 @@ TOWERS: Mapping[str, str] = {
     "idefics2": "idefics_vision",
     "idefics3": "idefics_vision",
     "internvl": "internvl_vision",
+    "lfm2_vl": "siglip2_vision_model",
     "llava": "clip_vision_model",
     "llava_next": "clip_vision_model",
     "llava_onevision": "siglip_vision_model",
