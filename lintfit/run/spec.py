@@ -151,7 +151,8 @@ def assemble(
         stated=frozenset(_stated(settings, doubtful) & known)
         | _gpus_stated(hardware)
         | length_stated(values, settings)
-        | {"front_end"},
+        | {"front_end"}
+        | {"attention"}.intersection(doubtful),  # another kernel than the default is asked for
         **values,
     )
     unknown = list(missing) if hardware.capacity_bytes is not None else [*missing, missing_gpu(settings)]

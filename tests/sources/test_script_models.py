@@ -258,3 +258,31 @@ def test_a_model_made_out_of_sight_is_assumed_to_be_the_named_one() -> None:
     )
     assert (source.settings["model"].value, source.settings["model"].provenance.kind) == ("a/b", "assumed")
     assert "weights_dtype" not in source.settings
+
+
+@pytest.mark.parametrize(
+    ("asked", "known"),
+    [
+        ("flash_attention_2", "flash_attention_2"),
+        ("flash_attention_3", "flash_attention_2"),
+        ("kernels-community/flash-attn2", "flash_attention_2"),
+        ("kernels-community/vllm-flash-attn3@main", "flash_attention_2"),
+        ("sdpa", "sdpa"),
+        ("flex_attention", "flex_attention"),
+        ("kernels-community/paged-attention", "kernels-community/paged-attention"),
+    ],
+)
+def test_flash_attention_by_other_names(asked: str, known: str) -> None:
+    text = f"""
+        from transformers import AutoModelForCausalLM, Trainer
+        from trl import SFTConfig, SFTTrainer
+        model = AutoModelForCausalLM.from_pretrained("a/b", attn_implementation="{asked}")
+        Trainer(model).train()
+        """
+    assert script(text).settings["attention"].value == known
+    by_name = f"""
+        from trl import SFTConfig, SFTTrainer
+        args = SFTConfig(model_init_kwargs={{"attn_implementation": "{asked}"}})
+        SFTTrainer("a/b", args=args).train()
+        """
+    assert script(by_name).settings["attention"].value == known

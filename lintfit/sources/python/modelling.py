@@ -210,19 +210,30 @@ def _by_name(reading: Reading, trainer: Record) -> None:
         _default_dtype(reading)
     attention = items.get("attn_implementation")
     if attention is not None and not sure_none(attention):
-        reading.put("attention", attention)
+        _put_attention(reading, attention)
 
 
 def _attention(reading: Reading, load: Record) -> None:
     value = load.keyword("attn_implementation", "_attn_implementation")
     if value is not None and not sure_none(value):
-        reading.put("attention", value, load)
+        _put_attention(reading, value, load)
         return
     flash = load.keyword("use_flash_attention_2", "use_flash_attn")
     if flash is not None:
         known = operators.truth(flash)
         if known is not False:
             reading.put("attention", flash, load, to="flash_attention_2" if known else UNKNOWN)
+
+
+_FLASH = re.compile(r"(flash_attention_3|kernels-community/(vllm-)?flash-attn[23]?)(@[\w.]+)?")
+"""FlashAttention 2 and 3 by other names: kernels of the hub, which transformers registers under its own code for them
+(``modeling_utils.py:_check_and_adjust_attn_implementation``), and which save the same tensors."""
+
+
+def _put_attention(reading: Reading, value: Value, load: Record | None = None) -> None:
+    known = plain(value)
+    flash = isinstance(known, str) and _FLASH.fullmatch(known) is not None
+    reading.put("attention", value, load, to="flash_attention_2" if flash else None)
 
 
 def _casts(reading: Reading) -> None:
