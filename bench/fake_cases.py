@@ -125,6 +125,13 @@ MODELS: dict[str, dict[str, Any]] = {
         "vocab_size": 49152, "num_local_experts": 40, "num_experts_per_tok": 8, "max_position_embeddings": 4096,
         "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "tie_word_embeddings": True,
     },
+    "trinity mini of 6 layers and 32 experts": {
+        "model_type": "afmoe", "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 1024,
+        "num_hidden_layers": 6, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128,
+        "vocab_size": 200192, "num_experts": 32, "num_experts_per_tok": 8, "num_shared_experts": 1,
+        "num_dense_layers": 2, "sliding_window": 2048, "mup_enabled": True, "max_position_embeddings": 131072,
+        "tie_word_embeddings": False,
+    },
     "flex olmo of 6 layers": {
         "model_type": "flex_olmo", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 6,
         "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 100352, "num_experts": 7,
@@ -303,6 +310,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("granite moe 3.3 B, tied", "bf16 + autocast", 2, 1024, EVERY),
     ("granite moe shared of 6 layers, tied", "bf16", 2, 2048, {}),
     ("granite moe shared of 6 layers, tied", "bf16 + autocast", 4, 1024, {**EVERY, **REENTRANT}),
+    ("trinity mini of 6 layers and 32 experts", "bf16", 2, 4096, {**GC, "optimizer": "sgd"}),
+    ("trinity mini of 6 layers and 32 experts", "bf16 + autocast", 2, 1024, {**EVERY, **REENTRANT}),
     ("flex olmo of 6 layers", "bf16", 2, 2048, {"optimizer": "sgd"}),
     ("flex olmo of 6 layers", "bf16 + autocast", 2, 1024, {**LORA, **GC}),
     ("cwm of 8 layers", "bf16", 1, 10000, {**GC, "optimizer": "sgd"}),

@@ -280,6 +280,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("youtu", {**LATENT, "q_lora_rank": None, "attention_bias": True, "tie_word_embeddings": False}),
     ("solar_open", {**GROUPED, **ROUTED, "head_dim": 16}),
     ("solar_open", {**GROUPED, **ROUTED, "attention_bias": True, "n_shared_experts": 2}),
+    ("afmoe", {**PADDED, **EXPERTS, "head_dim": 16, "num_shared_experts": 1}),
+    ("afmoe", {**PADDED, **EXPERTS, "num_dense_layers": 2, "attention_bias": True, "tie_word_embeddings": True}),
     ("granitemoe", {**GROUPED, "num_local_experts": 4}),
     ("granitemoeshared", {**GROUPED, "num_local_experts": 4, "shared_intermediate_size": 40}),
     ("granitemoeshared", {**SMALL, "num_local_experts": 4, "attention_bias": True, "tie_word_embeddings": True}),

@@ -21,6 +21,7 @@ from lintfit.memory.micro_batch.language import language
 Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
+    "afmoe": "afmoe",
     "baichuan": "fused",
     "bitnet": "bitnet",
     "bloom": "alibi",

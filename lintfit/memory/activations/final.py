@@ -13,7 +13,7 @@ GEMMA = frozenset(
 )
 """Model types whose norm is Gemma's."""
 
-FULL = frozenset({"flex_olmo", "gpt_oss", "olmo2", "olmo3"})
+FULL = frozenset({"afmoe", "flex_olmo", "gpt_oss", "olmo2", "olmo3"})
 """Model types that multiply by the norm's weight before the cast back from fp32."""
 
 

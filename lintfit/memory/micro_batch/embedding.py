@@ -19,6 +19,7 @@ LEARNED_POSITIONS = frozenset({"gpt2", "gpt_bigcode", "opt", "bloom"})
 
 SCALED_EMBEDDINGS = frozenset(
     {
+        "afmoe",
         "falcon_h1",
         "gemma",
         "gemma2",

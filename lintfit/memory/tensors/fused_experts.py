@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 MAPPED = frozenset(
     {
+        "afmoe",
         "deepseek_v2",
         "deepseek_v3",
         "deepseek_v32",

@@ -43,8 +43,11 @@ UNPLANNED = frozenset(
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""
 
 EXPERTS_ALONE = frozenset(
-    {"granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "lfm2_moe", "nemotron_h", "phimoe"}
-)
+    {
+        "afmoe", "granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "lfm2_moe", "nemotron_h",
+        "phimoe",
+    }
+)  # fmt: skip
 """Model types whose plan names the experts of a layer and nothing else of it."""
 
 
