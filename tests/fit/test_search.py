@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lintfit.fit.axes import axes
+from lintfit.fit.axes import attention, axes
 from lintfit.fit.bounds import floor
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search, suffices
@@ -152,3 +152,16 @@ def test_changes_are_settings(spec: Spec) -> None:
     known = {field.name for field in fields(Spec)} | ZERO_KEYS
     for options in (axes(Subject(run_of(spec), spec, both_ways)) for both_ways in (False, True)):
         assert {name for axis in options for option in axis for name in option.changes} <= known
+
+
+def test_flash_attention_is_a_way_where_sdpa_keeps_scores() -> None:
+    base = {"gpu": "A100-SXM4-40GB", "gpus": 1, "weights_dtype": "bf16", "method": "lora", "lora_rank": 8}
+
+    def kernels(**more: Any) -> list[Any]:
+        spec = spec_of({**base, **more})
+        return [option.changes["attention"] for option in attention.options(Subject(run_of(spec), spec))]
+
+    assert kernels(model="tiiuae/falcon-7b") == ["flash_attention_2"]
+    assert kernels(model="meta-llama/Llama-2-7b-hf") == []
+    assert kernels(model="meta-llama/Llama-2-7b-hf", padded_batches=True) == ["flash_attention_2"]
+    assert kernels(model="tiiuae/falcon-7b", gpu="T4") == []

@@ -15,10 +15,13 @@ IN_TRANSFORMERS_ONLY = frozenset(
 )
 """Models with code of their own (or without a choice), where the argument may mean nothing."""
 
+LEAVES_SCORES = frozenset({"falcon"})
+"""Models for which SDPA may run its reference path, scores and all: one head of keys for all queries, or a mask."""
+
 
 def options(subject: Subject) -> Iterator[Option]:
-    """SDPA for eager attention; FlashAttention 2 where the card and the dtype can do it and a mask or window is in
-    SDPA's way (without one, SDPA runs the same kernel). SDPA leaves a soft cap of the scores out."""
+    """SDPA for eager attention; FlashAttention 2 where the card and the dtype can do it and a mask, a window or
+    the model's heads are in SDPA's way (else SDPA runs the same kernel). SDPA leaves a soft cap of the scores out."""
     spec = subject.spec
     kind, running = spec.facts.model_type, attention_of(spec)
     if kind in IN_TRANSFORMERS_ONLY or not spec.facts.exact or running == "flash_attention_2":
@@ -27,7 +30,7 @@ def options(subject: Subject) -> Iterator[Option]:
     if running == "eager" and has_sdpa(kind, version) and spec.facts.attention_softcap is None:
         note = "attention in another kernel (rounding differs)"
         yield Option("sdpa attention", {"attention": "sdpa"}, Effect.NUMERICS, note)
-    masked = spec.padded_batches or spec.facts.sliding_window is not None
+    masked = spec.padded_batches or spec.facts.sliding_window is not None or kind in LEAVES_SCORES
     if has_flash(kind, version) and _flash(subject) and (running == "eager" or masked):
         note = "attention in another kernel (rounding differs); needs the package flash-attn"
         yield Option("FlashAttention 2", {"attention": "flash_attention_2"}, Effect.NUMERICS, note)
