@@ -15,6 +15,7 @@ from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.engines.model_states import states
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Margin, Options
 from lintfit.run.change import ZERO_KEYS, changed_spec
@@ -158,7 +159,7 @@ def test_flash_attention_is_a_way_where_sdpa_keeps_scores() -> None:
     base = {"gpu": "A100-SXM4-40GB", "gpus": 1, "weights_dtype": "bf16", "method": "lora", "lora_rank": 8}
 
     def kernels(**more: Any) -> list[Any]:
-        spec = spec_of({**base, **more})
+        spec = spec_from_mapping({**base, **more})
         return [option.changes["attention"] for option in attention.options(Subject(run_of(spec), spec))]
 
     assert kernels(model="tiiuae/falcon-7b") == ["flash_attention_2"]
