@@ -69,10 +69,11 @@ NOTHING = Live()
 class Table:
     """The tensors of a tape, numbered from 1 on: all of one kind and size have one number."""
 
-    __slots__ = ("_bytes", "_extents", "_kinds", "_numbers", "_per", "_uneven")
+    __slots__ = ("_bytes", "_extents", "_kinds", "_numbers", "_per", "_storages", "_uneven")
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int, Extent, bool], int] = {}
+        self._storages: dict[Storage, int] = {}
         self._extents: dict[Extent, int] = {}
         self._kinds = [0]
         self._bytes = [0]
@@ -100,11 +101,15 @@ class Table:
 
     def storage(self, storage: Storage) -> int:
         """The number of a storage."""
-        return self.number(storage.kind, storage.bytes, storage.per)
+        found = self._storages.get(storage)
+        if found is None:
+            found = self._storages[storage] = self.number(storage.kind, storage.bytes, storage.per)
+        return found
 
     def numbers(self, storages: Iterable[Storage]) -> Changes:
         """The numbers of several storages."""
-        return [self.number(storage.kind, storage.bytes, storage.per) for storage in storages]
+        known, number = self._storages.get, self.storage
+        return [known(storage) or number(storage) for storage in storages]
 
     def gradient(self, var: Var) -> int:
         """The number of a tensor's gradient."""
@@ -115,6 +120,7 @@ class Table:
     def close(self) -> None:
         """Let go of what only numbering takes, most of a table: nothing more is numbered."""
         self._numbers.clear()
+        self._storages.clear()
 
     def sizes(self, batch: int, seq: int) -> Sizes:
         """The sizes for ``batch`` sequences of ``seq`` tokens."""
@@ -136,20 +142,6 @@ class Table:
         for number, count in left.items():
             found[self._kinds[number]].extend([number] * count)
         return tuple(map(reader, found))
-
-
-class Numbers(dict[Storage, int]):
-    """The numbers of storages in a table, which is asked for each of them once: most are there again and again."""
-
-    __slots__ = ("_table",)
-
-    def __init__(self, table: Table) -> None:
-        super().__init__()
-        self._table = table
-
-    def __missing__(self, storage: Storage) -> int:
-        found = self[storage] = self._table.storage(storage)
-        return found
 
 
 def live(alive: Alive, sizes: Sizes) -> Live:

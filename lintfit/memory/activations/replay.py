@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from operator import neg
 
-from lintfit.memory.activations.form import TEMPORARY, Backward, Numbers, Passed, Point, Reader, Table, reader
+from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
 from lintfit.memory.activations.tape import Storage, Tape, Var
 
 _Gradient = list[int]
@@ -26,9 +26,8 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
     backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``). ``returned``: what
     else the checkpointed function gives back; nobody uses it, and it and a gradient of zeros are held as well.
     """
-    numbers = Numbers(table)
     kept = tape.saved()
-    saved = [numbers[storage] for storage in kept]
+    saved = table.numbers(kept)
     waiting, changes = _started(kept, out, table, held, returned)
     staying = {*tape.pinned, *([var.storage for var in returned] if held else ())}
     points: list[Point] = [(0, 0, 0)]
@@ -64,7 +63,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
             dying.append(-number)
         made = sum(weights) if weights else 0
         if made or len(changes) > before:
-            taken = [numbers[storage] for storage in overwritten] if overwritten else ()
+            taken = table.numbers(overwritten) if overwritten else ()
             for number in taken:
                 changes.append(-number)
             points.append((len(changes), made, done))
@@ -73,7 +72,7 @@ def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned
         changes += dying
         for storage in first:
             if storage not in staying:
-                changes.append(-numbers[storage])
+                changes.append(-table.storage(storage))
         for number, holders in incoming:
             if not holders:
                 changes.append(-number)
@@ -125,7 +124,6 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
     changes: list[int] = []
     points: list[int] = []
     early = 0, 0
-    numbers = Numbers(table)
     for out, inputs, now_held, saves, first in tape.steps:
         if now_held is not held:
             held, holding = now_held, _holding(own, now_held)
@@ -137,15 +135,15 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
                 needed.append(storage)
         for storage in loose:
             if storage not in needed and storage not in first:
-                changes.append(-numbers[storage])
+                changes.append(-table.storage(storage))
         for storage in (*needed, *first):
             if storage not in loose:
-                changes.append(numbers[storage])
+                changes.append(table.storage(storage))
         if saves:
             early = len(points), len(changes)
         made = out.storage
         if made not in saved and made not in needed:
-            changes.append(numbers[made])
+            changes.append(table.storage(made))
             needed.append(made)
         loose = needed
         points.append(len(changes))
@@ -164,23 +162,25 @@ def bare(tape: Tape, x: Var, table: Table) -> tuple[tuple[Reader, Reader], ...]:
 
     A result is there from the operation that makes it to the last one that reads it, and as long as it is held.
     """
-    numbers = Numbers(table)
+    number = table.storage
     own = [] if x.storage.external else [x.storage]
     last = {var.storage: index for index, step in enumerate(tape.steps) for var in step[1]}
-    later = {step[0].storage: numbers[step[0].storage] for step in tape.steps if step[0].storage.external}
+    later = {step[0].storage: number(step[0].storage) for step in tape.steps if step[0].storage.external}
     alive: dict[Storage, int] = {}
     held: tuple[Var, ...] = ()
-    holding = {storage: numbers[storage] for storage in own}
+    holding = {storage: number(storage) for storage in own}
     points: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
     for index, (out, inputs, now_held, _, _) in enumerate(tape.steps):
         if now_held is not held:
-            held, holding = now_held, {storage: numbers[storage] for storage in _holding(own, now_held)}
+            held, holding = now_held, {storage: number(storage) for storage in _holding(own, now_held)}
         for var in (*inputs, out):
             storage = var.storage
             if not storage.external and storage not in alive:
-                alive[storage] = numbers[storage]
+                alive[storage] = number(storage)
         later.pop(out.storage, None)
         missing = tuple(later.values())
         points[(*(alive | holding).values(), *map(neg, missing)), missing] = None
-        alive = {storage: found for storage, found in alive.items() if last.get(storage, 0) > index}
+        for var in (*inputs, out):
+            if last.get(var.storage, 0) <= index:
+                alive.pop(var.storage, None)
     return tuple([(reader(counted), reader(missing)) for counted, missing in points])
