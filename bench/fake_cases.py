@@ -256,6 +256,10 @@ PRECISIONS: dict[str, dict[str, str]] = {
 }
 
 DPO = {"trainer": "dpo", "reference_model": True}
+KTO = {"trainer": "kto", "reference_model": True}
+ORPO = {"trainer": "orpo"}
+CPO = {"trainer": "cpo"}
+REWARD = {"trainer": "reward"}
 GRPO = {"trainer": "grpo", "generation": {"completion_len": 512}}
 GA = {"gradient_accumulation_steps": 2}
 PPO = {"trainer": "ppo", "reference_model": True}
@@ -348,6 +352,20 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
     ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
+    ("gemma2 2.6 B, tied", "bf16", 1, 1024, {**DPO, **GC, "attention": "eager"}),
+    ("llama 1.2 B, tied", "bf16", 4, 1024, KTO),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 1024, {**KTO, **GC}),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**KTO, **LORA, **GC}),
+    ("llama 1.2 B, tied", "bf16", 4, 1024, {**ORPO, "optimizer": "sgd"}),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 1024, {**ORPO, **GC}),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**ORPO, **LORA, **GC}),
+    ("qwen2 1.5 B, tied", "bf16 + autocast", 1, 2048, {**ORPO, **EVERY, **GC}),
+    ("mistral 7 B", "bf16", 1, 2048, {**CPO, **GC}),
+    ("gpt2 355 M, tied", "fp32", 4, 1024, CPO),
+    ("qwen3 4 B, tied", "bf16 + autocast", 2, 1024, {**CPO, **EVERY, **REENTRANT}),
+    ("llama 1.2 B, tied", "bf16", 4, 2048, REWARD),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 4, 1024, {**REWARD, **GC}),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**REWARD, **EVERY, **GC}),
     ("qwen3 4 B, tied", "bf16", 2, 2048, {**GRPO, **GC}),
     ("llama 1.2 B, tied", "fp32 + autocast", 4, 1024, GRPO),
     ("llama 1.2 B, tied", "bf16", 4, 256, {**PPO, "generation": {"completion_len": 32}}),

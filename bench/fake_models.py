@@ -9,7 +9,12 @@ import torch
 
 def build(spec: dict[str, Any], mode: Any) -> Any:
     """The model of a spec, with its adapters and checkpointing, ready to train."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSequenceClassification,
+    )
 
     settings = dict(spec["model_config"])
     config = AutoConfig.for_model(settings.pop("model_type"), **settings)
@@ -17,10 +22,12 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     config.use_cache = spec.get("use_cache", spec.get("trainer") == "ppo")
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
-    loader = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    loader: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    if spec.get("trainer") == "reward":
+        loader, config.num_labels, config.pad_token_id = AutoModelForSequenceClassification, 1, 0
     with torch.device("meta"):
         model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
-        if spec.get("trainer") in ("dpo", "grpo"):
+        if spec.get("trainer") in ("dpo", "grpo", "kto"):
             from bench import fake_trl
 
             fake_trl.prepare(model, spec)
@@ -66,7 +73,7 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
-        task_type="CAUSAL_LM",
+        task_type="SEQ_CLS" if spec.get("trainer") == "reward" else "CAUSAL_LM",
         r=spec["lora_rank"],
         target_modules=spec["lora_targets"],
         lora_dropout=spec["lora_dropout"],

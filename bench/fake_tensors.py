@@ -178,7 +178,7 @@ def train_step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, refer
 
     prefix = "" if last else "first "
     batch, seq = spec["micro_batch_size"], spec["seq_len"]
-    pairs = 2 if spec.get("trainer") == "dpo" else 1
+    pairs = 2 if spec.get("trainer") in ("dpo", "orpo", "cpo", "reward") else 1
     for _ in range(spec.get("gradient_accumulation_steps", 1)):
         ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
@@ -211,8 +211,15 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images:
     if spec.get("trainer"):
         from bench import fake_trl
 
-        if spec["trainer"] == "dpo":
-            return fake_trl.dpo(model, reference, ids, context)
+        match spec["trainer"]:
+            case "dpo":
+                return fake_trl.dpo(model, reference, ids, context)
+            case "kto":
+                return fake_trl.kto(model, reference, ids, context)
+            case "orpo" | "cpo":
+                return fake_trl.odds(spec["trainer"], model, ids, context)
+            case "reward":
+                return fake_trl.reward(model, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
     padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
     with context():

@@ -1,4 +1,4 @@
-"""TRL's own DPO and GRPO losses over fake tensors, for ``bench.fake_tensors``.
+"""TRL's own losses over fake tensors (DPO, KTO, ORPO, CPO, reward modelling, GRPO), for ``bench.fake_tensors``.
 
 The loss is the method of TRL's trainer itself, called on a trainer that has only the attributes which it reads. Three
 things stand in for what fake tensors cannot do: numbers read out of tensors are 0, rows picked by a mask are the first
@@ -8,6 +8,8 @@ ones, and TRL's Triton kernels, which write into tensors that are there already,
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 import types
 from collections import defaultdict
 from collections.abc import Iterator
@@ -34,6 +36,8 @@ class _Values(TorchFunctionMode):
             return args[0].flatten(0, args[1].dim() - 1)[: self.rows].clone()
         if func is torch.Tensor.masked_scatter:
             return args[0] + args[2].sum()
+        if func is torch.nonzero:  # of labels that say which answers are good
+            return torch.empty(-(-len(args[0]) // 2), 1, dtype=torch.long, device=args[0].device)
         return func(*args, **(kwargs or {}))
 
 
@@ -58,7 +62,16 @@ def _install_kernels() -> None:
     from trl.kernels import chunked_logprob
     from trl.trainer import utils
 
+    named: Any = {name: types.ModuleType(name) for name in ("triton", "triton.language")}
+    named["triton"].jit, named["triton"].language = lambda function: function, named["triton.language"]
+    named["triton.language"].constexpr = None
+    with mock.patch.dict(sys.modules, named):
+        whole: Any = importlib.import_module("trl.kernels.logprob_entropy")
+    whole._forward_kernel = whole._backward_kernel = _Kernel()
+    whole.triton = types.SimpleNamespace(cdiv=lambda a, b: -(-a // b))
     triton: Any = utils
+    triton.is_triton_available = lambda: True
+    triton._fused_logprob_entropy = whole.selective_log_softmax_and_entropy
     triton._use_triton = lambda device: True
     module: Any = chunked_logprob
     module._use_triton = lambda device: True
@@ -71,7 +84,9 @@ def outputs(spec: dict[str, Any]) -> tuple[str, ...]:
     """What the trainer asks the fused head for besides log-probabilities."""
     if "trainer" not in spec:
         return ("log_probs", "entropy", "is_top1")
-    return ("log_probs", "entropy", "mean_logits", "is_top1") if spec["trainer"] == "dpo" else ("log_probs", "entropy")
+    if spec["trainer"] == "dpo":
+        return ("log_probs", "entropy", "mean_logits", "is_top1")
+    return ("log_probs", "entropy", "mean_logits") if spec["trainer"] == "kto" else ("log_probs", "entropy")
 
 
 def prepare(model: Any, spec: dict[str, Any]) -> None:
@@ -129,6 +144,59 @@ def dpo(model: Any, reference: Any, ids: Any, autocast: Any) -> Any:
         _around(reference, autocast)
     with _Values(ids.shape[0] * (ids.shape[1] - 1)):
         return trainer._compute_loss(model, batch, return_outputs=False)
+
+
+def kto(model: Any, reference: Any, ids: Any, autocast: Any) -> Any:
+    """``KTOTrainer._compute_loss`` on ``ids``, with as many other pairs of prompt and answer for its KL term."""
+    from trl import KTOTrainer
+
+    trainer = _trainer(
+        KTOTrainer, model, reference, precompute_ref_logps=False, calculate_KL=True, loss_type="kto",
+        desirable_weight=1.0, undesirable_weight=1.0,
+    )  # fmt: skip
+    ones, others = torch.ones_like(ids), torch.empty_like(ids)
+    batch = {
+        "input_ids": ids, "attention_mask": ones, "completion_mask": ones, "KL_input_ids": others,
+        "KL_attention_mask": ones, "KL_completion_mask": ones,
+        "label": torch.ones(len(ids), dtype=torch.long, device=ids.device),
+    }  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for one in (model,) if reference is None else (model, reference):
+            _around(one, autocast)
+            stack.enter_context(_unmasked(one))
+        stack.enter_context(_Values(ids.shape[0] * (ids.shape[1] - 1)))
+        return trainer._compute_loss(model, batch, return_outputs=False)
+
+
+def odds(name: str, model: Any, ids: Any, autocast: Any) -> Any:
+    """The loss of ``ORPOTrainer`` or ``CPOTrainer`` on ``ids``, chosen and rejected answers one after the other."""
+    from trl.experimental.cpo import CPOTrainer
+    from trl.experimental.orpo import ORPOTrainer
+
+    trainer = _trainer(
+        ORPOTrainer if name == "orpo" else CPOTrainer, model, None, is_encoder_decoder=False, padding_value=0,
+        pad_token_id=0, alpha=0.0, cpo_alpha=1.0, loss_type="sigmoid", _peft_has_been_casted_to_bf16=False,
+        _stored_metrics={"train": defaultdict(list), "eval": defaultdict(list)},
+    )  # fmt: skip
+    trainer.args.device = ids.device
+    batch = {}
+    for part, own in zip(("chosen", "rejected"), ids.chunk(2), strict=True):
+        batch |= {f"{part}_input_ids": own, f"{part}_labels": own, f"{part}_attention_mask": torch.ones_like(own)}
+    _install_kernels()
+    _handed_on(model, autocast)
+    with _Values(0), _unmasked(model):
+        return trainer.compute_loss(model, batch)
+
+
+def reward(model: Any, ids: Any, autocast: Any) -> Any:
+    """``RewardTrainer.compute_loss`` on ``ids``, chosen and rejected answers one after the other."""
+    from trl import RewardTrainer
+
+    trainer = _trainer(RewardTrainer, model, None)
+    trainer.args.center_rewards_coefficient = None
+    _handed_on(model, autocast)
+    with _Values(0), _unmasked(model):
+        return trainer.compute_loss(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)})
 
 
 def grpo(model: Any, reference: Any, ids: Any, completion: int, autocast: Any) -> Any:

@@ -13,7 +13,7 @@ from lintfit.memory.activations.recipe import Recipe, evaluating, of
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.engines.states import States
-from lintfit.memory.forward import forward
+from lintfit.memory.forward import bare_head, forward
 from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import loss_path, sequences
@@ -110,11 +110,11 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         return [with_graph(run, states)]
     step = run.step
     around = Live(step.inputs, run.waiting, copies_without_head(run))
-    loss = bare(run).plus(Live(step.evaluated))
-    found = [("evaluation", Live(step.inputs, run.waiting, copies_at_loss(run)).plus(loss))]
+    loss = at_the_loss(run).plus(Live(step.evaluated))
+    found = [("evaluation", Live(step.inputs, run.waiting).plus(loss))]
     generates = run.evaluation.generates and run.evaluation.predictions != "none"
     layer = Live()
-    if generates or most_without_graph(step) + earlier_states(step) > loss.total:
+    if generates or most_without_graph(step) + earlier_states(step) + around.casts > loss.total:
         layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
         found.append(("evaluation, a layer", around.plus(layer).plus(Live(earlier_states(step)))))
     if run.spec.images and run.spec.facts.vision is not None:
@@ -207,6 +207,14 @@ def bare(run: Round) -> Live:
     facts = local(language(spec.facts), spec.tensor_parallel)
     seq = -(-spec.seq_len // spec.sequence_parallel)
     return head(facts, recipe, sequences(spec), seq, "full", stream=stream_bytes(facts, recipe)).bare
+
+
+def at_the_loss(run: Round) -> Live:
+    """The same with autocast's copies of weights, as far as they are there."""
+    cached = copies_at_loss(run)
+    if makes_whole_logits(run.spec):
+        return bare(run).plus(Live(casts=cached))
+    return bare_head(run.step, cached)
 
 
 def makes_whole_logits(spec: Spec) -> bool:

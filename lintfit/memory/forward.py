@@ -12,7 +12,7 @@ from lintfit.memory.result import Moment
 
 def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     """The end of the forward: the loss, and the last layer where that takes more. ``saved``: what all layers keep."""
-    tail = step.head
+    tail, end = step.head, at_the_loss(step, saved)
     alive = Live(
         saved.activations
         + tail.saved.activations
@@ -21,8 +21,8 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
         + step.cached
         + masks_of_the_graph(step)
         + step.last_graph,
-        saved.logits + tail.saved.logits + tail.forward.logits,
-        max(step.cast, saved.casts + tail.saved.casts),
+        saved.logits + end.logits,
+        end.casts,
         tail.forward.temporaries,
         0,
     )
@@ -36,6 +36,29 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     if alive.total <= room:
         return [loss]
     return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
+
+
+def at_the_loss(step: Step, saved: Live) -> Live:
+    """Logits, and autocast's copies of weights, at the worst of the head and the loss.
+
+    Autocast ends with the model's forward, and its cache with it; the loss of TRL's trainers from whole logits, or
+    scores, runs behind. ``saved``: what all layers keep.
+    """
+    tail = step.head
+    stay = saved.casts + tail.saved.casts
+    loss = Live(logits=tail.saved.logits + tail.forward.logits, casts=stay)
+    within = Live(logits=loss.logits if tail.made is None else tail.made, casts=max(step.cast, stay))
+    return loss if tail.made is not None and loss.total >= within.total else within
+
+
+def bare_head(step: Step, cached: int) -> Live:
+    """The same without a graph, with all that the head takes; ``cached``: bytes of autocast's copies at the head."""
+    bare = step.head.bare
+    if step.head.made is None or not cached:
+        return Live(bare.activations, bare.logits, bare.casts + cached, bare.temporaries)
+    if step.head.made + cached > bare.logits:
+        return Live(bare.activations, step.head.made, cached)
+    return bare
 
 
 def masks_of_the_graph(step: Step) -> int:

@@ -9,7 +9,7 @@ from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.losses import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
-from lintfit.memory.loss.preference import loss_path, scored, sequences
+from lintfit.memory.loss.preference import FROM_WHOLE, loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.tensor_parallel import logit_parts
@@ -137,7 +137,7 @@ def idle_logits(spec: Spec) -> int:
     none of their blocks (a replay of the loss's allocations, block by block). A kernel that overwrites the logits
     does not change it: nvidia-smi shows as much in the fms runs.
     """
-    if loss_path(spec) not in ("full", "selective"):
+    if loss_path(spec) != "full" and loss_path(spec) not in FROM_WHOLE:
         return 0
     recipe = of(spec)
     seq = -(-spec.seq_len // spec.sequence_parallel)

@@ -8,7 +8,7 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.states import States
-from lintfit.memory.forward import forward, masks_of_the_graph
+from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
 from lintfit.memory.loss.preference import scores_reference_beside
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
@@ -217,11 +217,11 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     (``Trainer.evaluate``: ``prediction_loss_only``). The layer is left out where even its training takes less than the
     loss.
     """
-    around = Live(step.inputs, casts=step.cast)
-    found = [("evaluation", step.head.bare)]
-    if most_without_graph(step) > step.head.bare.total:
+    around = Live(step.inputs)
+    found = [("evaluation", bare_head(step, step.cast))]
+    if most_without_graph(step) + step.cast > found[0][1].total:
         layer = layer_without_graph(spec, step, evaluating(step.recipe))
-        found.append(("evaluation, a layer", layer.plus(Live(casts=-head_cast(spec, step)))))
+        found.append(("evaluation, a layer", layer.plus(Live(casts=step.cast - head_cast(spec, step)))))
     return [Moment(name, "evaluate", together(states.evaluate, around, part)) for name, part in found]
 
 

@@ -29,10 +29,11 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
     """Bytes beyond the gradients themselves when a tied embedding gets its gradient, the last of the backward.
 
     The head's share waits in the engine until the embedding's backward: one more copy, two where they are not
-    summed in place. PPO's last gradients are the value model's, whose embedding is not tied; a pipeline's stage has
-    one of the two; the copies that PEFT trains are not tied.
+    summed in place. PPO's last gradients are the value model's, whose embedding is not tied, nor is a reward model's; a
+    pipeline's stage has one of the two; the copies that PEFT trains are not tied.
     """
-    if not spec.facts.tied or spec.method == "lora" or spec.trainer == "ppo" or spec.pipeline_stage is not None:
+    alone = spec.trainer in ("ppo", "reward") or spec.pipeline_stage is not None
+    if not spec.facts.tied or spec.method == "lora" or alone:
         return 0
     embedding = max((w.storage for w in held.trainables if w.words), default=0)
     return rounded(embedding) * (2 if sums_out_of_place(spec) else 1)

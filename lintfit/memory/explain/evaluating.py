@@ -56,7 +56,7 @@ def _waiting(one: Round) -> Term:
 
 def _loss(one: Round, seen: Pass) -> list[Term]:
     """The head and the loss without a graph."""
-    bare = evaluation.bare(one)
+    bare = evaluation.at_the_loss(one)
     path: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
     return [
         *head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=path),
@@ -101,7 +101,7 @@ def _casts(one: Round, name: str) -> int:
             layer = layer_without_graph(one.spec, one.step, evaluating(one.step.recipe))
             return evaluation.copies_without_head(one) + layer.casts
         case "evaluation":
-            return evaluation.copies_at_loss(one)
+            return evaluation.at_the_loss(one).casts
         case evaluation.LOGITS:
             return evaluation.logits_apart(one).casts
     return evaluation.copies_without_head(one)

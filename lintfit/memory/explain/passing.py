@@ -12,7 +12,8 @@ from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.tape import ACTIVATION, rounded
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, term
-from lintfit.memory.loss.preference import Path, loss_path, scored, sequences
+from lintfit.memory.forward import at_the_loss
+from lintfit.memory.loss.preference import FROM_WHOLE, Path, loss_path, scored, sequences
 from lintfit.memory.micro_batch.embedding import INDEX, dropout_mask, input_leaf
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import embedding_bytes
@@ -228,7 +229,7 @@ def casts(run: Pass, *, head: bool) -> list[Term]:
     kept = step.kept().casts
     saved = step.head.saved.casts
     found = [term("temporaries", "half-precision copy of the head (autocast)", saved)] if saved and head else []
-    cache = step.cast - kept - saved
+    cache = (at_the_loss(step, step.kept()).casts if head else step.cast) - kept - saved
     if cache > 0:
         what = "half-precision copies of trained fp32 weights until autocast ends"
         factors = ((2, "bytes"), (cache / 2, "weights"))
@@ -243,8 +244,9 @@ def head_terms(run: Pass, live: Live, where: str, *, forward: bool = False, path
     vocabulary = 1 if path == "score" else -(-run.facts.vocab // run.step.recipe.logit_parts)
     entries = run.scored * vocabulary
     factors = ((live.logits / entries, "bytes"), (run.scored, "tokens"), (vocabulary, "vocabulary entries"))
-    copies = "copies of the logits and their log-softmax" if path in ("full", "selective") else "logits"
-    source = {"full": "transformers loss/loss_utils.py", "selective": "TRL trainer/utils.py"}.get(path, "")
+    copies = "copies of the logits and their log-softmax" if path == "full" or path in FROM_WHOLE else "logits"
+    sources = {"full": "transformers loss/loss_utils.py", **dict.fromkeys(FROM_WHOLE, "TRL trainer/utils.py")}
+    source = sources.get(path, "")
     found.append(term("logits", f"{copies} at {where}", live.logits, *factors, source=source))
     if live.casts and not forward:
         found.append(term("temporaries", "half-precision copy of the head (autocast)", live.casts))

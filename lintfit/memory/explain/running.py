@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from lintfit.memory.activations.form import Live
 from lintfit.memory.explain import layers, scoring
 from lintfit.memory.explain.passing import TAPE, Pass, below, casts, forward, head_terms, inputs, kept
 from lintfit.memory.explain.term import Term, term
+from lintfit.memory.forward import at_the_loss
 from lintfit.memory.result import Moment
 
 
@@ -26,10 +28,11 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
         return evaluating.terms(run, moment)
     match moment.name:
         case "loss, forward":
-            tail = step.head
+            tail, end = step.head, at_the_loss(step, step.kept())
+            live = Live(tail.saved.activations, end.logits, temporaries=tail.forward.temporaries)
             return [
                 *forward(run),
-                *head_terms(run, tail.saved.plus(tail.forward), "the head and the loss", forward=True),
+                *head_terms(run, live, "the head and the loss", forward=True),
                 *casts(run, head=True),
             ]
         case "reference, forward":

@@ -6,6 +6,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, head_terms, inputs, kept, per_token
 from lintfit.memory.explain.term import Term, term
+from lintfit.memory.forward import bare_head
 from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.moments import beside_the_graph, head_cast
@@ -47,8 +48,8 @@ def evaluation(run: Pass, moment: Moment) -> list[Term]:
     step = run.step
     found = inputs(run)
     if moment.name == "evaluation":
-        found.append(copies(step.cast))
-        bare = step.head.bare
+        bare = bare_head(step, step.cast)
+        found.append(copies(bare.casts))
         found += head_terms(run, Live(0, bare.logits), "the loss")
         return [*found, term("activations", "what the head takes", bare.activations)]
     alive = layer_without_graph(run.spec, step, evaluating(step.recipe))

@@ -29,6 +29,7 @@ from lintfit.memory.loss.losses import (
     selective_loss,
     soft_cap,
 )
+from lintfit.memory.loss.preference import FROM_WHOLE
 from lintfit.memory.memo import Memo
 
 TRL_TOKENS, TRL_VOCABULARY = 4096, 32768
@@ -54,6 +55,8 @@ class Head:
     bare: Live
     pinned: int = 0
     lingering: int = 0
+    made: int | None = None
+    """Bytes of the logits as the head makes them, where the loss runs behind the model's forward; None where in it."""
 
 
 @frozen
@@ -62,7 +65,7 @@ class _Form:
 
     ``logits``: of these points of the loss's forward the one with most logits counts. ``states``: the head's input,
     ``hidden`` the same where nobody saves it. ``capped``: logits that only the backward needs. ``loss`` is None where
-    the loss is a node of the head's.
+    the loss is a node of the head's. ``made``: the logits where a loss behind the model's forward takes them.
     """
 
     table: Table
@@ -73,6 +76,7 @@ class _Form:
     loss: Backward | None
     head: Backward
     weights: int
+    made: Changes | None = None
 
     def at(self, batch: int, seq: int, kept: float) -> Head:
         """The head of ``batch`` sequences of ``seq`` scored tokens."""
@@ -89,6 +93,7 @@ class _Form:
             self.head.peak(sizes, states, kept=kept),
             self.weights,
             Live(total(self.states, sizes), saved.logits + logits - total(self.capped, sizes)),
+            made=total(self.made, sizes) if self.made is not None else None,
         )
 
 
@@ -141,8 +146,9 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     capped = None
     if loss_path in ("ppo", "ppo-whole"):
         out, alive = response_loss(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole")
-    elif loss_path == "selective":
-        out, alive = selective_loss(after, logits, recipe.autocast)
+    elif loss_path in FROM_WHOLE:
+        kernel, odds = loss_path.endswith("kernel"), loss_path.startswith("odds")
+        out, alive = selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds)
     elif own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits
         out, alive = own_dtype_loss(after, given, fused, recipe.autocast, shifts=t.batched)
@@ -158,7 +164,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe))
     ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
-        points.append((table.storage(logits.storage), table.number(LOGITS, logits.width * 4, logits.per)))
+        made = (table.number(LOGITS, logits.width * 4, logits.per),) if loss_path not in FROM_WHOLE else ()
+        points.append((table.storage(logits.storage), *made))
     named = (normed, y) if scales else (y,)
     hidden = tuple([table.storage(var.storage) for var in named if not t.saves(var)])
     return _Form(
@@ -167,6 +174,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         states=(table.storage(y.storage),),
         hidden=hidden,
         capped=table.numbers([capped.storage]) if capped is not None else (),
+        made=(table.storage(logits.storage),) if loss_path in FROM_WHOLE or loss_path == "score" else None,
         loss=loss,
         head=own,
         weights=t.weights,

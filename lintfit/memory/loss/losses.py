@@ -74,21 +74,56 @@ def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool, *, shifts:
     return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), alive
 
 
-def selective_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
-    """TRL's ``selective_log_softmax``: log-probabilities of the labels from whole logits, and DPO's entropy of them.
+def selective_loss(
+    t: Tape, logits: Var, autocast: bool, *, kernel: bool = False, odds: bool = False
+) -> tuple[Var, list[Var]]:
+    """TRL's ``selective_log_softmax``: log-probabilities of the labels from whole logits.
 
-    Autocast's logits come as fp32 (accelerate). These are kept for ``gather`` and ``logsumexp``, whose gradients are
-    put together sequence by sequence; half-precision ones give a log-softmax of each sequence, which is kept. The
-    shifted view is copied for the entropy (``entropy_from_logits`` reshapes it).
+    Autocast's logits come as fp32 (accelerate). These are kept for ``gather``, whose backward adds to zeros out of
+    place, and ``logsumexp``, whose gradients are put together sequence by sequence; half-precision ones give a
+    log-softmax of each sequence, which is kept until that sequence's gradient is made. The
+    shifted view is copied for DPO's entropy (``entropy_from_logits`` reshapes it). ``kernel``: TRL's own, which keeps
+    the logits and makes the entropy as well. ``odds``: beside the cross entropy of the preferred answers.
     """
     full = t.cast(logits, 4) if autocast else logits
-    shifted = t.map(full)
-    copy = t.like(full, full.width, full.item, False, LOGITS)
-    if full.item == 4:
-        picked = t.op(t.constant(1, 4, True), (shifted,), (full,))
-        sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
-        return t.add(picked, sums), [full, copy]
-    return t.op(t.constant(1, 4, True), (t.log_softmax(shifted),)), [full, copy]
+    alive = []
+    likelihood = None
+    if odds:
+        likelihood, copy = _of_the_preferred(t, full)
+        alive = [copy]
+    if kernel:
+        picked = t.op(t.constant(1, 4, True), (t.copied_back(full),), (full,))
+    else:
+        shifted = t.map(full)
+        if not odds:
+            alive.append(t.like(full, full.width, full.item, False, LOGITS))
+        if full.item == 4:
+            found = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
+            sums = t.op(t.constant(1, 4, True), (shifted,), (full,), temp=(full.scratch(4),))
+            picked = t.add(found, sums)
+        else:
+            alive = [full, *(alive if not odds else [])]
+            rows = t.like(full, full.width, full.item, full.grad, LOGITS)
+            picked = t.op(t.constant(1, 4, True), (t.op(rows, (shifted,), (rows,), overwritten=(rows,)),))
+    return (t.add(picked, likelihood) if likelihood is not None else picked), alive
+
+
+def preferred(batch: int, seq: int) -> int:
+    """Tokens of the preferred answers, the first half of the sequences."""
+    return batch // 2 * seq
+
+
+def _copied(batch: int, seq: int) -> int:
+    """Of these what ``contiguous`` copies: the shifted logits of one sequence have no gaps."""
+    return preferred(batch, seq) if batch > 2 else 0
+
+
+def _of_the_preferred(t: Tape, logits: Var) -> tuple[Var, Var]:
+    """The cross entropy of the first half of the sequences, from a copy of their shifted logits; and that copy."""
+    part = t.copied_back(logits, per=preferred)
+    storage = Storage(logits.width * logits.item, _copied, LOGITS)
+    copy = t.op(Var(logits.width, logits.item, preferred, storage, logits.grad), (part,))
+    return t.op(t.constant(1, 4, True), (t.log_softmax(copy),)), copy
 
 
 def response_loss(

@@ -1,7 +1,7 @@
 """What TRL's trainers do in place of a causal language model's step: which sequences, which tokens, and which loss.
 
-Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``); DPO's and GRPO's own losses of 1.16 run under
-fake tensors in ``bench/fake_trl.py``.
+Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``); the losses of 1.16 run under fake tensors in
+``bench/fake_trl.py``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from typing import Literal
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import Release, release
 
-Path = Literal["full", "chunked", "liger", "selective", "score", "ppo", "ppo-whole"]
+Path = Literal[
+    "full", "chunked", "liger", "selective", "selective-kernel", "odds", "odds-kernel", "score", "ppo", "ppo-whole"
+]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
-selected; from one score a sequence; PPO's, from the logits of the response (whole: by a log-softmax of all of them)."""
+selected (by a kernel of TRL's own), beside a cross entropy of the better answers (odds); from one score a sequence;
+PPO's, from the logits of the response (whole: by a log-softmax of all of them)."""
+
+FROM_WHOLE = frozenset({"selective", "selective-kernel", "odds", "odds-kernel"})
+"""Of these TRL's from whole logits."""
 
 NEWEST_TRL: Release = (1, 16, 0)
 
@@ -27,7 +33,14 @@ FUSED_HEAD = (1, 15)
 """The first TRL version whose trainers score tokens in tiles (``trainer/utils.py:add_fused_lm_head``). Up to 1.14
 DPO, KTO, GRPO and RLOO make whole logits and select from them (``selective_log_softmax``)."""
 
+KERNEL = (1, 14)
+"""The first TRL version that selects from whole logits by a Triton kernel, which keeps the logits and makes a gradient
+of their size (``kernels/logprob_entropy.py``)."""
+
 FUSED = frozenset({"dpo", "kto", "grpo", "rloo"})
+
+ODDS = frozenset({"orpo", "cpo"})
+"""Trainers whose loss has a cross entropy of the preferred answers as well (``concatenated_forward``)."""
 
 PAIRED = frozenset({"dpo", "orpo", "cpo", "reward"})
 """Trainers that run a preferred and a rejected answer for every sample, in one batch."""
@@ -51,7 +64,12 @@ def loss_path(spec: Spec) -> Path:
         return "ppo" if trl_version(spec) >= SELECTIVE else "ppo-whole"
     if spec.trainer in FUSED and trl_version(spec) >= FUSED_HEAD:
         return "chunked"
-    return "liger" if spec.loss == "liger" else "selective"
+    if spec.loss == "liger":
+        return "liger"
+    kernel = trl_version(spec) >= KERNEL
+    if spec.trainer in ODDS:
+        return "odds-kernel" if kernel else "odds"
+    return "selective-kernel" if kernel else "selective"
 
 
 def sequences(spec: Spec) -> int:
@@ -66,7 +84,7 @@ def scored(spec: Spec, seq: int) -> int:
     (``logits_to_keep + 1``). PPO makes logits of all tokens and scores the response.
     """
     if spec.trainer in ROLLOUTS and spec.generation is not None:
-        return min(seq, spec.generation.completion_len + (loss_path(spec) == "selective"))
+        return min(seq, spec.generation.completion_len + (loss_path(spec) in FROM_WHOLE))
     return seq
 
 

@@ -63,6 +63,7 @@ def record_model(
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
     # The first and the last stage of a pipeline each hold an embedding of their own.
     shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
+    shares = shares and path != "score"
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache

@@ -208,7 +208,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
 
     Tensor parallelism splits matrices over its ranks (:mod:`.tensor_parallel`); expert parallelism splits the experts;
     pipeline parallelism splits the layers. A reward model has one row in the place of the head
-    (``AutoModelForSequenceClassification``), which is left out.
+    (``AutoModelForSequenceClassification``).
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
     dropped = _not_on_stage(spec) if pipeline > 1 else ()
@@ -232,6 +232,8 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
             copies = -(-copies // pipeline)
         changed = shape != kind.shape or copies != kind.copies
         yield (replace(kind, shape=shape, copies=copies) if changed else kind), per_layer
+    if spec.trainer == "reward" and "head" not in dropped:
+        yield Tensor("score.weight", (1, facts.hidden), role="lm_head", where="head"), 0.0
 
 
 VALUE = "value_model."

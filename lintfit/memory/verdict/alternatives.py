@@ -15,7 +15,7 @@ from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.activations.towers import ITSELF
 from lintfit.memory.activations.towers import counted as counted_images
-from lintfit.memory.loss.preference import FUSED
+from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -98,6 +98,11 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(
             _running(spec, "trl", WHOLE_LOGITS),
             "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
+        )
+    if spec.trainer in ODDS:
+        yield Alternative(
+            _running(spec, "trl", WHOLE_LOGITS),
+            "the kernel for log-probabilities of TRL 1.14 (version not stated; earlier ones hold more copies)",
         )
     if spec.trainer == "ppo":
         yield Alternative(
