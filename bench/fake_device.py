@@ -208,6 +208,42 @@ def _rearranged(x: Any, groups: int) -> int:
     return 0 if groups == 1 or x.is_contiguous() else x.numel() * x.itemsize
 
 
+def _flash_scratch(grad: Any, q: Any, k: Any, *rest: Any) -> list[int]:
+    """``flash_api.cpp:mha_bwd``: softmax_d, dq_accum, dk_expanded, dv_expanded."""
+    batch, heads, length, dim = q.shape
+    rows = batch * heads * _up(length, 128) * 4
+    expanded = [k.shape[0] * heads * k.shape[2] * dim * 2] * 2 if k.shape[1] != heads else []
+    return [rows, rows * _up(dim, 32), *expanded]
+
+
+def _efficient_scratch(grad: Any, q: Any, k: Any, v: Any, *rest: Any) -> list[int]:
+    """``attention_backward.cu:_efficient_attention_backward``: delta and the workspace, on an A100 or newer."""
+    batch, heads, length, dim = q.shape
+    value, widest = v.shape[-1], max(dim, v.shape[-1])
+    half = q.itemsize == 2
+    rows = 64 if widest <= 64 else 128
+    columns = 128 if half and 64 < widest <= 128 else 64
+    delta = batch * heads * length * 4
+    tiles = -(-length // rows) * -(-dim // columns) * (rows * columns * 4 + 16)
+    if not half:
+        return [delta, max(batch * heads * tiles, delta * value + delta)]
+    if widest > 128:
+        parts = max(1, min(-(-k.shape[2] // columns), 200 // (batch * heads)))
+        tiles += parts * columns * (_up(dim, rows) + _up(value, rows)) * 4
+    return [delta, batch * heads * tiles]
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
+
+
+_SCRATCH = {
+    torch.ops.aten._scaled_dot_product_flash_attention_backward.default: _flash_scratch,
+    torch.ops.aten._scaled_dot_product_efficient_attention_backward.default: _efficient_scratch,
+}
+"""Room that the fused kernels of attention take in their backward."""
+
+
 class Counter(TorchDispatchMode):
     """Notes every tensor that an operation makes in a log, and sums of gradients that the engine makes."""
 
@@ -224,6 +260,8 @@ class Counter(TorchDispatchMode):
         ]
         if func in _CONVOLUTIONS:
             self.log.passing(_rearranged(args[_CONVOLUTIONS[func]], args[-1] if len(args) == 9 else args[-2]))
+        if func in _SCRATCH:
+            self.log.passing(*_SCRATCH[func](*args))
         if func is torch.ops.aten.embedding_dense_backward.default:
             grad = args[0]
             tokens = grad.numel() // grad.shape[-1]

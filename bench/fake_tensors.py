@@ -16,7 +16,8 @@ Where a torch without CUDA takes another way than one with it, the count is put 
 * the engine adds gradients in place where nobody else holds the buffer; under a dispatch mode it never does;
 * FlashAttention 2 is torch's flash behind transformers' own code (``bench/fake_flash.py``);
 * TRL's Triton kernels write in place (``bench/fake_trl.py``);
-* the embedding's backward needs fp32 rows and sorted indices above 3072 tokens (``Embedding.cu``).
+* the embedding's backward needs fp32 rows and sorted indices above 3072 tokens (``Embedding.cu``), that of fused
+  attention fp32 sums of the queries' gradient (``flash_api.cpp``, ``attention_backward.cu``).
 
 Not counted: kernels' own scratch elsewhere, cuBLAS workspaces, the CUDA context, gaps between blocks.
 """
@@ -67,10 +68,12 @@ class Log:
         self.events.append((number, nbytes, self.phase))
         return number
 
-    def passing(self, size: int) -> None:
-        """Scratch that lives only inside a kernel."""
-        number, self._next = self._next, self._next + 1
-        self.events += [(number, size, self.phase), (number, -size, self.phase)]
+    def passing(self, *sizes: int) -> None:
+        """Scratch that lives only inside a kernel, all at once."""
+        numbers = range(self._next, self._next + len(sizes))
+        self._next += len(sizes)
+        self.events += [(number, size, self.phase) for number, size in zip(numbers, sizes, strict=True)]
+        self.events += [(number, -size, self.phase) for number, size in zip(numbers, sizes, strict=True)]
 
     def _dies(self, key: int, nbytes: int) -> None:
         number, _ = self._alive.pop(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
+from lintfit.memory.activations.attention_scratch import efficient_scratch, flash_scratch
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
@@ -233,13 +234,13 @@ def _merge(t: Layer, out: Var, head_major: bool) -> Var:
 def _flash(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool) -> Var:
     """FlashAttention: saves q, k, v, the result and fp32 logsumexp [batch, heads, seq].
 
-    Backward scratch (``flash_api.cpp``): fp32 dq accumulator, softmax_d, and dk, dv for all heads under GQA.
+    Backward scratch (``flash_api.cpp:mha_bwd``): fp32 dq accumulator, softmax_d, and dk, dv for all heads under GQA.
     """
     grad = q.grad or k.grad or v.grad
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
     stats = t.new(heads.queries, 4, False)
     t.mark(out, stats)
-    scratch = [q.scratch(4), stats.scratch(4)]
+    scratch = flash_scratch(heads.queries, heads.dim)
     if heads.keys < heads.queries:
         scratch.append(q.scratch(2 * q.item))
     if t.recipe.ring > 1:
@@ -272,7 +273,7 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
     saved = [q, k, v, out, stats]
     if mask is not None:
         saved.append(mask)
-    t.op(out, (q, k, v), saved, temp=(*([q.scratch(4)] if q.item == 2 else []), stats.scratch(4)))
+    t.op(out, (q, k, v), saved, temp=efficient_scratch(q, out, heads.queries, heads.dim))
     return out
 
 
@@ -295,7 +296,7 @@ def _math(
         k = _spread(t, k, heads)
     t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
     scores = t.new(heads.queries, q.item, per=pairs)
-    t.op(scores, (q, k), (q, k))
+    t.op(scores, (q, k), saved_factors(q, k))
     scores = t.add(scores)
     weights = t.softmax(scores)
     if drops:
@@ -303,7 +304,7 @@ def _math(
     if broadcasts:
         v = _spread(t, v, heads)
     out = t.like(q, q.width, q.item, True)
-    t.op(out, (weights, v), (weights, v))
+    t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(t.cast(out, item))
 
 

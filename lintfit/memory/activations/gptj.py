@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function, pairs, positions
+from lintfit.memory.activations.tape import Var, function, pairs, positions, saved_factors
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -77,7 +77,7 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
         q, k = (t.map(part) if part in given else part for part in (q, k))
     if t.recipe.autocast:  # whose product takes half-precision copies of the two
         q, k = t.cast(q, 2), t.cast(k, 2)
-    scores = t.op(t.new(facts.heads, q.item, q.grad or k.grad, per=pairs), (q, k), (q, k))
+    scores = t.op(t.new(facts.heads, q.item, q.grad or k.grad, per=pairs), (q, k), saved_factors(q, k))
     # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
     mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
     scores, held = t.map(scores, mask), t.held
@@ -92,5 +92,5 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     v = t.map(v) if t.batched else v
-    out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), (weights, v))
+    out = t.op(t.like(q, q.width, v.item, scores.grad or v.grad), (weights, v), saved_factors(weights, v))
     return t.map(out)

@@ -34,7 +34,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     if facts.model_type in PARALLEL or facts.parallel_residual:
         t.held = (x, y, branch)
         return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
-    named = (x, y, branch) if facts.model_type == "stablelm" and not t.graph else ()
+    named = (x, y, branch) if facts.model_type == "stablelm" else ()
     x = t.add(x, branch)
     t.held = (*named, x)
     y = norm(t, x)
