@@ -88,5 +88,5 @@ def embedded(step: Step) -> int:
     """Bytes of the embeddings' output, which the model's loop over its layers holds, where nobody saves it."""
     first = step.stretches[0].layer
     if step.summands:
-        return step.summands
+        return step.summands - step.summands_kept
     return first.input if step.count > 1 and not first.keeps_input else 0

@@ -29,8 +29,8 @@ def flash_scratch(heads: int, dim: int) -> list[Scratch]:
 def efficient_scratch(q: Var, out: Var, heads: int, dim: int) -> tuple[Scratch, ...]:
     """The memory-efficient kernel's: one fp32 number a row, and fp32 tiles of the queries' gradient with a lock each.
 
-    Half-precision heads wider than 128 have a block of keys' and values' gradients as well. In fp32 the number is summed
-    up from a whole product before the tiles are there (``attention_backward.cu:_efficient_attention_backward``,
+    Half-precision heads wider than 128 have a block of keys' and values' gradients as well. In fp32 the number is
+    summed up from a whole product before the tiles are there (``attention_backward.cu:_efficient_attention_backward``,
     ``kernel_backward.h:workspace_size``).
     """
     value = out.width // heads

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import MoE
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import CAST, Var
+from lintfit.memory.activations.tape import CAST, Var, saved_factors
 from lintfit.memory.tensors.fused_experts import LINEAR_ROUTERS
 from lintfit.memory.versions import GROUPED_EXPERTS
 
@@ -55,11 +55,17 @@ ROUTERS = {
 }
 """By model type; Qwen's and OLMoE's way where nothing is said (``*TopKRouter``)."""
 
+UNNORMED = frozenset({"dots1", "flex_olmo", "olmoe", "qwen2_moe", "qwen3_moe"})
+"""Model types whose config class leaves ``norm_topk_prob`` off."""
+
 LOOPED = 16
 """Experts beyond which several are counted as one."""
 
 INDEX = 8
 """Bytes of an int64 index."""
+
+COUNTED = 4
+"""Bytes of an index as it is counted (``histc_input``)."""
 
 Gate = Callable[[Layer, Var, int], Var]
 """From gate and up together, so many elements wide each, to what goes into the projection down."""
@@ -93,15 +99,17 @@ def experts(
     router of its own. ``gated``: whether there is a gate; else the activation alone lies between the products.
     """
     h, i, k = x.width, moe.intermediate, moe.top_k
+    held = t.held
     weights = weights or route(t, x, moe)
     if t.recipe.transformers < GROUPED_EXPERTS:
+        t.held = held
         return _one_by_one(t, x, weights, moe, gated=gated)
+    t.held = (*t.held, weights)
     weights = t.op(t.new(k, weights.item, weights.grad), (weights,), (t.new(k, INDEX, False),))
     gathered = t.op(t.new(k * h, x.item, x.grad), (x,), (t.new(k, INDEX, False),), temp=(x.scratch(x.item),))
     chosen = t.new(k, INDEX, False)
     # Local variables of the experts' function, which lives to its end.
-    held, t.held = t.held, (*t.held, gathered, chosen)
-    local = t.held
+    local = t.held = (*t.held, gathered, chosen, t.new(k, COUNTED, False))
     name, wide, between = ("gate_up_proj", 2 * i, _halves) if gated else ("up_proj", i, _activated)
     both = _product(t, name, gathered, _own(t, moe), h, wide, chosen if biased else None)
     inner = (gate or between)(t, both, k * i)
@@ -126,25 +134,32 @@ def experts(
 
 
 def route(t: Layer, x: Var, moe: MoE) -> Var:
-    """The weights of every token's experts."""
+    """The weights of every token's experts. The block that asks has a name for the router's logits as well."""
     if t.facts.model_type == "phimoe":
         return _sparsemixer(t, t.linear("router", x, t.facts.hidden, moe.experts))
     how = ROUTERS.get(t.facts.model_type, Router())
     k, recipe = moe.top_k, t.recipe
     if how.apart:
         t.recipe = replace(recipe, autocast=False, weights=4)
-    logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts)
+    logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts, full=how.full)
     t.recipe = recipe
     full = how.upcast or (how.full and not recipe.autocast)
     scores = t.cast(logits, 4) if full else logits
+    t.held = (*t.held, scores if how.first else logits)
     if how.first:
         chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))
         weights = t.softmax(chosen)
     else:
         all_weights = t.softmax(scores)
         chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
-        weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad else chosen
+        weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad and _normalises(t) else chosen
     return weights if how.kept else t.cast(weights, x.item if how.apart else logits.item)
+
+
+def _normalises(t: Layer) -> bool:
+    """Whether the weights are divided by their sum."""
+    kind = t.facts.model_type
+    return kind != "deepseek_v2" and bool(t.facts.config.get("norm_topk_prob", kind not in UNNORMED))
 
 
 def _sparsemixer(t: Layer, logits: Var) -> Var:
@@ -166,11 +181,24 @@ def _sparsemixer(t: Layer, logits: Var) -> Var:
     return t.op(t.new(2, parts[0].item, parts[0].grad), parts)
 
 
-def _logits(t: Layer, x: Var, count: int) -> Var:
+def _full_product(t: Layer, name: str, x: Var, rows: int, columns: int) -> Var:
+    """A product with an fp32 copy of a half-precision weight, of which autocast makes a half-precision one again."""
+    trains, size = t.recipe.trains(name), rows * columns
+    weight = t.constant(size, 4, trains, CAST)
+    t.op(weight, (), weights=(size * 2,) if trains else ())
+    if t.recipe.autocast:
+        x, weight = t.cast(x, 2), t.op(t.constant(size, 2, trains, CAST), (weight,))
+    out = t.like(x, x.width // rows * columns, x.item, x.grad or trains)
+    return t.op(out, (x, weight), saved_factors(x, weight))
+
+
+def _logits(t: Layer, x: Var, count: int, *, full: bool) -> Var:
     """The router's product, with PEFT's adapter where its weight has one."""
     lora = t.recipe.lora
     name = "router" if t.facts.model_type in LINEAR_ROUTERS else "gate"
     if lora is None or lora.fused is None or lora.on(name) or not lora.fused.router:
+        if full and t.recipe.weights == 2 and (lora is None or not lora.on(name)):
+            return _full_product(t, name, x, t.facts.hidden, count)
         return t.linear(name, x, t.facts.hidden, count)
     if t.recipe.autocast:
         x = t.cast(x, 2)

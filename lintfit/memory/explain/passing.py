@@ -92,7 +92,7 @@ def fixed(run: Pass, *, masks: bool) -> list[Term]:
         *inputs(run),
         term(
             "activations",
-            "cos and sin of the rotary embedding, causal masks in buffers",
+            "cos and sin of the rotary embedding, masks that layers keep",
             step.front - dropout - leaf - images - step.exchanged,
         ),
         term("activations", "buffers that the stage receives in", step.exchanged, source="torch pipelining/stage.py"),
@@ -101,7 +101,14 @@ def fixed(run: Pass, *, masks: bool) -> list[Term]:
         term("activations", "mask of the dropout behind the embeddings", dropout, *factors),
     ]
     if masks:
-        found.append(term("activations", "attention mask", step.masks, source="transformers masking_utils.py"))
+        found.append(
+            term(
+                "activations",
+                "attention mask, tables that no layer keeps",
+                step.masks,
+                source="transformers masking_utils.py",
+            )
+        )
     return found
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
+from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.kinds import stretches
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import rounded
+from lintfit.memory.activations.tape import CAST, rounded
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
@@ -69,15 +70,21 @@ PARTLY_ROTARY = frozenset(
     {
         "glm",
         "glm4",
+        "glm4_moe",
         "glm4v_moe_text",
         "glm4v_text",
+        "gpt_neox",
         "granitemoehybrid",
+        "minimax_m2",
         "nemotron",
         "nemotron_h",
         "phi",
+        "phi3",
+        "phi4_multimodal",
         "qwen3_5_moe_text",
         "qwen3_5_text",
         "qwen3_next",
+        "solar_open",
         "stablelm",
     }
 )
@@ -132,7 +139,44 @@ def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     kind = language(spec.facts).model_type
     inside = kind in SCALES_ITSELF and (kind.startswith("gemma3") or transformers_version(spec) >= (5, 0))
     scaled = kind in CHANGED_EMBEDDINGS and not inside
-    return rounded(tokens * spec.facts.hidden * item) if scaled and checkpoints and opens_inputs(spec) else 0
+    width = embedding_width(language(spec.facts))
+    return rounded(tokens * width * item) if scaled and checkpoints and opens_inputs(spec) else 0
+
+
+def embedding_width(facts: ModelFacts) -> int:
+    """Elements of a token's embedding; OPT-350m has a product between it and the first layer."""
+    return int(facts.config.get("word_embed_proj_dim") or facts.hidden) if facts.model_type == "opt" else facts.hidden
+
+
+def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, checkpoints: bool) -> int:
+    """Bytes that the graph keeps of the product behind OPT-350m's embeddings, and of its adapter."""
+    facts = language(spec.facts)
+    width = embedding_width(facts)
+    if width == facts.hidden:
+        return 0
+    t = Layer(facts, recipe)
+    leaf = recipe.frozen and checkpoints and opens_inputs(spec)
+    x = t.new(width, item, grad=leaf or not recipe.frozen)
+    x.storage.external = leaf
+    t.linear("project_in", x, width, facts.hidden)
+    return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
+
+
+def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoints: bool) -> tuple[int, int]:
+    """Bytes that the graph keeps of the norm behind BLOOM's embeddings, and how many of them are the embeddings.
+
+    Its input, under autocast in fp32, and two fp32 numbers a token; nothing where no gradient comes that far. A leaf is
+    counted by :func:`input_leaf`.
+    """
+    facts = language(spec.facts)
+    leaf = checkpoints and opens_inputs(spec)
+    if facts.model_type != "bloom" or (recipe.frozen and not leaf):
+        return 0, 0
+    kept = 2 * rounded(tokens * 4)
+    if recipe.autocast and item == 2:
+        return kept + rounded(tokens * facts.hidden * 4), 0
+    itself = rounded(tokens * facts.hidden * item)
+    return (kept if recipe.frozen else kept + itself), itself
 
 
 def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
@@ -149,9 +193,13 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 
 
 def triangles(facts: ModelFacts) -> int:
-    """Bytes of boolean causal masks over all positions, which old models hold as buffers: one, or one a layer."""
+    """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
+    and CodeGen's fp32 tables in every layer."""
+    positions = facts.max_positions or 0
+    if facts.model_type in ("gptj", "codegen"):
+        return facts.layers * rounded(positions * facts.rotary_dim * 4)
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
-    return count * rounded((facts.max_positions or 0) ** 2) if count else 0
+    return count * rounded(positions**2) if count else 0
 
 
 BOOLEAN = frozenset({"mpt"})
@@ -165,6 +213,18 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
     apart = facts.model_type in CHUNKED and recipe.attention == "sdpa" and not recipe.padded
     return found * batch if apart else found
+
+
+SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe"})
+"""Model types whose layers keep tables of their own, not the model's."""
+
+
+def given(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[int, int]:
+    """Bytes of the tables and masks that the model makes and hands to all layers: of those that layers keep, and of
+    those that are gone with the forward, where no checkpoint holds them."""
+    table, mask = tables(facts, recipe, batch, seq, item), masks(facts, recipe, batch, seq, item)
+    kept = (0 if facts.model_type in SPREAD_ANEW else table) + (mask if facts.model_type in BOOLEAN else 0)
+    return kept, table + mask - kept
 
 
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:

@@ -23,11 +23,13 @@ from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
 from lintfit.memory.micro_batch.embedding import (
     INDEX,
     dropout_mask,
+    embedding_norm,
+    embedding_width,
+    given,
     input_leaf,
-    masks,
+    projected_embeddings,
     scratch,
     summands,
-    tables,
     triangles,
 )
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
@@ -66,6 +68,9 @@ def record_model(
     shares = shares and path != "score"
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
+    normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
+    opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
+    lasting, passing = given(facts, recipe, shape.batch, shape.seq, shape.stream)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
     return Step(
         stretches=tuple(layers),
@@ -74,19 +79,15 @@ def record_model(
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
-        front=tables(facts, recipe, shape.batch, shape.seq, shape.stream)
-        + exchanged
-        + own.kept
-        + triangles(facts)
-        + opening,
+        front=lasting + exchanged + own.kept + triangles(facts) + opening,
         opening=opening,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
-        masks=masks(facts, recipe, shape.batch, shape.seq, shape.stream),
+        masks=passing,
         kept_share=kept,
         retained=checkpoints and _retains_inputs(spec),
         offloaded=spec.activation_offload,
         in_flight=_in_flight(spec),
-        embedding_scratch=scratch(tokens, facts.hidden, shape.stream) if trains_embedding else 0,
+        embedding_scratch=scratch(tokens, embedding_width(facts), shape.stream) if trains_embedding else 0,
         waiting=tail.weights if shares else 0,
         last_graph=tail.pinned + pinned(layers) if recipe.litgpt else 0,
         out_of_place=shares and sums_out_of_place(spec),
@@ -95,6 +96,7 @@ def record_model(
         named=by_it.named,
         named_saved=by_it.lasting,
         summands=summands(facts, shape.batch, shape.seq, embedded),
+        summands_kept=summands_kept,
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
         earlier=Live(earlier) if earlier else NOTHING,
     )

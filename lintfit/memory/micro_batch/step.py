@@ -62,6 +62,8 @@ class Step:
     """Of ``front`` what only a graph keeps: the mask of the first dropout, and embeddings that are a leaf."""
     summands: int = 0
     """Bytes that the first layer's input is made of, where it is a sum, or normed: these have names of their own."""
+    summands_kept: int = 0
+    """Of ``summands`` what the graph keeps, which ``front`` has."""
     embedded: int = 0
     """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
     outputs: Live = NOTHING

@@ -20,6 +20,9 @@ from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
 BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
 
+OTHER_TABLES = ("per_layer", "position", "wpe", "pos_embed", "tile_embedding")
+"""Parts of the names of embeddings that are not of words."""
+
 UNCAST_SINCE = (0, 19, 2)
 """The first DeepSpeed that leaves parameters alone which are added to a model of ``zero.Init``."""
 
@@ -62,8 +65,9 @@ class Weight:
 
     @property
     def words(self) -> bool:
-        """Whether it is the table of words, which a head may share; another gives every layer an input of its own."""
-        return self.role == "embedding" and "per_layer" not in self.name
+        """Whether it is the table of words, which a head may share; others are of positions, or give every layer an
+        input of its own."""
+        return self.role == "embedding" and not any(part in self.name for part in OTHER_TABLES)
 
     @property
     def quantised(self) -> bool:
