@@ -21,6 +21,9 @@ LONGEST = 131_072
 """Tokens up to which a longer sequence is tried, where the model does not say how many it takes."""
 
 
+COMPILED = "the model as it is, not compiled (torch.compile fuses operations, and as a rule keeps less)"
+
+
 def judge(run: Run) -> RunResult:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
@@ -43,6 +46,8 @@ def judge(run: Run) -> RunResult:
         verdict = Verdict.UNKNOWN
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
+    if run.value("torch_compile") is True:
+        result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)
     longest = _longest(spec) if verdict is Verdict.FITS and scaled is None else None
     if longest is not None:

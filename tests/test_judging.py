@@ -39,3 +39,14 @@ def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Pat
 
 def test_a_stated_length_is_no_assumption(tmp_path: Path) -> None:
     assert of_length(tmp_path, "--seq-len", "2048") == ("fits", [])
+
+
+def test_what_compiling_saves_is_an_assumption(tmp_path: Path) -> None:
+    def assumptions() -> str:
+        shown = lintfit("check", "train.py", "--gpu", "3090", "--output-format", "json", cwd=tmp_path)
+        return " ".join(shown.json["runs"][0]["estimate"]["assumptions"])
+
+    (tmp_path / "train.py").write_text(SCRIPT)
+    assert "compile" not in assumptions()
+    (tmp_path / "train.py").write_text(SCRIPT.replace("bf16=True", "bf16=True, torch_compile=True"))
+    assert "not compiled" in assumptions()

@@ -366,3 +366,28 @@ Trainer(model=model, args=TrainingArguments("out")).train()
     )
     setting = script(text, "").settings["seq_len"]
     assert (setting.value, setting.provenance.kind) == (256, "assumed")
+
+
+@pytest.mark.parametrize(
+    ("argument", "line", "compiled"),
+    [
+        ("", "", None),
+        ("torch_compile=True", "", True),
+        ("torch_compile=False", "", None),
+        ('torch_compile_backend="inductor"', "", True),
+        ("torch_compile_mode=None", "", None),
+        ("", "model = torch.compile(model)", True),
+        ("", "if elsewhere(): model = torch.compile(model)", None),
+    ],
+)
+def test_a_compiled_model(argument: str, line: str, compiled: bool | None) -> None:
+    source = script(f"""
+        import torch
+        from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+        model = AutoModelForCausalLM.from_pretrained("a/b")
+        {line or "pass"}
+        args = TrainingArguments("out", {argument})
+        Trainer(model, args).train()
+        """)
+    setting = source.settings.get("torch_compile")
+    assert (setting.value if setting is not None else None) is compiled

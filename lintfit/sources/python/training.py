@@ -6,6 +6,7 @@ import re
 
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import (
+    compiling,
     engines,
     evaluating,
     lengths,
@@ -72,6 +73,7 @@ def read(reading: Reading) -> None:
     ppo.read(reading)
     recomputing.read(reading)
     lengths.read(reading)
+    compiling.read(reading)
     plain_loop.started_by_ray(reading)
 
 
