@@ -94,6 +94,12 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4, "mamba_n_heads": 48,
         "num_local_experts": 64, "num_experts_per_tok": 6, "layer_types": _mamba(12, 5),
     },
+    "bamba 9 B of 8 layers": {
+        "model_type": "bamba", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 8,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "mamba_n_heads": 128,
+        "mamba_d_state": 128, "attn_layer_indices": [3], "max_position_embeddings": 262144,
+        "tie_word_embeddings": False,
+    },
     "falcon h1 0.5 B": {
         **FALCON, "hidden_size": 1024, "intermediate_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 8,
         "head_dim": 64, "vocab_size": 32784, "mamba_n_heads": 24, "mamba_d_head": 64, "mamba_d_ssm": 1536,
@@ -170,6 +176,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("granite 4 h tiny of 12 layers, tied", "fp32 + autocast", 1, 2048, {**GC, **SGD}),
     ("granite 4 micro 3.4 B, tied", "bf16", 2, 2048, GC),
     ("granite 4 micro 3.4 B, tied", "bf16 + autocast", 2, 1024, EVERY),
+    ("bamba 9 B of 8 layers", "bf16", 1, 2048, SGD),
+    ("bamba 9 B of 8 layers", "bf16 + autocast", 2, 1000, {**EVERY, **GC}),
     ("falcon h1 0.5 B", "bf16", 2, 1000, {}),
     ("falcon h1 0.5 B", "fp32 + autocast", 2, 1024, GC),
     ("falcon h1 1.5 B", "bf16", 2, 2048, GC),

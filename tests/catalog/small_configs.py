@@ -73,6 +73,7 @@ SIGLIP2: dict[str, Any] = {
     "patch_size": 4,
     "num_patches": 16,
 }
+BAMBA: dict[str, Any] = {"mamba_n_heads": 8, "mamba_d_state": 16, "mamba_n_groups": 2, "pad_token_id": 0}
 PHI4_VISION: dict[str, Any] = {
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -290,6 +291,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("olmo3", GROUPED),
     ("olmoe", {**GROUPED, "num_experts": 4}),
     ("cwm", {**PADDED, "num_hidden_layers": 6}),
+    ("bamba", {**GROUPED, **BAMBA, "attn_layer_indices": [1]}),
+    ("bamba", {**GROUPED, **BAMBA, "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True}),
     ("bitnet", GROUPED),
     ("bitnet", {**GROUPED, "attention_bias": True, "tie_word_embeddings": True}),
     ("flex_olmo", {**PADDED, "num_experts": 4}),

@@ -23,6 +23,7 @@ Family = Callable[[Layer, Var, int], Var]
 _MODULES = {
     "afmoe": "afmoe",
     "baichuan": "fused",
+    "bamba": "bamba",
     "bitnet": "bitnet",
     "bloom": "alibi",
     "chatglm": "fused",

@@ -18,7 +18,7 @@ from lintfit.memory.activations.replay import backward, bare, forward
 from lintfit.memory.activations.tape import Var, rounded
 from lintfit.memory.memo import Memo
 
-RETURNS_WEIGHTS = frozenset({"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
+RETURNS_WEIGHTS = frozenset({"bamba", "bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
 """Model types whose layers give eager attention's weights back, though nobody asks for them."""
 
 

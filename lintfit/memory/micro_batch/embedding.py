@@ -68,6 +68,7 @@ TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_tex
 
 PARTLY_ROTARY = frozenset(
     {
+        "bamba",
         "glm",
         "glm4",
         "glm4_moe",

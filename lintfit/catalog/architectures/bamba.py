@@ -1,0 +1,80 @@
+"""Bamba: layers of Mamba 2, a few with attention, and a gated MLP in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _mamba2, llama
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    decoder_shape,
+    embedding,
+    gated_mlp,
+    head,
+    norm,
+)
+from lintfit.catalog.architectures._mamba2 import Mamba2
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **llama.DEFAULTS,
+    "vocab_size": 128000,
+    "intermediate_size": 14336,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 262144,
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_chunk_size": 256,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+}
+ATTENTION = "full_attention"
+TURNED = 2
+"""One of so many elements of a head is turned, whatever the config says (``BambaConfig.__post_init__``)."""
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``BambaConfig.layers_block_type``: the layers one by one, by the numbers of those with attention."""
+    layers, listed = given.get("num_hidden_layers"), given.get("attn_layer_indices")
+    if not isinstance(layers, int | float) or not 0 < layers <= LARGEST["layers"]:
+        return given
+    attends = listed if isinstance(listed, list | tuple) else ()
+    types = [ATTENTION if index in attends else "linear_attention" for index in range(int(layers))]
+    return {**given, "layer_types": types}
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config)
+    config.numbers("attn_layer_indices")  # a list of layers, where there is one
+    return replace(numbers, rotary_dim=numbers.head_dim // TURNED)
+
+
+def mixer(config: Config) -> Mamba2:
+    """The numbers of the layers of Mamba 2."""
+    bias = config.flag("mamba_proj_bias")
+    width = config.size("mamba_expand") * config.size("hidden_size", kind="hidden")
+    return _mamba2.mixer(config, width, out_bias=bias)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
+    attended, hidden, layers = config.strings("layer_types").count(ATTENTION), numbers.hidden, numbers.layers
+    mlp_bias = config.flag("mlp_bias")
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *attention(f"{name}.self_attn", numbers, attended, bias=bias, out_bias=bias),
+        *_mamba2.tensors(mixer(config), f"{name}.mamba", hidden, layers - attended),
+        *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, layers, bias=mlp_bias),
+        *norm(f"{name}.input_layernorm", hidden, layers),
+        *norm(f"{name}.pre_ff_layernorm", hidden, layers),
+        *norm("model.final_layernorm", hidden, where="final"),
+        *head(numbers),
+    )
