@@ -31,7 +31,10 @@ def _evaluation(**keys: Any) -> dict[str, Any]:
     return {"evaluation": keys}
 
 
-FEW = {"llama 8 B, few words": 4, "gpt-j 6.1 B": 4, "mixtral 46.7 B": 2, "gemma2 2.6 B, tied": 4, "olmoe 6.9 B": 4}
+FEW = {
+    "llama 8 B, few words": 4, "gpt-j 6.1 B": 4, "mixtral 46.7 B": 2, "gemma2 2.6 B, tied": 4, "olmoe 6.9 B": 4,
+    "command r7b, few words": 4, "pythia 6.9 B, few words": 4,
+}  # fmt: skip
 """Layers that are enough of a model: evaluation runs one after the other."""
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 1.2 B, tied", "bf16", 4, 2048, {}),
@@ -47,6 +50,10 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt-j 6.1 B", "bf16 + autocast", 4, 1024, {**EVERY, "attention": "eager"}),
     ("mixtral 46.7 B", "bf16", 2, 2048, {"optimizer": "sgd", **GC}),
     ("olmoe 6.9 B", "bf16", 4, 2048, {"optimizer": "sgd"}),
+    ("olmoe 6.9 B", "bf16 + autocast", 4, 2048, EVERY),
+    ("command r7b, few words", "fp32 + autocast", 4, 2048, GC),
+    ("command r7b, few words", "bf16", 8, 2048, {**EVERY, **GC}),
+    ("pythia 6.9 B, few words", "bf16", 4, 2048, {"attention": "eager", "optimizer": "sgd"}),
     ("phi3 3.8 B", "bf16 + autocast", 4, 2048, {**EVERY, **GC}),
     ("llama 1.2 B, tied", "bf16", 1, 2048, {**GC, **_evaluation(batch_size=8)}),
     ("llama 1.2 B, tied", "fp32 + autocast", 1, 2048, {**GC, **_evaluation(batch_size=8)}),

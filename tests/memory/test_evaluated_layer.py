@@ -99,6 +99,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {**MIXED, "attention": "sdpa", "seq_len": 1024},
         1_216_579_584,
     ),
+    "a projection of gate and up together, beside the copy of the next one's weight": (
+        {
+            "model_type": "glm4", "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 2,
+            "head_dim": 128, "intermediate_size": 8192, "max_position_embeddings": 4096, "pad_token_id": 0,
+        },
+        {**MIXED, "attention": "sdpa", "seq_len": 1000},
+        1_290_554_368,
+    ),
     "the causal mask of SDPA's reference path": (
         {
             "model_type": "qwen3", "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 8,

@@ -99,7 +99,7 @@ def experts(
     router of its own. ``gated``: whether there is a gate; else the activation alone lies between the products.
     """
     h, i, k = x.width, moe.intermediate, moe.top_k
-    held = t.held
+    held, lasting = t.held, t.lasting
     weights = weights or route(t, x, moe)
     if t.recipe.transformers < GROUPED_EXPERTS:
         t.held = held
@@ -129,7 +129,7 @@ def experts(
         t.held = (*t.held, ordered)  # the sum's argument, of which autocast makes a copy
         ordered = t.cast(ordered, 4)
     total = t.cast(t.op(t.new(h, ordered.item, ordered.grad), (ordered,)), x.item)
-    t.held = held
+    t.held, t.lasting = held, lasting
     return total
 
 
@@ -283,7 +283,8 @@ def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int
     """A product with a parameter that PEFT adapts: it forms ``W + BA`` first (peft ``ParamWrapper``).
 
     ``hits``: modules of old that have become one, for each of which it gets the rank once. The product with ``W`` keeps
-    both factors: copies where they are cast, else views of the adapter's own weights (``get_delta_factors``).
+    both factors: copies where they are cast, else views of the adapter's own weights (``get_delta_factors``). What it
+    has formed is cached until the experts are done (``parametrize.cached``).
     """
     lora, item = t.recipe.lora, t.recipe.weights
     assert lora is not None
@@ -293,4 +294,6 @@ def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int
     t.op(factors, (), weights=(size * lora.item,))
     merged = t.constant(count * rows * columns, item, True, CAST)
     t.op(merged, (factors,), (factors,))
+    if not t.graph:
+        t.lasting = (*t.lasting, factors, merged)
     return t.op(t.like(x, x.width // rows * columns, item, True), (x, merged), (x, merged))

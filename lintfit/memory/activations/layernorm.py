@@ -33,7 +33,9 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     branch = t.residual_dropout(_attention(t, y, index), rate)
     if facts.model_type in PARALLEL or facts.parallel_residual:
         t.held = (x, y, branch)
-        return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
+        other = t.residual_dropout(_mlp(t, y), rate)
+        t.held = (x, y, branch, other)
+        return t.add(t.add(branch, other), x) if facts.model_type == "phi" else t.add(t.add(x, branch), other)
     named = (x, y, branch) if facts.model_type == "stablelm" else ()
     x = t.add(x, branch)
     t.held = (*named, x)

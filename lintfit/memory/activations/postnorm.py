@@ -57,8 +57,11 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     return attended(t, q, k, v, shape, head_major=glm)
 
 
+@function
 def _joined_mlp(t: Layer, x: Var) -> Var:
     """Gate and up in one projection, split as views."""
     h, i = t.facts.hidden, t.facts.intermediate
-    gate, up = t.split(t.linear("gate_up_proj", x, h, 2 * i), (i, i))
+    both = t.linear("gate_up_proj", x, h, 2 * i)
+    t.name(both)
+    gate, up = t.split(both, (i, i))
     return t.linear("down_proj", t.mul(up, t.activation(gate, t.facts.activation)), i, h)

@@ -32,15 +32,20 @@ def head_copy(held: Inventory) -> int:
 
 _COPIES: Memo[int] = Memo()
 
+EXPERTS = ".experts."
+"""What the names of adapters on fused experts have in them; PEFT itself casts these (``ParamWrapper``)."""
+
 
 def _copies(recipe: Recipe, held: Inventory) -> int:
     uncast = ("norm", "bias", "conv", *(("expert",) if recipe.transformers >= GROUPED_EXPERTS else ()))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
+    fused = recipe.lora is not None and recipe.lora.fused is not None
     return sum(
         rounded(weight.numel * 2) * weight.copies
         for weight in held.weights
         if weight.trainable
         and weight.dtype == "fp32"
+        and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (
             weight.role != "embedding"
