@@ -288,6 +288,7 @@ def _math(
     """
     item = q.item
     q, k, v = t.cast(q, 4), t.cast(k, 4), t.cast(v, 4)
+    t.name(q, k)
     if grouped and not broadcasts:
         k, v = repeat(t, k, heads), repeat(t, v, heads)
     repeated = k
