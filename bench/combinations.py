@@ -4,6 +4,7 @@
     python -m bench.combinations --seed 7 --count 60 --invented        # models that nobody has made (bench/invented.py)
     python -m bench.combinations --seed 1 --count 160 --neighbours     # every family, oddly used (bench/neighbours.py)
     python -m bench.combinations --copied                  # modules that PEFT trains whole beside adapters
+    python -m bench.combinations --layers --seed 1         # every family where its layers decide (bench/layers.py)
     python -m bench.combinations --compare                 # against lintfit, no torch
 
 Torch's own count as in ``bench.fake_tensors``, of 3 to 8 layers at their real width. Seeds 1 and 3 draw from all model
@@ -26,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from bench import invented, neighbours  # noqa: E402
+from bench import invented, layers, neighbours  # noqa: E402
 from bench.fake_cases import GC, PRECISIONS, REENTRANT  # noqa: E402
 from lintfit.catalog.attention import has_sdpa  # noqa: E402
 from lintfit.catalog.config import CatalogError  # noqa: E402
@@ -179,6 +180,7 @@ def main() -> int:
     parser.add_argument("--invented", action="store_true", help="models of odd widths that nobody has made")
     parser.add_argument("--neighbours", action="store_true", help="every family, oddly used")
     parser.add_argument("--copied", action="store_true", help="modules that PEFT trains whole beside adapters")
+    parser.add_argument("--layers", action="store_true", help="every family where its layers decide")
     parser.add_argument("--compare", action="store_true", help="print what is recorded against lintfit")
     options = parser.parse_args()
     if not options.compare:
@@ -186,6 +188,8 @@ def main() -> int:
             return record(invented.draw(str(options.seed), options.count))
         if options.copied:
             return record(neighbours.copied(models(), small))
+        if options.layers:
+            return record(layers.draw(options.seed, models(), small, targets))
         if options.neighbours:
             return record(neighbours.draw(str(options.seed), options.count, models(), small))
         return record(draw(options.seed, options.count, options.usual))

@@ -71,7 +71,7 @@ def copied(models: Models, small: Any) -> Iterator[dict[str, Any]]:
 
 def draw(seed: str, count: int, models: Models, small: Any) -> Iterator[dict[str, Any]]:
     """``count`` cases: their names and lintfit's specs of them. ``small``: see :func:`.combinations.small`."""
-    kinds = [kind for kind, found in models.items() if kind not in LEFT_OUT and not _sees(found)]
+    kinds = [kind for kind, found in models.items() if kind not in LEFT_OUT and not sees(found)]
     for index in range(count):
         rng = random.Random(f"neighbour {seed}.{index}")
         kind = rng.choice(kinds)
@@ -82,7 +82,8 @@ def draw(seed: str, count: int, models: Models, small: Any) -> Iterator[dict[str
         yield {"name": f"neighbour {seed}.{index}, {kind}", "spec": _spec(rng, kind, _odd(rng, kind, changed))}
 
 
-def _sees(models: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+def sees(models: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    """Whether any of these models has an image encoder."""
     return any("vision_config" in config for _, config in models)
 
 

@@ -33,9 +33,10 @@ def layer(t: Layer, x: Var, index: int) -> Var:
             return t.add(x, t.residual_dropout(t.add(_mlp(t, z), branch), rate))
     branch = _attention(t, y)
     x = t.add(x, t.residual_dropout(branch, rate))
-    t.held = (x,)
+    named = (branch,) if facts.model_type == "mpt" else ()
+    t.held = (*named, x)
     y = t.layernorm(x)
-    t.held = (x, y)
+    t.held = (*named, x, y)
     return t.add(x, t.residual_dropout(_mlp(t, y), rate))
 
 

@@ -78,9 +78,8 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     if t.recipe.autocast:  # whose product takes half-precision copies of the two
         q, k = t.cast(q, 2), t.cast(k, 2)
     scores = t.op(t.new(facts.heads, q.item, q.grad or k.grad, per=pairs), (q, k), saved_factors(q, k))
-    # GPT-Neo masks by ``torch.where``, which keeps the condition; GPT-J divides.
-    mask = (t.like(scores, scores.width, 1, False),) if facts.model_type == "gpt_neo" else ()
-    scores, held = t.map(scores, mask), t.held
+    # GPT-Neo masks by ``torch.where``, whose condition is a slice of a buffer; GPT-J divides.
+    scores, held = t.map(scores), t.held
     scores = t.cast(scores, max(scores.item, t.recipe.opening))
     t.name(scores)
     weights = t.softmax(t.cast(scores, 4))

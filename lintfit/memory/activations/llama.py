@@ -25,6 +25,8 @@ TURNED_IN_FULL = frozenset({"ernie4_5", "ernie4_5_moe"})
 """Model types whose rotary runs in fp32, by tables that every layer spreads over pairs anew."""
 OFF_BY_DEFAULT = frozenset({"dots1", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
+FULL_FIRST = {"dots1": 62, "qwen2": 28, "qwen3": 28}
+"""Model types whose first ``max_window_layers`` layers attend in full, and how many these are by default."""
 SCALED_RESIDUALS = frozenset({"granite", "granitemoe", "minicpm", "minicpm3"})
 
 
@@ -35,9 +37,14 @@ def heads(facts: ModelFacts, index: int = 0) -> Heads:
     types = config.get("layer_types")
     if isinstance(types, list) and index < len(types):
         window = window if types[index] == "sliding_attention" else None
-    elif not config.get("use_sliding_window", facts.model_type not in OFF_BY_DEFAULT):
+    elif not config.get("use_sliding_window", facts.model_type not in OFF_BY_DEFAULT) or index < _full_first(facts):
         window = None
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
+
+
+def _full_first(facts: ModelFacts) -> int:
+    default = FULL_FIRST.get(facts.model_type)
+    return 0 if default is None else int(facts.config.get("max_window_layers") or default)
 
 
 Norm = Callable[[Layer, Var, int], Var]

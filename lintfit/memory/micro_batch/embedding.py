@@ -225,7 +225,14 @@ def given(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     those that are gone with the forward, where no checkpoint holds them."""
     table, mask = tables(facts, recipe, batch, seq, item), masks(facts, recipe, batch, seq, item)
     kept = (0 if facts.model_type in SPREAD_ANEW else table) + (mask if facts.model_type in BOOLEAN else 0)
-    return kept, table + mask - kept
+    return kept, table + mask - kept + biases(facts, batch, seq, item)
+
+
+def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
+    """Bytes of the biases by position that BLOOM and MPT add to their scores; MPT's have all positions, in fp32."""
+    if facts.model_type == "mpt":
+        return rounded(facts.heads * (facts.max_positions or seq) * 4)
+    return rounded(batch * facts.heads * seq * item) if facts.model_type == "bloom" else 0
 
 
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:
