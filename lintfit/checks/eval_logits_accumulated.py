@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, evaluation_moment
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability
-from lintfit.memory.evaluation import kept_of_a_sample, open_ended
+from lintfit.memory.evaluation.kept import kept_of_a_sample, open_ended
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -59,7 +59,7 @@ def _evaluates_without_end(spec: Spec) -> bool:
     """Whether it is the evaluation's logits that nobody can count, which eval-logits-accumulated says."""
     if spec.evaluation is None:
         return False
-    from lintfit.memory.evaluation import open_ended
+    from lintfit.memory.evaluation.kept import open_ended
 
     return open_ended(spec)
 

@@ -61,7 +61,7 @@ def _of_rank(spec: Spec) -> Estimate:
 def _host(spec: Spec, host: HostMemory) -> HostMemory:
     if spec.evaluation is None:
         return host
-    from lintfit.memory.evaluation import on_the_host
+    from lintfit.memory.evaluation.kept import on_the_host
 
     return on_the_host(spec, host)
 
@@ -69,7 +69,7 @@ def _host(spec: Spec, host: HostMemory) -> HostMemory:
 def _of_evaluation(spec: Spec) -> tuple[str, ...]:
     if spec.evaluation is None:
         return ()
-    from lintfit.memory.evaluation import assumptions
+    from lintfit.memory.evaluation.kept import assumptions
 
     return assumptions(spec)
 

@@ -232,6 +232,6 @@ def head_cast(spec: Spec, step: Step) -> int:
 
 def _evaluation(spec: Spec, states: States, step: Step) -> list[Moment]:
     """The same on a batch of its own, with what is kept for metrics."""
-    from lintfit.memory.evaluation import points
+    from lintfit.memory.evaluation.points import points
 
     return points(spec, states, step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.fit.options import Effect, Option, Subject
-from lintfit.memory.evaluation import gathered_at_least
+from lintfit.memory.evaluation.kept import gathered_at_least
 
 
 def options(subject: Subject) -> Iterator[Option]:

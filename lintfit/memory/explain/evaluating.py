@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
-from lintfit.memory import evaluation
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
-from lintfit.memory.evaluation import Round
+from lintfit.memory.evaluation import graph, kept, points
+from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits, returned_item
 from lintfit.memory.explain import scoring
 from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
 from lintfit.memory.explain.scoring import copies, one_layer
@@ -26,28 +26,28 @@ LOOP = "transformers Trainer.evaluation_loop"
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
     """What stands beside the states at a moment of the evaluation."""
-    one = evaluation.batch(run.spec, run.states, run.step)
+    one = batch(run.spec, run.states, run.step)
     if one is None:
         return []
     seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
     match moment.name:
-        case evaluation.GENERATION if run.spec.generation is not None:
-            return scoring.generation(replace(seen, spec=evaluation.rolling_out(one.spec)))
-        case evaluation.ENCODED:
+        case points.GENERATION if run.spec.generation is not None:
+            return scoring.generation(replace(seen, spec=points.rolling_out(one.spec)))
+        case points.ENCODED:
             return [*encoded(seen), _waiting(one)]
-        case evaluation.GRAPH:
+        case graph.GRAPH:
             return _graph(one, seen)
-        case evaluation.GATHERED:
+        case points.GATHERED:
             return [*inputs(seen), _logits(one, one.gathered, GATHERED)]
     found = [*inputs(seen), copies(_casts(one, moment.name)), _waiting(one)]
     match moment.name:
         case "evaluation":
             return [*found, *_loss(one, seen)]
-        case evaluation.LOGITS:
+        case points.LOGITS:
             return [*found, *_logits_apart(one)]
-        case evaluation.GENERATION:
+        case points.GENERATION:
             return [*found, *_answers(one), *one_layer(seen)]
-    return [*found, *one_layer(seen), _returned(evaluation.earlier_states(one.step))]
+    return [*found, *one_layer(seen), _returned(points.earlier_states(one.step))]
 
 
 def _waiting(one: Round) -> Term:
@@ -56,8 +56,8 @@ def _waiting(one: Round) -> Term:
 
 def _loss(one: Round, seen: Pass) -> list[Term]:
     """The head and the loss without a graph."""
-    bare = evaluation.at_the_loss(one)
-    path: Path | None = "full" if evaluation.makes_whole_logits(one.spec) else None
+    bare = points.at_the_loss(one)
+    path: Path | None = "full" if makes_whole_logits(one.spec) else None
     return [
         *head_terms(seen, Live(0, bare.logits), "the evaluation's loss", path=path),
         term("activations", "what the head takes", bare.activations),
@@ -67,7 +67,7 @@ def _loss(one: Round, seen: Pass) -> list[Term]:
 
 def _logits_apart(one: Round) -> list[Term]:
     """A second forward, for logits that the loss does not make."""
-    apart = evaluation.logits_apart(one)
+    apart = points.logits_apart(one)
     return [
         term("activations", "what the head takes", apart.activations - one.step.inputs),
         _logits(one, apart.logits - one.waiting, "logits of a second forward, for compute_metrics"),
@@ -76,9 +76,9 @@ def _logits_apart(one: Round) -> list[Term]:
 
 def _graph(one: Round, seen: Pass) -> list[Term]:
     """A forward with gradients on, and the graph of the one before."""
-    step = evaluation.graph_of(one, seen.states)
-    run = replace(seen, spec=evaluation.graphed(one.spec), step=step)
-    tail, earlier = step.head, evaluation.earlier_graph(one, step)
+    step = graph.graph_of(one, seen.states)
+    run = replace(seen, spec=graph.graphed(one.spec), step=step)
+    tail, earlier = step.head, graph.earlier_graph(one, step)
     live = tail.saved.plus(tail.forward)
     return [
         *forward(run),
@@ -99,12 +99,12 @@ def _casts(one: Round, name: str) -> int:
     match name:
         case "evaluation, a layer":
             layer = layer_without_graph(one.spec, one.step, evaluating(one.step.recipe))
-            return evaluation.copies_without_head(one) + layer.casts
+            return points.copies_without_head(one) + layer.casts
         case "evaluation":
-            return evaluation.at_the_loss(one).casts
-        case evaluation.LOGITS:
-            return evaluation.logits_apart(one).casts
-    return evaluation.copies_without_head(one)
+            return points.at_the_loss(one).casts
+        case points.LOGITS:
+            return points.logits_apart(one).casts
+    return points.copies_without_head(one)
 
 
 def _logits(one: Round, size: int, what: str) -> Term:
@@ -112,7 +112,7 @@ def _logits(one: Round, size: int, what: str) -> Term:
     tokens = sequences(one.spec) * -(-one.spec.seq_len // one.spec.sequence_parallel)
     if not size:
         return term("logits", what, 0)
-    entries = one.made // evaluation.returned_item(one.spec, one.step.recipe)
+    entries = one.made // returned_item(one.spec, one.step.recipe)
     factors: tuple[Factor, ...] = (
         (size / entries, "bytes"),
         (tokens, "tokens of a batch"),
@@ -122,8 +122,8 @@ def _logits(one: Round, size: int, what: str) -> Term:
 
 
 def _answers(one: Round) -> list[Term]:
-    gathered = term("communication_buffers", "all parameters, gathered to generate", evaluation.summoned(one.spec))
-    cache = evaluation.answers(one)
+    gathered = term("communication_buffers", "all parameters, gathered to generate", points.summoned(one.spec))
+    cache = points.answers(one)
     tokens = sequences(one.spec) * one.evaluation.beams * one.spec.seq_len
     factors = ((cache / tokens, "bytes a token"), (tokens, "tokens of all beams"))
     what = "keys and values of the answers, one layer's twice"
@@ -132,11 +132,11 @@ def _answers(one: Round) -> list[Term]:
 
 def host_terms(spec: Spec) -> list[Term]:
     """Logits that every rank keeps on the host, where the number of samples is known."""
-    size, chosen = evaluation.kept_on_host(spec), spec.evaluation
+    size, chosen = kept.kept_on_host(spec), spec.evaluation
     if not size or chosen is None or chosen.samples is None:
         return []
     ranks = ranks_per_node(spec)
-    factors: list[Factor] = [(evaluation.HOST_ITEM, "bytes"), (chosen.samples, "samples"), (spec.seq_len, "tokens")]
+    factors: list[Factor] = [(kept.HOST_ITEM, "bytes"), (chosen.samples, "samples"), (spec.seq_len, "tokens")]
     factors.append((spec.facts.vocab, "vocabulary entries"))
     factors += [(2, "copies")] if chosen.concat_batches else []
     factors += [(ranks, "ranks of a node")] if ranks > 1 else []

@@ -45,7 +45,7 @@ def _evaluated(spec: Spec) -> tuple[str, ...]:
     """Logits of a whole evaluation on the GPU, of which nobody says how many there are."""
     if spec.evaluation is None:
         return ()
-    from lintfit.memory.evaluation import without_end
+    from lintfit.memory.evaluation.kept import without_end
 
     return without_end(spec)
 

@@ -1,0 +1,126 @@
+"""One batch of an evaluation, and the logits that its model gives back."""
+
+from __future__ import annotations
+
+from lintfit.frozen import frozen, replace
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
+from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.recording import record
+from lintfit.memory.spec import Evaluation, Spec
+from lintfit.memory.tensors.tensor_parallel import logit_parts
+from lintfit.memory.versions import release, since
+
+SKIPS_LOGITS = (5, 15)
+"""The first transformers whose ``prediction_step`` asks Liger for the loss alone; before, Liger made whole logits of
+every batch that is not trained on (``skip_logits`` in ``lce_forward``)."""
+
+SFT_SKIPS_LOGITS = (0, 29)
+"""The first TRL whose SFT trainer does so."""
+
+
+@frozen
+class Round:
+    """One batch of the evaluation: the run on it, what was recorded of it, and its logits.
+
+    ``made``: bytes of the logits that the model gives back, on one rank. ``shared``: of the same of all ranks, which
+    each has gathered.
+    """
+
+    spec: Spec
+    step: Step
+    evaluation: Evaluation
+    made: int
+    shared: int
+
+    @property
+    def window(self) -> int:
+        """Batches whose logits stay on the GPU together; 1 where nobody says how many there are."""
+        return _window(self.spec, self.evaluation)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the logits of all ranks are gathered, to be kept for a batch at least."""
+        return self.evaluation.predictions in ("gathered", "kept") and not self.evaluation.generates and self.made > 0
+
+    @property
+    def in_variable(self) -> bool:
+        """Whether a variable of the script's own loop has the last batch's logits until the next are made."""
+        return self.evaluation.predictions in ("held", "listed")
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of logits of earlier batches in the last forward of a window: what is kept so far, and where that is a
+        tensor of its own, what the loop's variable still holds of the last batch. A loop of the script's own has one
+        that nobody clears (of a list, what it holds of the batches before that is not known)."""
+        if self.in_variable:
+            return self.made
+        before = self.window - 1
+        if not self.keeps:
+            return 0
+        return (before + (1 if self.evaluation.concat_batches and before > 1 else 0)) * self.shared
+
+    @property
+    def gathered(self) -> int:
+        """Bytes of logits at most while a batch's are gathered from all ranks and put to those before them."""
+        gathering = self.window * self.shared + (self.made if self.spec.data_parallel > 1 else 0)
+        together = 2 * self.window * self.shared if self.evaluation.concat_batches and self.window > 1 else 0
+        return max(gathering, together)
+
+
+def batch(spec: Spec, states: States, step: Step) -> Round | None:
+    """One batch of the run's evaluation; None where there is none (PPO's trainer evaluates with what it rolls out)."""
+    evaluation = spec.evaluation
+    if evaluation is None or evaluation.batch_size == 0 or spec.trainer == "ppo":
+        return None
+    if spec.generation is not None:  # ``GRPOTrainer.prediction_step`` gives back the loss alone
+        evaluation = replace(evaluation, predictions="none", generates=False)
+    seen = replace(spec, micro_batch_size=evaluation.batch_size)
+    counted = step if seen.micro_batch_size == spec.micro_batch_size else record(seen, states)
+    made = logits_bytes(seen, counted.recipe)
+    return Round(seen, counted, evaluation, made, made * spec.data_parallel)
+
+
+def _window(spec: Spec, evaluation: Evaluation) -> int:
+    if evaluation.predictions == "gathered":
+        return 1
+    batches = None
+    if evaluation.samples is not None:
+        batches = -(-evaluation.samples // (evaluation.batch_size * spec.data_parallel))
+    known = [steps for steps in (evaluation.accumulation_steps, batches) if steps is not None]
+    return min(known, default=1)
+
+
+def makes_whole_logits(spec: Spec) -> bool:
+    """Whether Liger's loss, which is fused with the head in training, is not in the evaluation.
+
+    That is where logits are asked for, and before the trainers told Liger that they are not.
+    """
+    if loss_path(spec) != "liger" or spec.evaluation is None:
+        return False
+    if spec.evaluation.predictions != "none":
+        return True
+    by_sft = (release(spec.versions.get("trl")) or (0,)) >= SFT_SKIPS_LOGITS
+    return not by_sft and not since(spec, "transformers", SKIPS_LOGITS)
+
+
+def makes_logits_apart(spec: Spec) -> bool:
+    """Whether a loss that never holds logits is followed by a second forward that makes them (TRL's trainers)."""
+    return loss_path(spec) == "chunked"
+
+
+def logits_bytes(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the logits that the model gives back for a batch, on one rank."""
+    if loss_path(spec) == "score":
+        return 0
+    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
+    return tokens * -(-spec.facts.vocab // logit_parts(spec)) * returned_item(spec, recipe)
+
+
+def returned_item(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of a logit as the model gives it back: Accelerate hands autocast's on in fp32, models of transformers up to
+    4.45 upcast them."""
+    upcasts = recipe.transformers < UPCAST_IN_MODEL and not own_loss(spec.facts, recipe)
+    return 4 if recipe.autocast or upcasts or recipe.upcast_head else recipe.weights
