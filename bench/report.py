@@ -86,8 +86,9 @@ def combinations() -> str:
     return (
         "Catalogue models of 3 to 8 layers at their real width, drawn at random with precision, micro-batch, length, "
         "optimizer, attention, checkpointing, adapters and accumulation, and models of odd widths that nobody has "
-        "made, with every optimizer of torch, padded batches and DoRA besides (torch 2.13, transformers 5.23, PEFT "
-        f"0.21; `bench/combinations.py`, `bench/invented.py`, `bench/neighbours.py`).\n\n{summary(found)}\n\n"
+        "made, with every optimizer of torch, padded batches and DoRA besides; and every family with 1000 words and a "
+        "few layers, so that these decide (torch 2.13, transformers 5.23, PEFT 0.21; `bench/combinations.py`, "
+        f"`bench/invented.py`, `bench/neighbours.py`, `bench/layers.py`).\n\n{summary(found)}\n\n"
         + ("\n".join([*head, *worst]) if worst else "None is more than 0.5 % off.")
     )
 

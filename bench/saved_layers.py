@@ -1,7 +1,7 @@
 """What one layer saves for its backward: real transformers layers on the CPU against lintfit's tapes.
 
-For every architecture a small model is built from its config, run forward with a loss, and every tensor that
-autograd packs (``saved_tensors_hooks``) is counted by storage, parameters left out. Two depths give the bytes of a
+For every architecture a small model is built from its config, run forward with a loss, and every tensor that autograd
+packs (``saved_tensors_hooks``) is counted by storage, parameters and buffers left out. Two depths give the bytes of a
 layer. Needs torch and transformers (the ``bench`` extra). On the CPU a LayerNorm of half-precision tensors keeps its
 statistics in half precision, 4 bytes a row less than on a GPU; cos and sin that a layer spreads anew are a constant
 of a few KB, which lintfit counts for GLM and GPT-J only.
@@ -108,7 +108,7 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     if half:
         model = model.bfloat16()
     ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
-    with packed(model.parameters()) as kept:
+    with packed([*model.parameters(), *model.buffers()]) as kept:
         model(input_ids=ids, labels=ids, use_cache=False)
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 

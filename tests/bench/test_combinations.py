@@ -17,3 +17,11 @@ def test_recorded_combinations() -> None:
     every = sorted(abs(error) for error, _, _ in found)
     assert every[int(0.95 * len(every))] <= 0.001
     assert every[-1] <= 0.006
+
+
+def test_every_family_where_its_layers_decide() -> None:
+    found = {name: (error, kind) for error, name, kind in errors() if name.startswith("layers")}
+    assert len({kind for _, kind in found.values()}) > 60
+    sizes = sorted(abs(error) for error, _ in found.values())
+    assert sizes[-2] <= 0.0005
+    assert sizes[-1] <= 0.006

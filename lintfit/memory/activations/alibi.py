@@ -16,6 +16,10 @@ NAMES = {
 }
 
 
+GELU_STEPS = 4
+"""Tensors beside the gradient at the fullest point of ``bloom_gelu_back``."""
+
+
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One block. Falcon's attention and MLP run in parallel, on one norm or, since its second design, on two."""
     facts = t.facts
@@ -44,8 +48,9 @@ def _mlp(t: Layer, x: Var) -> Var:
     facts = t.facts
     _, _, up, down = NAMES[facts.model_type]
     y = _linear(t, up, x, facts.hidden, facts.intermediate)
-    # BLOOM's own GELU saves its input, whatever its formula (``GeLUFunction``).
-    return _linear(t, down, t.activation(y, "gelu"), facts.intermediate, facts.hidden)
+    # BLOOM's own GELU saves its input, whatever its formula, and works its gradient out in steps (``GeLUFunction``).
+    steps = (y.scratch(GELU_STEPS * y.item),) if facts.model_type == "bloom" else ()
+    return _linear(t, down, t.map(y, (y,), temp=steps), facts.intermediate, facts.hidden)
 
 
 def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:

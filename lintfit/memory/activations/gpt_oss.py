@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import heads, projected
 from lintfit.memory.activations.tape import Var, function, pairs
+from lintfit.memory.activations.traits import Traits
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -24,7 +27,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 @function
 def _attention(t: Layer, x: Var, index: int) -> Var:
     h = t.facts.hidden
-    shape = heads(t.facts, index)
+    shape = _heads(t.facts, index)
     wide = shape.queries * shape.dim
     q, k, v = projected(t, x, shape, bias=True)
     q, k = _rotary(t, q), _rotary(t, k)
@@ -33,6 +36,16 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     else:
         out = _with_sinks(t, q, k, v, shape)
     return t.linear("o_proj", out, wide, h, bias=True)
+
+
+def _heads(facts: ModelFacts, index: int) -> Heads:
+    """Every other layer slides, the first among them, where ``layer_types`` does not tell."""
+    shape = heads(facts, index)
+    slides = index % 2 == 0 or bool(facts.config.get("layer_types"))
+    return shape if slides else replace(shape, window=None)
+
+
+TRAITS = Traits(heads=_heads)
 
 
 def _rotary(t: Layer, x: Var) -> Var:
