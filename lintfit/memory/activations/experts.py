@@ -18,8 +18,8 @@ class Router(NamedTuple):
 
     ``full``: the product runs in fp32, on a copy of its input (``hidden_states.type(torch.float32)``). ``first``: the
     best logits are taken before the softmax, not after. ``upcast``: the scores are fp32. ``kept``: so are the weights
-    that are made of them; else they have the logits' dtype. ``apart``: autocast is off for the router, whose weight is
-    fp32 in any model.
+    that are made of them; else they have the logits' dtype. ``divided``: they are divided by their sum, which autocast
+    takes in fp32, into a new tensor. ``apart``: autocast is off for the router, whose weight is fp32 in any model.
     """
 
     full: bool = False
@@ -27,6 +27,7 @@ class Router(NamedTuple):
     upcast: bool = True
     kept: bool = False
     apart: bool = False
+    divided: bool = False
 
 
 SIGMOID = Router(full=True, upcast=False, kept=True)
@@ -38,7 +39,7 @@ ROUTERS = {
     "deepseek_v3": SIGMOID,
     "dots1": SIGMOID,
     "ernie4_5_moe": Router(full=True, apart=True),
-    "lfm2_moe": Router(upcast=False),
+    "lfm2_moe": Router(upcast=False, kept=True, divided=True),
     "hunyuan_v1_moe": Router(full=True, kept=True),
     "kimi_k2": SIGMOID,
     "glm4_moe": SIGMOID,
@@ -152,7 +153,9 @@ def route(t: Layer, x: Var, moe: MoE) -> Var:
     else:
         all_weights = t.softmax(scores)
         chosen = t.op(t.new(k, scores.item, all_weights.grad), (all_weights,), (t.new(k, INDEX, False),))
-        weights = t.mul(chosen, t.new(1, scores.item, True)) if chosen.grad and _normalises(t) else chosen
+        weights = chosen
+        if chosen.grad and _normalises(t):
+            weights = t.mul(chosen, t.new(1, 4 if how.divided and recipe.autocast else scores.item, True))
     return weights if how.kept else t.cast(weights, x.item if how.apart else logits.item)
 
 
