@@ -40,7 +40,7 @@ OPEN = frozenset(
 """Sections whose keys the schema leaves to the code that reads them."""
 
 
-BY_VALIDATOR = frozenset({"fp16.loss_scale"})
+BY_VALIDATOR = frozenset({"fp16.loss_scale", "zero_optimization.zenflow.update_interval"})
 """Keys whose range a validator's code checks, which the field does not show."""
 
 
