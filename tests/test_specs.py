@@ -138,3 +138,7 @@ def test_a_mistake_of_our_own_is_a_line_too(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("LINTFIT_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         estimate_mapping({"model": "gpt2"})
+
+
+def test_a_number_larger_than_any_float() -> None:
+    assert "max_grad_norm" in _answered({"model": "gpt2", "gpu": "A100", "max_grad_norm": 10**400})

@@ -5,6 +5,7 @@ Models and cards are in :mod:`lintfit.memory.reading.named`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -61,6 +62,8 @@ def _count(least: int = 1, most: int = LARGEST_COUNT) -> Read:
 def _amount(least: float, most: float, exclusive: bool = False) -> Read:
     def read(key: str, value: Any) -> float:
         fine = not isinstance(value, bool) and isinstance(value, int | float) and least <= value <= most
+        # An integer may be larger than any float.
+        fine = fine and (isinstance(value, float) or value <= sys.float_info.max)
         if not fine or (exclusive and value == least):
             bound = f"above {least:g}" if exclusive else f"from {least:g}"
             raise SpecError(f"{key}: {shown(value)} must be a number {bound} to {most:g}")
