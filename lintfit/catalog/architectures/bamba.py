@@ -27,14 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
     "intermediate_size": 14336,
     "num_key_value_heads": 8,
     "max_position_embeddings": 262144,
-    "mamba_n_heads": 128,
-    "mamba_n_groups": 1,
-    "mamba_d_state": 256,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_chunk_size": 256,
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
+    **_mamba2.DEFAULTS,
 }
 ATTENTION = "full_attention"
 TURNED = 2

@@ -20,14 +20,7 @@ DEFAULTS: Mapping[str, Any] = {
     "num_local_experts": 8,
     "num_experts_per_tok": 2,
     "output_router_logits": False,
-    "mamba_n_heads": 128,
-    "mamba_n_groups": 1,
-    "mamba_d_state": 256,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_chunk_size": 256,
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
+    **_mamba2.DEFAULTS,
 }
 ATTENTION = frozenset({"attention", "full_attention"})
 
