@@ -229,18 +229,14 @@ def _made(spec: Spec) -> Recipe:
     )
 
 
-AMPERE = (8, 0)
-
-
 def best_sdpa(spec: Spec) -> Sdpa:
     """Which of SDPA's kernels takes half-precision tensors on the run's card; the newest where nobody names it.
 
-    Before compute capability 8.0 there is no FlashAttention, and the memory-efficient kernel, which knows no groups of
-    heads, takes fp16 alone: the rest runs torch's reference path (``sdp_utils.cpp``
-    ``check_flash_attention_hardware_support``, ``can_use_mem_efficient_attention``).
+    Torch's own FlashAttention wants the cards that FlashAttention 2 does. On older ones there is the memory-efficient
+    kernel, which knows no groups of heads and takes fp16 alone: the rest runs torch's reference path
+    (``sdp_utils.cpp`` ``check_flash_attention_hardware_support``, ``can_use_mem_efficient_attention``).
     """
-    capability = spec.gpu.compute_capability if spec.gpu is not None else None
-    if capability is None or capability >= AMPERE:
+    if spec.gpu is None or spec.gpu.flash_attention_2 is not False:
         return "flash"
     half = spec.mixed_precision if spec.mixed_precision != "no" else spec.weights_dtype
     return "math" if half == "bf16" else "efficient"
