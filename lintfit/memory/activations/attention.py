@@ -115,18 +115,17 @@ def _fused(
         if heads.keys > 1:
             k, v = repeat(t, k, heads), repeat(t, v, heads)
         grouped = False
-    if (grouped and (broadcasts or recipe.sdpa != "flash")) or (recipe.sdpa == "math" and q.item == 2):
+    # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
+    fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
+    flash = q.item == 2 and fits and recipe.sdpa == "flash"
+    if (grouped and (broadcasts or not flash)) or (recipe.sdpa == "math" and q.item == 2):
         return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts)
     if given:
         return _efficient(t, q, k, v, heads)
     if masked:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
-    # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
-    fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
-    if q.item == 2 and fits and recipe.sdpa == "flash":
+    if flash:
         return _flash(t, q, k, v, heads, head_major=head_major or recipe.ring > 1)
-    if grouped:
-        return _math(t, q, k, v, heads, drops, grouped=True)
     return _efficient(t, q, k, v, heads)
 
 
@@ -277,9 +276,7 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
     return out
 
 
-def _math(
-    t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool = False
-) -> Var:
+def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool) -> Var:
     """SDPA's reference path, in fp32: scaled copies of q and k, k and v for all heads, the scores.
 
     Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). Groups that SDPA is
