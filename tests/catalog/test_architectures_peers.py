@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from lintfit.catalog import models
-from tests.catalog.small_configs import CASES
+from tests.catalog import small_configs, small_vision_configs
 
 pytestmark = pytest.mark.peers
 
+CASES = [*small_configs.CASES, *small_vision_configs.CASES]
 MASKED = ("bert", "roberta", "xlm-roberta")
 
 

@@ -1,0 +1,288 @@
+"""Small configs of every architecture that takes images or sound, with the variations that change its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.catalog.small_configs import (
+    DELTA,
+    EXPERTS,
+    GEMMA4_ROUTED,
+    GEMMA4_SMALL,
+    GROUPED,
+    LLAMA4,
+    PADDED,
+    ROUTED,
+    SMALL,
+)
+
+TOWER: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 28,
+    "patch_size": 14,
+}
+SIGLIP = {**TOWER, "model_type": "siglip_vision_model"}
+BARE = {**SIGLIP, "vision_use_head": False}
+CLIP = {**TOWER, "model_type": "clip_vision_model"}
+PIXTRAL = {**TOWER, "model_type": "pixtral", "head_dim": 8}
+INTERN = {**TOWER, "model_type": "internvl_vision"}
+PERCEIVER = {
+    "hidden_size": 64,
+    "resampler_n_latents": 6,
+    "resampler_depth": 2,
+    "resampler_n_heads": 4,
+    "resampler_head_dim": 10,
+    "num_key_value_heads": 2,
+}
+QWEN3_MOE = {**GROUPED, "head_dim": 16, "moe_intermediate_size": 40, "num_experts": 4, "num_experts_per_tok": 2}
+QWEN2_VISION = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 3}
+QWEN2_5_VISION = {"depth": 2, "hidden_size": 32, "intermediate_size": 50, "num_heads": 4, "out_hidden_size": 64}
+QWEN3_VISION = {**QWEN2_5_VISION, "depth": 4, "deepstack_visual_indexes": [1, 2], "num_position_embeddings": 64}
+GLM4V_VISION: dict[str, Any] = {
+    "depth": 2,
+    "hidden_size": 32,
+    "num_heads": 4,
+    "out_hidden_size": 64,
+    "intermediate_size": 50,
+    "image_size": 28,
+}
+SIGLIP2: dict[str, Any] = {
+    "model_type": "siglip2_vision_model",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "patch_size": 4,
+    "num_patches": 16,
+}
+PHI4_VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 56,
+    "crop_size": 56,
+}
+PHI4_AUDIO: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_blocks": 2,
+    "num_attention_heads": 4,
+    "ext_pw_out_channel": 32,
+    "depthwise_separable_out_channel": 32,
+    "nemo_conv_channels": 16,
+    "input_size": 20,
+}
+MLLAMA_VISION: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_global_layers": 1,
+    "attention_heads": 4,
+    "intermediate_size": 48,
+    "vision_output_dim": 64,
+    "image_size": 28,
+    "intermediate_layers_indices": [0],
+}
+LLAMA4_VISION = {**TOWER, "vision_output_dim": 24, "projector_input_dim": 40, "projector_output_dim": 24}
+GEMMA4_VISION = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "patch_size": 4,
+    "position_embedding_size": 100,
+}
+GEMMA4_AUDIO = {
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "output_proj_dims": 40,
+    "subsampling_conv_channels": [16, 8],
+}
+DELTA_VISION = {**QWEN2_5_VISION, "num_position_embeddings": 64}
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("phi4_multimodal", {**PADDED, "vision_config": PHI4_VISION, "audio_config": PHI4_AUDIO}),
+    (
+        "phi4_multimodal",
+        {
+            **PADDED,
+            "tie_word_embeddings": True,
+            "vision_config": {**PHI4_VISION, "image_size": 42},
+            "audio_config": {**PHI4_AUDIO, "time_reduction": 4, "bias_symmetric": True, "kernel_size": 5},
+        },
+    ),
+    ("gemma3", {"text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma3_text"}, "vision_config": SIGLIP}),
+    (
+        "gemma3",
+        {
+            "text_config": {
+                "hidden_size": 64,
+                "intermediate_size": 176,
+                "num_hidden_layers": 3,
+                "model_type": "gemma3_text",
+            },
+            "vision_config": {**SIGLIP, "vision_use_head": False},
+        },
+    ),
+    ("llava", {"text_config": {**SMALL, "model_type": "llama"}, "vision_config": CLIP}),
+    ("llava", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": SIGLIP}),
+    ("llava", {"text_config": {"model_type": "llama", "vocab_size": 32064, "num_hidden_layers": 2}}),
+    ("llava_next", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
+    ("qwen2_vl", {"text_config": GROUPED, "vision_config": QWEN2_VISION}),
+    ("qwen2_vl", {**GROUPED, "vision_config": QWEN2_VISION, "tie_word_embeddings": True}),
+    ("qwen2_5_vl", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION}),
+    ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
+    ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
+    ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
+    (
+        "aya_vision",
+        {
+            "text_config": {**PADDED, "model_type": "cohere2", "head_dim": 16},
+            "vision_config": BARE,
+            "alignment_intermediate_size": 96,
+        },
+    ),
+    ("aya_vision", {"text_config": {**PADDED, "model_type": "cohere"}, "vision_config": SIGLIP}),
+    (
+        "cohere2_vision",
+        {
+            "text_config": {**PADDED, "model_type": "cohere2", "head_dim": 16},
+            "vision_config": SIGLIP,
+            "alignment_intermediate_size": 96,
+        },
+    ),
+    ("lfm2_vl", {"text_config": {**GROUPED, "model_type": "lfm2", "full_attn_idxs": [1]}, "vision_config": SIGLIP2}),
+    (
+        "lfm2_vl",
+        {
+            "text_config": {**GROUPED, "model_type": "lfm2", "full_attn_idxs": [1], "block_ff_dim": 200},
+            "vision_config": {**SIGLIP2, "vision_use_head": False},
+            "projector_bias": False,
+            "projector_use_layernorm": False,
+            "projector_hidden_size": 96,
+            "tie_word_embeddings": False,
+        },
+    ),
+    ("glm4v", {"text_config": PADDED, "vision_config": GLM4V_VISION}),
+    (
+        "glm4v",
+        {
+            "text_config": {**PADDED, "tie_word_embeddings": True},
+            "vision_config": {**GLM4V_VISION, "attention_bias": True, "spatial_merge_size": 1},
+        },
+    ),
+    ("glm4v_moe", {"text_config": {**PADDED, **ROUTED, "head_dim": 16}, "vision_config": GLM4V_VISION}),
+    (
+        "glm4v_moe",
+        {
+            "text_config": {
+                **PADDED,
+                **ROUTED,
+                "use_qk_norm": True,
+                "attention_bias": False,
+                "first_k_dense_replace": 2,
+            },
+            "vision_config": GLM4V_VISION,
+            "tie_word_embeddings": True,
+        },
+    ),
+    ("gemma4", {"text_config": GEMMA4_ROUTED, "vision_config": GEMMA4_VISION}),
+    ("gemma4", {"text_config": GEMMA4_SMALL, "vision_config": GEMMA4_VISION, "audio_config": GEMMA4_AUDIO}),
+    ("llama4", {"text_config": {**LLAMA4, "model_type": "llama4_text"}, "vision_config": LLAMA4_VISION}),
+    ("qwen3_5", {"text_config": DELTA, "vision_config": DELTA_VISION, "tie_word_embeddings": True}),
+    ("qwen3_5", {"text_config": {**DELTA, "full_attention_interval": 3}, "vision_config": DELTA_VISION}),
+    ("qwen3_5_moe", {"text_config": {**DELTA, **EXPERTS}, "vision_config": DELTA_VISION}),
+    (
+        "paligemma",
+        {
+            "text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma"},
+            "vision_config": BARE,
+            "projection_dim": 64,
+        },
+    ),
+    (
+        "paligemma",
+        {
+            "text_config": {**GROUPED, "head_dim": 16, "model_type": "gemma2"},
+            "vision_config": SIGLIP,
+            "projection_dim": 64,
+        },
+    ),
+    ("llava", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": PIXTRAL}),
+    ("llava_onevision", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": BARE}),
+    (
+        "llava_onevision",
+        {"text_config": {**GROUPED, "model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": BARE},
+    ),
+    (
+        "mistral3",
+        {
+            "text_config": {**GROUPED, "model_type": "mistral"},
+            "vision_config": PIXTRAL,
+            "tie_word_embeddings": True,
+        },
+    ),
+    (
+        "mistral3",
+        {
+            "text_config": GROUPED,
+            "spatial_merge_size": 1,
+            "multimodal_projector_bias": True,
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        "internvl",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen2"},
+            "vision_config": INTERN,
+            "tie_word_embeddings": True,
+        },
+    ),
+    (
+        "internvl",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen3", "head_dim": 16},
+            "vision_config": {
+                **INTERN,
+                "norm_type": "rms_norm",
+                "use_qk_norm": True,
+                "attention_bias": True,
+                "use_mean_pooling": False,
+                "image_size": [28, 28],
+                "patch_size": [14, 14],
+            },
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        "idefics2",
+        {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": BARE, "perceiver_config": PERCEIVER},
+    ),
+    ("idefics3", {"text_config": {**PADDED, "model_type": "llama"}, "vision_config": BARE}),
+    (
+        "smolvlm",
+        {
+            "text_config": {**PADDED, "model_type": "llama"},
+            "vision_config": {**BARE, "image_size": 56},
+            "scale_factor": 4,
+            "tie_word_embeddings": True,
+        },
+    ),
+    ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1]}, "vision_config": MLLAMA_VISION}),
+    ("mllama", {"text_config": {**PADDED, "cross_attention_layers": [1, 8]}, "vision_config": MLLAMA_VISION}),
+    (
+        "mllama",
+        {
+            "architectures": ["MllamaForCausalLM"],
+            "text_config": {**PADDED, "cross_attention_layers": [0, 2], "tie_word_embeddings": True},
+            "vision_config": MLLAMA_VISION,
+        },
+    ),
+]
