@@ -1,4 +1,4 @@
-"""Whole steps of small models with SGD, as ``bench.fake_tensors`` counts them, and the keys that their specs share."""
+"""Whole steps of small models with SGD, as ``bench.fake_tensors`` counts them, and dtypes that their specs share."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate
 
 MIB = 2**20
-GC = {"gradient_checkpointing": True, "use_reentrant": False}
-REENTRANT = {"gradient_checkpointing": True, "use_reentrant": True}
-LORA = {
-    "method": "lora",
-    "lora_rank": 16,
-    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj"],
-    "lora_dropout": 0.05,
-}
-EVERY = {**LORA, "lora_targets": "all-linear", "lora_dropout": 0.0}
 BF16 = {"weights_dtype": "bf16"}
 FP32 = {"weights_dtype": "fp32"}
 AMP = {"weights_dtype": "fp32", "mixed_precision": "bf16"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
 from lintfit.catalog import models
 from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
@@ -17,7 +18,7 @@ from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.reading.parse import spec_from_mapping
-from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 TYPES = ["linear_attention", "full_attention"]
 SMALL: dict[str, Any] = {

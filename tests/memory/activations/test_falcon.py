@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.memory.activations.steps import AMP, BF16, GC, MIB, step
+from bench.fake_settings import GC
+from tests.memory.activations.steps import AMP, BF16, MIB, step
 
 SINGLE: dict[str, Any] = {
     "model_type": "falcon", "hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 16, "vocab_size": 2000,

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
 from lintfit.catalog import models
 from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.reading.parse import spec_from_mapping
-from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 SMALL: dict[str, Any] = {
     "model_type": "lfm2", "hidden_size": 1024, "intermediate_size": 6656, "num_hidden_layers": 2,

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from bench.fake_settings import EVERY, GC, LORA, REENTRANT
 from lintfit.catalog import models
 from lintfit.catalog.config import CatalogError
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
-from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, LORA, MIB, REENTRANT, step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 SMALL: dict[str, Any] = {
     "model_type": "granitemoehybrid", "hidden_size": 1024, "intermediate_size": 512, "num_hidden_layers": 2,

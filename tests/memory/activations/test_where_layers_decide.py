@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from bench.fake_settings import EVERY, GC
 from lintfit.memory.activations.attention_scratch import efficient_scratch, flash_scratch
 from lintfit.memory.activations.tape import Tape
-from tests.memory.activations.steps import AMP, BF16, EVERY, FP32, GC, HALF_AMP, MIB, step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 PLAIN = {"gradient_checkpointing": False}
 EAGER = {"attention": "eager"}

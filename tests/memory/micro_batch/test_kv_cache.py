@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from bench.fake_settings import LORA
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
-from tests.memory.activations.steps import AMP, BF16, LORA, MIB, step
+from tests.memory.activations.steps import AMP, BF16, MIB, step
 
 SMALL: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4,
