@@ -13,7 +13,7 @@ from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
-from lintfit.report.encoding import SCHEMA_VERSION, dumps, line
+from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
@@ -107,8 +107,6 @@ def of_paths(paths: Sequence[Path], options: Options, shown: Shown) -> Done:
 def _written(result: Estimated, many: bool, shown: Shown) -> list[str]:
     """The text of one estimate, in JSON that of its error where there is none; of ``many`` it takes one line."""
     if shown.output_format == "json":
-        if many and result.estimate is not None and not shown.explain:
-            return [line(result.estimate)]
         content = _content(result, shown.explain)
         # json's own encoder is many times as slow where it indents.
         return [json.dumps(content) if many else dumps(content)]

@@ -11,7 +11,6 @@ import pytest
 from lintfit import cli_flags, estimating
 from lintfit.memory.reading.keys import READERS, SPECIAL
 from lintfit.report import View
-from lintfit.report.encoding import line
 from lintfit.specs import Estimated, estimate_mapping
 from tests.support import lintfit
 
@@ -309,21 +308,3 @@ def test_an_unknown_model_of_files_is_said_and_the_rest_is_checked(tmp_path: Pat
     text = lintfit("estimate", "--gpu", "RTX 3090", "--isolated", "run.sh", cwd=tmp_path)
     assert text.status == 0
     assert "memory unknown: add the shape of" in text.out and "--model-config FILE" in text.out
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{}, {"engine": "deepspeed", "zero_stage": 3, "gpus": 8, "offload_param": "nvme"}, {"model": "Käse", "gpus": 3}],
-    ids=["one card", "sharded and offloaded", "a name that is not ASCII"],
-)
-def test_a_line_is_what_json_writes(more: dict[str, Any]) -> None:
-    found = estimate_mapping({**SPEC, **more}).estimate
-    assert found is not None
-    assert line(found) == json.dumps(found.to_json())
-
-
-def test_a_line_without_a_card_has_a_null() -> None:
-    found = estimate_mapping({key: value for key, value in SPEC.items() if key != "gpu_memory_gib"}).estimate
-    assert found is not None
-    assert line(found) == json.dumps(found.to_json())
-    assert '"capacity_bytes": null' in line(found)

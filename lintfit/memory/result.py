@@ -157,7 +157,7 @@ class Estimate:
         return [*self.assumptions, *[f"not modelled: {what}" for what in self.not_modelled]]
 
     def to_json(self) -> dict[str, Any]:
-        """The estimate as the CLI's JSON contract has it (bytes); :func:`.report.encoding.line` writes the same."""
+        """The estimate as the CLI's JSON contract has it (bytes)."""
         peak = self.peak_moment
         return {
             "peak_bytes": {"low": self.peak.low, "likely": self.peak.likely, "high": self.peak.high},
