@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.tensors import adafactor
 from lintfit.memory.tensors.optimizers import (
     MIN_8BIT,
     MIN_PAGED,
@@ -14,7 +15,7 @@ from lintfit.memory.tensors.optimizers import (
     step_temporaries,
     tensor_state,
 )
-from lintfit.memory.tensors.parameters import Weight, rounded
+from lintfit.memory.tensors.parameters import Weight
 
 
 def grouped(weights: Iterable[Weight], key: Callable[[Weight], str]) -> dict[str, list[Weight]]:
@@ -149,11 +150,25 @@ def step(name: str, entry: Optimizer, weights: Sequence[Weight]) -> list[Term]:
                 what += ", and the scaled gradients beside it"
                 source = "torch/optim/adagrad.py _multi_tensor_adagrad"
         case "adafactor":
-            worst = max(trained, key=lambda w: (2 if w.dtype == "fp32" else 4) * rounded(4 * w.numel))
-            factors = ((size / worst.numel, "bytes"), (worst.numel, "elements of the largest tensor"))
-            what, source = f"{name}: update and fp32 copies of one tensor", "transformers optimization.py Adafactor"
+            return _adafactor(name, weights)
         case _:
             largest = size // 6
             factors = ((6, "bytes"), (largest, "elements of the largest matrix"))
             what, source = f"{name}: three half-precision matrices of Newton-Schulz", "torch/optim/_muon.py"
     return [term("temporaries", what, size, *factors, source=source)]
+
+
+def _adafactor(name: str, weights: Sequence[Weight]) -> list[Term]:
+    turn, source = adafactor.worst(weights), "transformers optimization.py Adafactor"
+    if turn is None:
+        return []
+    parts = [("update and fp32 copies of one tensor", turn.weight, turn.own)]
+    if turn.before is not None:
+        parts.append(("the update of the tensor before, which a variable still has", turn.before, turn.left))
+    return [
+        term(
+            "temporaries", f"{name}: {what}", size, (size / weight.numel, "bytes"), (weight.numel, "elements"),
+            source=source,
+        )
+        for what, weight, size in parts
+    ]  # fmt: skip

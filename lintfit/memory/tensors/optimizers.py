@@ -13,6 +13,7 @@ from typing import Literal
 
 from lintfit.frozen import frozen
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.memory.tensors import adafactor
 from lintfit.memory.tensors.parameters import Weight, rounded
 
 Step = Literal["fused", "foreach", "adafactor", "muon"]
@@ -187,8 +188,7 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
     foreach: ``_foreach_sqrt`` of the second moments of a whole parameter group (torch ``_multi_tensor_adamw``);
     measured as 1.0 x parameter bytes on an A100. Adagrad has the scaled gradients beside it
     (``_multi_tensor_adagrad``). The larger of the Trainer's two groups counts. Fused: none.
-    Adafactor works on one tensor at a time in fp32: the update, its square, and copies of parameter and
-    gradient where these are not fp32. Muon: three half-precision matrices of the Newton-Schulz iteration.
+    Adafactor: :func:`.adafactor.worst`. Muon: three half-precision matrices of the Newton-Schulz iteration.
     """
     trainable = [weight for weight in weights if weight.trainable]
     match entry.step:
@@ -196,15 +196,11 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
             decayed = sum(weight.bytes for weight in trainable if weight.decays)
             return entry.copies * max(decayed, sum(weight.bytes for weight in trainable) - decayed)
         case "adafactor":
-            return max((_adafactor_step(weight) for weight in trainable), default=0)
+            turn = adafactor.worst(trainable)
+            return turn.total if turn is not None else 0
         case "muon":
             return max((6 * weight.numel for weight in trainable if weight.role == "linear"), default=0)
     return 0
-
-
-def _adafactor_step(weight: Weight) -> int:
-    copies = 2 if weight.dtype == "fp32" else 4
-    return copies * rounded(4 * weight.numel)
 
 
 def flat_step_temporaries(entry: Optimizer, numel: int, itemsize: int = 4) -> int:
