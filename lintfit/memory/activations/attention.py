@@ -58,6 +58,7 @@ def attend(
     dropout: float = 0.0,
     head_major: bool = False,
     half_softmax: bool = False,
+    recast: bool = False,
     keeps_product: bool = False,
     masked: bool = False,
     scaled_queries: bool = False,
@@ -67,7 +68,8 @@ def attend(
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
-    ``half_softmax``: the eager softmax runs in the layer's dtype (GPT-2) instead of fp32.
+    ``half_softmax``: the eager softmax runs in the layer's dtype instead of fp32; ``recast``: what it gives is cast to
+    the values' (GPT-2), as autocast makes it fp32.
     ``keeps_product``: Falcon's eager scores (:func:`eager`). ``scaled_queries``: these are scaled in the place of the
     eager scores. ``masked``: SDPA is given an additive mask that somebody
     else counts. ``broadcasts``: a single head of keys and values is handed on for all queries, of which SDPA is not
@@ -83,8 +85,8 @@ def attend(
     held = t.held
     if t.recipe.attention == "eager":
         out = eager(
-            t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, keeps_product=keeps_product,
-            scaled_queries=scaled_queries, broadcasts=broadcasts,
+            t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, recast=recast,
+            keeps_product=keeps_product, scaled_queries=scaled_queries, broadcasts=broadcasts,
         )  # fmt: skip
     else:
         out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts)
@@ -319,8 +321,8 @@ def _laid_out(t: Layer, x: Var) -> Var:
 
 def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
-    half_softmax: bool = False, one_product: bool = False, keeps_product: bool = False, per: Extent = pairs,
-    scaled_queries: bool = False, names_scores: bool = False, broadcasts: bool = False,
+    half_softmax: bool = False, recast: bool = False, one_product: bool = False, keeps_product: bool = False,
+    per: Extent = pairs, scaled_queries: bool = False, names_scores: bool = False, broadcasts: bool = False,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
@@ -362,7 +364,7 @@ def eager(
     made = t.softmax(full)
     if half_softmax:
         t.held = held
-    weights = t.cast(made, asked)
+    weights = made if half_softmax and not recast else t.cast(made, asked)
     t.held = held
     if names_scores:
         t.held = (*held, full)

@@ -18,7 +18,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     qkv = t.linear("c_attn", normed, h, wide + 2 * narrow)
     q, k, v = t.split(qkv, (wide, narrow, narrow))
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
-    out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=facts.model_type == "gpt2")
+    own = facts.model_type == "gpt2"
+    out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=own, recast=own)
     branch = t.residual_dropout(t.linear("c_proj", out, wide, h), rate)
     x = t.add(branch, x)
     t.held = (x, branch)

@@ -51,7 +51,7 @@ def heads(facts: ModelFacts, index: int) -> Heads:
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
 
 
-TRAITS = Traits(heads=heads, routes=routes)
+TRAITS = Traits(heads=heads, routes=routes, casts_experts=True)
 
 
 @function

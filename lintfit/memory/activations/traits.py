@@ -17,7 +17,8 @@ class Traits(NamedTuple):
     does not. ``shares``: whether it takes keys and values of an earlier layer. ``mixer``: what mixes its tokens in the
     place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
     how many residual streams a model has. ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
-    layers with where they are installed, and that keep less than plain torch.
+    layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
+    plain products, whose weights autocast casts.
     """
 
     heads: Callable[[ModelFacts, int], Heads] | None = None
@@ -28,3 +29,4 @@ class Traits(NamedTuple):
     mlp: Callable[[ModelFacts, int], tuple[int, bool]] | None = None
     streams: Callable[[ModelFacts], int] | None = None
     packages: tuple[str, ...] = ()
+    casts_experts: bool = False

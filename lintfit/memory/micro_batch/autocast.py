@@ -14,13 +14,17 @@ from lintfit.memory.tensors.weights import VALUE
 from lintfit.memory.versions import GROUPED_EXPERTS
 
 
-def cached_copies(recipe: Recipe, held: Inventory) -> int:
+def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool) -> int:
     """Bytes of the copies that the cache holds at the end of the forward pass.
 
     Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
-    product are not cast at all. Not for FSDP, whose mixed precision gathers the weights in half precision already.
+    product are not cast at all, those of a model whose ``experts`` are plain products are. Not for FSDP, whose mixed
+    precision gathers the weights in half precision already.
     """
-    return _COPIES.get(held, recipe, lambda: _copies(recipe, held)) if recipe.autocast else 0
+    if not recipe.autocast:
+        return 0
+    experts = experts or recipe.transformers < GROUPED_EXPERTS
+    return _COPIES.get(held, (recipe, experts), lambda: _copies(recipe, held, experts))
 
 
 def head_copy(held: Inventory) -> int:
@@ -36,8 +40,8 @@ EXPERTS = ".experts."
 """What the names of adapters on fused experts have in them; PEFT itself casts these (``ParamWrapper``)."""
 
 
-def _copies(recipe: Recipe, held: Inventory) -> int:
-    uncast = ("norm", "bias", "conv", *(("expert",) if recipe.transformers >= GROUPED_EXPERTS else ()))
+def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
+    uncast = ("norm", "bias", "conv", *(() if experts else ("expert",)))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     fused = recipe.lora is not None and recipe.lora.fused is not None
     return sum(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.activations.families import known
+from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.kinds import Kind, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
@@ -76,7 +76,7 @@ def record_model(
         stretches=tuple(layers),
         head=tail,
         recipe=recipe,
-        copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held),
+        copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held, experts=traits(facts).casts_experts),
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
         front=lasting + exchanged + own.kept + triangles(facts) + opening,
