@@ -333,7 +333,7 @@ def eager(
     ``names_scores``: what the softmax gets has a name to the end (MPT). ``broadcasts``: :func:`attend`.
     """
     named = (q, k, v) if one_product or keeps_product else ()
-    asked = v.item if half_softmax or t.graph else q.item
+    asked = v.item if half_softmax else q.item
     if heads.keys < heads.queries and not broadcasts:
         k, v = expand(t, k, heads), expand(t, v, heads)
         t.name(k, v)
