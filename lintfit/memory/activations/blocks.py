@@ -221,7 +221,7 @@ class Layer(Tape):
         out = self.like(x, x.width, item, x.grad or trains)
         weights = (width * self.recipe.weights,) if trains else ()
         temp = (x.scratch(x.item),) if trains else ()
-        self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights)
+        self.op(out, (half,), (half,) if trains else (), temp=temp, weights=weights, parameter=half.grad)
         self.held = held
         return out
 
@@ -257,7 +257,8 @@ class Layer(Tape):
         self.name(normed)
         weights = (width * self.recipe.weights,) if trains else ()
         out = self.like(x, x.width, 4, x.grad or trains)
-        self.op(out, (normed,), (normed,) if trains else (), temp=(x.scratch(4),) if trains else (), weights=weights)
+        saved, temp = ((normed,), (x.scratch(4),)) if trains else ((), ())
+        self.op(out, (normed,), saved, temp=temp, weights=weights, parameter=normed.grad)
         out = self.cast(out, x.item)
         self.held = held
         return out
