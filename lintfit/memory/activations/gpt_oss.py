@@ -8,7 +8,7 @@ from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import INDEX, experts
 from lintfit.memory.activations.llama import heads, projected
-from lintfit.memory.activations.tape import Var, function, pairs
+from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 
@@ -70,7 +70,7 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
     if recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
     grad = q.grad or k.grad
-    scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), (q, k))
+    scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
     scores = t.add(t.map(scores))
     trains = not recipe.frozen
     item = max(scores.item, recipe.weights)

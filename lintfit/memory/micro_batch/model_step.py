@@ -258,10 +258,11 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
 
     A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
     autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
-    ``Linear4bit.forward``, ``out.to(inp_dtype)``). So does a norm at the end of a layer (OPT-350m).
+    ``Linear4bit.forward``, ``out.to(inp_dtype)``). So do experts, whose sum is cast to what they were given, and a norm
+    at the end of a layer (OPT-350m).
     """
     ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
-    behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends)
+    behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
     upcast = recipe.upcast_norms or behind or apart
     return 4 if upcast else recipe.weights
