@@ -187,7 +187,7 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, shape: Ma
     t.held = (*t.held, inside)
     fading = t.by_row(into, t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,))))
     t.held = (*t.held, fading)
-    made = t.copied_back(_contracted(t, fading, values, shape.states))
+    made = t.copied_back(_contracted(t, values, fading, shape.states))
     t.held = (*t.held, t.new(shape.states, made.item, False, per=sequences))
     entering = _entering(t, made, total, shape)
     t.held = (*t.held, entering)
@@ -222,6 +222,11 @@ def _entering(t: Layer, made: Var, total: Var, shape: Mamba2) -> Var:
 
 
 def _contracted(t: Layer, a: Var, b: Var, width: int, *, copies: tuple[bool, bool] = (True, True)) -> Var:
-    """``torch.einsum`` of two tensors as one batched product, of copies whose rows lie as it needs them."""
-    a, b = (t.add(part) if copied else part for part, copied in zip((a, b), copies, strict=True))
+    """``torch.einsum`` of two tensors as one batched product, of copies whose rows lie as it needs them: each is made,
+    and cast under autocast, before the next one is."""
+    before, item = t.held, 2 if t.recipe.autocast else 4
+    a = t.cast(t.add(a) if copies[0] else a, item)
+    t.name(a)
+    b = t.cast(t.add(b) if copies[1] else b, item)
+    t.held = before
     return t.bmm(a, b, width)
