@@ -1,4 +1,4 @@
-"""The end of the forward of a step, as moments: the loss, and the last layer where that takes more."""
+"""The forward of a step, as moments: the loss, and a layer where that takes more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lintfit.memory.result import Moment
 
 
 def forward(states: States, step: Step, saved: Live) -> list[Moment]:
-    """The end of the forward: the loss, and the last layer where that takes more. ``saved``: what all layers keep."""
+    """The end of the forward: the loss, and a layer where that takes more. ``saved``: what all layers keep."""
     tail, end = step.head, at_the_loss(step, saved)
     alive = Live(
         saved.activations
@@ -29,13 +29,37 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     loss = Moment("loss, forward", "forward", together(states.forward, alive, step.outputs, step.earlier))
     if not step.stretches:
         return [loss]
-    layer, room = step.stretches[-1].layer, loss.allocated - total(states.forward)
-    if _last_layer(step, saved, layer.ceiling).total <= room:
+    passing = worst_layer(step, saved, loss.allocated - total(states.forward))
+    if passing is None:
         return [loss]
-    alive = _last_layer(step, saved, layer.forward)
-    if alive.total <= room:
-        return [loss]
-    return [Moment(f"layer {step.count - 1}, forward", "forward", together(states.forward, alive)), loss]
+    index, alive = passing
+    return [Moment(f"layer {index}, forward", "forward", together(states.forward, alive)), loss]
+
+
+def worst_layer(step: Step, saved: Live, room: int) -> tuple[int, Live] | None:
+    """The layer whose forward takes most, and what is alive in it; None where none takes more bytes than ``room``.
+
+    Of each kind the last one, which has most behind it: one that leaves no graph, or mixes tokens in another way, may
+    take more than the last of all.
+    """
+    found = None
+    seen: set[int] = set()
+    end = step.count
+    # The head's copy is not made yet, and in earlier layers nobody knows which are, but for those that are saved.
+    copies = step.cast - step.head.saved.casts
+    for stretch in reversed(step.stretches):
+        last, end = end - 1, end - stretch.length
+        layer = stretch.layer
+        if id(layer) in seen or last < step.before:
+            continue
+        seen.add(id(layer))
+        if _in_layer(step, saved, copies, last, layer.ceiling - layer.saved.total).total <= room:
+            continue
+        behind, cast = (saved, copies) if last == step.count - 1 else (step.kept(last + 1), 0)
+        alive = _in_layer(step, behind, cast, last, layer.forward - layer.saved.total)
+        if alive.total > room:
+            found, room = (last, alive), alive.total
+    return found
 
 
 def at_the_loss(step: Step, saved: Live) -> Live:
@@ -66,27 +90,27 @@ def masks_of_the_graph(step: Step) -> int:
     return step.masks if step.checkpoints else 0
 
 
-def _last_layer(step: Step, saved: Live, worst: int) -> Live:
-    """What is alive in the forward of the last layer, whose own tensors may take more than the loss: many adapters, or
-    a fused loss.
+def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> Live:
+    """What is alive in the forward of a layer, whose own tensors may take more than the loss: many adapters, or a fused
+    loss. ``saved``: what layers keep up to this one; ``copies``: bytes of autocast's copies by then.
 
-    ``worst``: bytes of the layer's own pass, 0 for a checkpointed one, which takes more when it is run again.
+    ``beside``: bytes that the layer's own pass has beside what it saves; a checkpointed one takes more when it is run
+    again.
     """
     named = step.named - step.named_saved
     around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
     alive = Live(
-        saved.activations + embedded(step) + around,
+        saved.activations + embedded(step, index) + around,
         saved.logits,
-        # The head's copy is not made yet.
-        max(step.cast - step.head.saved.casts, saved.casts),
-        max(0, worst - step.stretches[-1].layer.saved.total),
+        max(copies, saved.casts),
+        max(0, beside),
     )
     return alive.plus(step.outputs).plus(step.earlier)
 
 
-def embedded(step: Step) -> int:
-    """Bytes of the embeddings' output, which the model's loop over its layers holds, where nobody saves it."""
+def embedded(step: Step, index: int) -> int:
+    """Bytes of the embeddings' output, which the model's loop holds in a layer's forward, where nobody saves it."""
     first = step.stretches[0].layer
     if step.summands:
         return step.summands - step.summands_kept
-    return first.input if step.count > 1 and not first.keeps_input else 0
+    return first.input if index and not first.keeps_input else 0

@@ -53,9 +53,13 @@ class Profile:
         """Bytes that no point of its forward pass exceeds, the input with it; 0 where it is checkpointed.
 
         That is all that is saved, and beside it one operation's tensors, whose gradients the backward has, or what the
-        backward never sees.
+        backward never sees. Of a layer that leaves no graph that is nothing, and its forward pass is followed.
         """
-        return self.input + self.saved.total + self.peak.total + self.form.unseen if self.form is not None else 0
+        if self.form is None:
+            return 0
+        if not self.form.output.grad:
+            return self.forward
+        return self.input + self.saved.total + self.peak.total + self.form.unseen
 
     @property
     def forward(self) -> int:

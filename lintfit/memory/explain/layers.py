@@ -1,4 +1,4 @@
-"""Terms of the moments inside the layers: the last one's forward, and the backward of all."""
+"""Terms of the moments inside the layers: the forward of one, and the backward of all."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lintfit.memory.forward import embedded
 from lintfit.memory.moments import worst_layer
 
 
-def last_layer(run: Pass) -> list[Term]:
-    """The last layer's forward: what all layers keep, and what the last one's operations have beside it."""
-    layers = run.step.layers
-    passing = layers[-1].forward - layers[-1].saved.total
-    what = f"tensors of layer {len(layers) - 1} on their way"
+def passed(run: Pass, index: int) -> list[Term]:
+    """A layer's forward: what it and those before it keep, and what its operations have beside it."""
+    layer, count = run.step.layers[index], index + 1
+    passing = max(0, layer.forward - layer.saved.total)
+    what = f"tensors of layer {index} on their way"
     return [
-        *forward(run, inside=True),
-        term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step)),
+        *forward(run, count=count, inside=True),
+        term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step, index)),
         term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
-        *casts(run, head=False),
+        *(casts(run, head=False) if count == run.step.count else []),
     ]
 
 

@@ -214,11 +214,12 @@ def below(run: Pass) -> list[Term]:
     return found
 
 
-def forward(run: Pass, *, inside: bool = False) -> list[Term]:
-    """What is there at the end of the layers' forward; ``inside``: still within the last of them."""
+def forward(run: Pass, *, count: int | None = None, inside: bool = False) -> list[Term]:
+    """What is there at the end of the forward of the first ``count`` layers, or all; ``inside``: still within the last
+    of them."""
     step = run.step
     return [
-        *kept(run, step.count),
+        *kept(run, step.count if count is None else count),
         *fixed(run, masks=inside or step.checkpoints),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
         term("activations", "keys and values that the model returns (use_cache)", step.cached + _returned(run)),

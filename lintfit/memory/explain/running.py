@@ -55,5 +55,5 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
     if moment.name.endswith(", end of its backward"):
         return layers.layer_end(run)
     if moment.name.endswith(", forward"):
-        return layers.last_layer(run)
+        return layers.passed(run, int(moment.name.removeprefix("layer ").removesuffix(", forward")))
     return layers.layer(run) if moment.name.startswith("layer ") else []
