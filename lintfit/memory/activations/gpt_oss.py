@@ -65,13 +65,16 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
 
     The weights that meet the values are a view without the sinks; on the way back it is filled up with zeros.
     """
-    recipe = t.recipe
+    recipe, outer = t.recipe, t.held
+    given = q, k, v
     k, v = repeat(t, k, shape), repeat(t, v, shape)
+    t.held = (*outer, *given, k, v)
     if recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
     grad = q.grad or k.grad
     scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
     scores = t.add(t.map(scores))
+    named, t.held = t.held, (*t.held, scores)
     trains = not recipe.frozen
     item = max(scores.item, recipe.weights)
     combined = t.new(shape.queries, item, grad or trains, per=_beside_sink)
@@ -79,13 +82,18 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
         made = (shape.queries * recipe.weights,) if trains else ()
         t.link(combined, (scores,), same=scores.item == item, weights=made)
     largest = t.op(t.new(shape.queries, item, combined.grad), (combined,), (t.new(shape.queries, INDEX, False),))
+    t.held = (*t.held, combined)
     centred = t.add(combined, largest)
+    t.held = (*named, scores, centred)
     probabilities = t.softmax(centred)
+    t.held = (*t.held, probabilities)
     weights = t.copied_back(probabilities, per=pairs)
     weights = t.cast(t.cast(weights, v.item), q.item)
+    t.held = (*named, centred, probabilities, weights)
     v = t.cast(v, weights.item)
-    out = t.op(t.like(q, q.width, v.item, weights.grad or v.grad), (weights, v), (weights, v))
-    return t.map(out)
+    out = t.map(t.op(t.like(q, q.width, v.item, weights.grad or v.grad), (weights, v), saved_factors(weights, v)))
+    t.held = outer
+    return out
 
 
 def _clamped(t: Layer, both: Var, width: int) -> Var:
