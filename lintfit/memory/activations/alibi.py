@@ -5,6 +5,8 @@ Sources: ``modeling_bloom.py``, ``modeling_mpt.py``, ``modeling_falcon.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lintfit.memory.activations.attention import Heads, attend, eager, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function
@@ -35,13 +37,24 @@ def layer(t: Layer, x: Var, index: int) -> Var:
             branch = _attention(t, y)
             t.held = (*t.held, branch)
             return t.add(x, t.residual_dropout(t.add(_mlp(t, z), branch), rate))
+    if facts.model_type == "bloom":
+        x = _added(t, x, y, rate, _mixed)
+        t.held = (x,)
+        y = t.layernorm(x)
+        t.held = (x, y)
+        return _added(t, x, y, rate, _mlp)
     branch = _attention(t, y)
     x = t.add(x, t.residual_dropout(branch, rate))
-    named = (branch,) if facts.model_type == "mpt" else ()
-    t.held = (*named, x)
+    t.held = (branch, x)
     y = t.layernorm(x)
-    t.held = (*named, x, y)
+    t.held = (branch, x, y)
     return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+
+
+@function
+def _added(t: Layer, x: Var, y: Var, rate: float, block: Callable[[Layer, Var], Var]) -> Var:
+    """BLOOM's blocks add what they give to the stream themselves, with all their names."""
+    return t.add(x, t.residual_dropout(block(t, y), rate))
 
 
 def _mlp(t: Layer, x: Var) -> Var:
@@ -49,8 +62,10 @@ def _mlp(t: Layer, x: Var) -> Var:
     _, _, up, down = NAMES[facts.model_type]
     y = _linear(t, up, x, facts.hidden, facts.intermediate)
     # BLOOM's own GELU saves its input, whatever its formula, and works its gradient out in steps (``GeLUFunction``).
-    steps = (y.scratch(GELU_STEPS * y.item),) if facts.model_type == "bloom" else ()
-    return _linear(t, down, t.map(y, (y,), temp=steps), facts.intermediate, facts.hidden)
+    bloom = facts.model_type == "bloom"
+    made = t.map(y, (y,), temp=(y.scratch(GELU_STEPS * y.item),) if bloom else ())
+    t.held = (*t.held, *((made,) if bloom else ()))
+    return _linear(t, down, made, facts.intermediate, facts.hidden)
 
 
 def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
@@ -63,6 +78,10 @@ def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
 
 @function
 def _attention(t: Layer, x: Var) -> Var:
+    return _mixed(t, x)
+
+
+def _mixed(t: Layer, x: Var) -> Var:
     facts = t.facts
     name, out_name, _, _ = NAMES[facts.model_type]
     h, dim = facts.hidden, facts.head_dim
