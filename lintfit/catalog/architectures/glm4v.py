@@ -57,15 +57,9 @@ def language(config: Config) -> tuple[str, Config]:
 
 def tower_of(vision: Config) -> VisionTower:
     """The encoder's numbers; its MLPs are as wide as what it gives."""
-    return VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("depth", kind="layers"),
-        heads=vision.size("num_heads", kind="heads"),
-        intermediate=vision.size("out_hidden_size", kind="hidden"),
-        patch=vision.size("patch_size"),
-        merge=vision.size("spatial_merge_size") ** 2,
-        most=MOST_PATCHES,
-    )
+    hidden, out = (vision.size(key, kind="hidden") for key in ("hidden_size", "out_hidden_size"))
+    tower, merge = qwen2_vl.tower(vision, hidden, out), vision.size("spatial_merge_size") ** 2
+    return replace(tower, merge=merge, most=MOST_PATCHES)
 
 
 def shape(config: Config) -> Shape:

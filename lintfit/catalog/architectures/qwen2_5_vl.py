@@ -9,7 +9,7 @@ from lintfit.catalog.architectures import qwen2, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = qwen2_vl.REQUIRED
@@ -35,13 +35,8 @@ def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def shape(config: Config) -> Shape:
     vision = part(config, "vision_config", VISION)
-    tower = VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("depth", kind="layers"),
-        heads=vision.size("num_heads", kind="heads"),
-        intermediate=vision.size("intermediate_size", kind="intermediate"),
-        patch=vision.size("patch_size"),
-    )
+    hidden, intermediate = (vision.size(f"{kind}_size", kind=kind) for kind in ("hidden", "intermediate"))
+    tower = qwen2_vl.tower(vision, hidden, intermediate)
     if vision.count("window_size", default=tower.patch) < tower.patch:
         raise vision.error("window_size", f"must be no less than a patch ({tower.patch})")
     return replace(qwen2.shape(qwen2_vl.text_of(config)), vision=tower)

@@ -52,14 +52,18 @@ def text_of(config: Config) -> Config:
 def shape(config: Config) -> Shape:
     vision = part(config, "vision_config", VISION)
     width = vision.size("embed_dim", kind="hidden")
-    tower = VisionTower(
-        hidden=width,
+    return replace(qwen2.shape(text_of(config)), vision=tower(vision, width, width * vision.size("mlp_ratio")))
+
+
+def tower(vision: Config, hidden: int, intermediate: int) -> VisionTower:
+    """The numbers of an encoder with Qwen's words for its layers and heads."""
+    return VisionTower(
+        hidden=hidden,
         layers=vision.size("depth", kind="layers"),
         heads=vision.size("num_heads", kind="heads"),
-        intermediate=width * vision.size("mlp_ratio"),
+        intermediate=intermediate,
         patch=vision.size("patch_size"),
     )
-    return replace(qwen2.shape(text_of(config)), vision=tower)
 
 
 def patch_projection(vision: Config, width: int, *, bias: bool = False) -> list[Tensor]:

@@ -39,13 +39,8 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def tower_of(vision: Config) -> VisionTower:
-    return VisionTower(
-        hidden=vision.size("hidden_size", kind="hidden"),
-        layers=vision.size("depth", kind="layers"),
-        heads=vision.size("num_heads", kind="heads"),
-        intermediate=vision.size("intermediate_size", kind="intermediate"),
-        patch=vision.size("patch_size"),
-    )
+    hidden, intermediate = (vision.size(f"{kind}_size", kind=kind) for kind in ("hidden", "intermediate"))
+    return qwen2_vl.tower(vision, hidden, intermediate)
 
 
 def shape(config: Config) -> Shape:
