@@ -286,6 +286,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("lfm2", {**GROUPED, "layer_types": ["conv"] * 3, "conv_bias": True, "tie_word_embeddings": False}),
     ("lfm2", {**GROUPED, "full_attn_idxs": [0, 1], "block_ff_dim": 200, "block_multiple_of": 16}),
     ("arcee", {**GROUPED, "attention_bias": True, "mlp_bias": True}),
+    ("helium", {**PADDED, "head_dim": 8}),
+    ("helium", {**PADDED, "head_dim": 8, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("apertus", {**PADDED, "attention_bias": True}),
     ("apertus", {**PADDED, "hidden_act": "silu", "tie_word_embeddings": True}),
     ("dots1", {**GROUPED, **ROUTED, "n_shared_experts": 2, "first_k_dense_replace": 1}),

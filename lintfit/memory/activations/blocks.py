@@ -247,8 +247,11 @@ class Layer(Tape):
         self.op(out, (normed,), saved, temp=(x.scratch(4),) if trains else (), weights=weights)
         return self.cast(out, x.item)
 
-    def full_norm(self, x: Var, width: int | None = None) -> Var:
-        """OLMo 2's and gpt-oss's RMSNorm: the product with the weight is taken in fp32, before the cast back."""
+    def full_norm(self, x: Var, width: int | None = None, *, casts: bool = False) -> Var:
+        """OLMo 2's and gpt-oss's RMSNorm: the product with the weight is taken in fp32, before the cast back.
+
+        ``casts``: the weight is cast to fp32 first, of which the product keeps the copy (Helium).
+        """
         width = width or self.facts.hidden
         trains = self.recipe.trains("norm")
         held = self.held
@@ -258,6 +261,8 @@ class Layer(Tape):
         weights = (width * self.recipe.weights,) if trains else ()
         out = self.like(x, x.width, 4, x.grad or trains)
         saved, temp = ((normed,), (x.scratch(4),)) if trains else ((), ())
+        if casts and normed.grad and self.recipe.weights < 4:
+            saved = (*saved, self.constant(width, 4))
         self.op(out, (normed,), saved, temp=temp, weights=weights, parameter=normed.grad)
         out = self.cast(out, x.item)
         self.held = held

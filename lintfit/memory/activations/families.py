@@ -59,6 +59,7 @@ _MODULES = {
     "granitemoe": "moe",
     "granitemoehybrid": "granitemoehybrid",
     "granitemoeshared": "granitemoeshared",
+    "helium": "helium",
     "hunyuan_v1_moe": "moe",
     "hyperclovax": "hyperclovax",
     "internlm2": "fused",

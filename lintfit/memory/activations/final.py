@@ -26,6 +26,8 @@ def final_norm(t: Layer, x: Var) -> Var:
         return norm(t, x)
     if kind in FULL:
         return t.full_norm(x)
+    if kind == "helium":
+        return t.full_norm(x, casts=True)
     if kind in ("gemma3n_text", "gemma4_text"):
         from lintfit.memory.activations.gemma3n import together
         from lintfit.memory.activations.gemma4 import norm as power_norm

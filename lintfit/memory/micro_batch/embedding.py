@@ -216,7 +216,7 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     return found * batch if apart else found
 
 
-SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe"})
+SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe", "helium"})
 """Model types whose layers keep tables of their own, not the model's."""
 
 
