@@ -27,7 +27,10 @@ def attention(t: Layer, x: Var) -> Var:
     latents = t.linear("kv_a_proj_with_mqa", x, h, latent + rope)
     both, k_turned = t.split(latents, (latent, rope))
     both = t.rmsnorm(both, latent)
-    q_turned, k_turned = t.both_turned(q_turned, k_turned)
+    if facts.model_type == "deepseek_v2":  # as complex numbers, and back to what they were
+        q_turned, k_turned = (t.cast(t.map(t.cast(part, 4)), part.item) for part in (q_turned, k_turned))
+    else:
+        q_turned, k_turned = t.both_turned(q_turned, k_turned)
     t.name(q, both, latents, q_turned, k_turned)
     q = t.op(t.like(q, q.width, q_turned.item, q.grad), (q_pass, q_turned))
     both = t.linear("kv_b_proj", both, latent, heads * (nope + value))
