@@ -16,6 +16,12 @@ from lintfit.memory.reading.parse import spec_from_mapping
 HALF = {"weights_dtype": "bf16", "mixed_precision": "no"}
 MIXED = {"weights_dtype": "fp32", "mixed_precision": "bf16"}
 LORA = {"method": "lora", "lora_rank": 8, "lora_targets": "all-linear", "lora_dropout": 0.05, "lora_dtype": "fp32"}
+LATENT = {
+    "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 2048,
+    "kv_lora_rank": 256, "qk_nope_head_dim": 64, "qk_rope_head_dim": 64, "v_head_dim": 64, "first_k_dense_replace": 2,
+    "n_routed_experts": 8, "moe_intermediate_size": 512, "n_shared_experts": 1, "num_experts_per_tok": 2,
+    "max_position_embeddings": 4096,
+}  # fmt: skip
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "the weights of two layers, and a formula's parts": (
         {"model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_positions": 2048, "rotary_dim": 64},
@@ -122,6 +128,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         },
         {**MIXED, **LORA, "attention": "eager", "seq_len": 1024},
         1_607_826_944,
+    ),
+    "copies of experts that run as plain products, and scores as the softmax leaves them": (
+        {
+            "model_type": "llama4_text", "hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 2,
+            "head_dim": 128, "intermediate_size": 1024, "intermediate_size_mlp": 2048, "num_local_experts": 4,
+            "max_position_embeddings": 4096, "no_rope_layer_interval": 2, "pad_token_id": 0,
+        },
+        {**MIXED, "attention": "eager", "seq_len": 1024},
+        889_747_456,
+    ),
+    "fp32 tables make the whole queries fp32, and their scores": (
+        {"model_type": "deepseek_v3", **LATENT, "q_lora_rank": 256},
+        {**MIXED, "attention": "eager", "seq_len": 1024},
+        1_170_622_464,
+    ),
+    "complex tables leave queries as they were": (
+        {"model_type": "deepseek_v2", **LATENT, "q_lora_rank": None},
+        {**MIXED, "attention": "eager", "seq_len": 1024},
+        1_348_878_336,
     ),
 }  # fmt: skip
 
