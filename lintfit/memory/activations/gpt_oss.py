@@ -49,10 +49,14 @@ TRAITS = Traits(heads=_heads)
 
 
 def _rotary(t: Layer, x: Var) -> Var:
-    """Both halves of each head turned one by one and put together; keeps only the shared cos and sin."""
+    """Both halves of each head turned one by one and put together; keeps only the shared cos and sin.
+
+    Under autocast the tables of an fp32 model make them fp32.
+    """
+    item = max(x.item, t.recipe.opening)
     halves = t.split(x, (x.width // 2, x.width // 2))
-    first, second = (t.add(t.map(halves[0]), t.map(halves[1])) for _ in range(2))
-    return t.op(t.like(x, x.width, x.item, x.grad), (first, second))
+    first, second = (t.add(t.map(halves[0], item=item), t.map(halves[1], item=item)) for _ in range(2))
+    return t.op(t.like(x, x.width, item, x.grad), (first, second))
 
 
 def _beside_sink(batch: int, seq: int) -> int:
@@ -73,7 +77,8 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
         q, k = t.cast(q, 2), t.cast(k, 2)
     grad = q.grad or k.grad
     scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
-    scores = t.add(t.map(scores))
+    masked = t.map(scores)
+    scores = t.map(masked, item=max(masked.item, recipe.opening))
     named, t.held = t.held, (*t.held, scores)
     trains = not recipe.frozen
     item = max(scores.item, recipe.weights)
