@@ -130,7 +130,7 @@ def _backward(states: States, step: Step, saved: Live) -> list[Moment]:
     worst = worst_layer(step, saved)
     if worst is not None:
         index, alive = worst
-        parts = together(states.first_gradient, around, alive)
+        parts = together(states.first_gradient, around.plus(Live(-step.gone(index))), alive)
         result.append(Moment(f"layer {index}, backward", "backward", parts))
     if states.layer_end is not None and step.count > 1:
         result.append(_layer_end(states.layer_end, step, around))
@@ -183,9 +183,10 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
             pinned = stuck + passed * layer.pinned
             # The gradient that comes in is the one that the layer above's input holds.
             shared = layer.output if inputs else 0
-            total = left - passed * keeps + alone + share + 2 * inputs - shared + pinned + expected
+            index = above - 1 - passed
+            total = left - passed * keeps + alone + share + 2 * inputs - shared + pinned + expected - step.gone(index)
             if worst is None or total > worst[0]:
-                worst = total, above - 1 - passed, stretch, share, inputs, pinned
+                worst = total, index, stretch, share, inputs, pinned
         left -= count * keeps
         done += count * layer.weights
         held += count * retained

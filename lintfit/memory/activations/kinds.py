@@ -34,6 +34,7 @@ class Kind(NamedTuple):
 _Alike = tuple[tuple[Kind, int, int], ...]
 
 _KINDS: Memo[tuple[tuple[Kind, ...], _Alike]] = Memo()
+_FIRST: Memo[dict[int | None, int]] = Memo()
 
 
 def kinds(facts: ModelFacts) -> tuple[Kind, ...]:
@@ -44,6 +45,11 @@ def kinds(facts: ModelFacts) -> tuple[Kind, ...]:
 def stretches(facts: ModelFacts) -> _Alike:
     """Layers of a kind that follow one another: the kind, the first one's number, and how many they are."""
     return _KINDS.get(facts, "", lambda: _kinds(facts))[1]
+
+
+def first_of_windows(facts: ModelFacts) -> dict[int | None, int]:
+    """The first layer of each window."""
+    return _FIRST.get(facts, "", lambda: {kind.window: start for kind, start, _ in reversed(stretches(facts))})
 
 
 def running(facts: ModelFacts, *, beside: bool = False) -> tuple[int, ...]:

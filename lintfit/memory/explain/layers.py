@@ -32,7 +32,7 @@ def layer(run: Pass) -> list[Term]:
     layers = step.layers
     layer, number = layers[index], f"layer {index}"
     done = layers[index + 1 :]
-    found = [*kept(run, index), *below(run), *_loop(run)]
+    found = [*kept(run, index), *below(run, gone=step.gone(index)), *_loop(run)]
     if step.checkpointed[index]:
         copies = 2 if step.offloaded else 1
         factors = ((copies, "inputs"), *per_token(run, layer.input))

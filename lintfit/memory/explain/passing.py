@@ -81,8 +81,8 @@ def inputs(run: Pass) -> list[Term]:
     return [term("activations", "the batch", ids, *factors), pixels]
 
 
-def fixed(run: Pass, *, masks: bool) -> list[Term]:
-    """What is there throughout a pass, whatever the layers keep."""
+def fixed(run: Pass, *, masks: bool, gone: int = 0) -> list[Term]:
+    """What is there throughout a pass, whatever the layers keep; ``gone``: bytes of masks that are not any more."""
     step = run.step
     dropout = dropout_mask(run.facts, step.recipe, run.tokens, step.checkpoints)
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
@@ -105,7 +105,7 @@ def fixed(run: Pass, *, masks: bool) -> list[Term]:
             term(
                 "activations",
                 "attention mask, tables that no layer keeps",
-                step.masks,
+                step.masks - gone,
                 source="transformers masking_utils.py",
             )
         )
@@ -203,10 +203,11 @@ def _widths(run: Pass) -> dict[int, str]:
     return found
 
 
-def below(run: Pass) -> list[Term]:
-    """What lives throughout the backward; further micro-batches in flight in a pipeline."""
+def below(run: Pass, *, gone: int = 0) -> list[Term]:
+    """What lives throughout the backward; further micro-batches in flight in a pipeline. ``gone``: see
+    :func:`fixed`."""
     step = run.step
-    found = fixed(run, masks=step.checkpoints)
+    found = fixed(run, masks=step.checkpoints, gone=gone)
     if step.in_flight > 1:
         for item in kept(run, step.count, copies=step.in_flight - 1):
             what = f"{step.in_flight - 1} further micro-batches in the pipeline: {item.what}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.kinds import stretches
+from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, rounded
 from lintfit.memory.micro_batch.language import language
@@ -214,6 +214,19 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
     apart = facts.model_type in CHUNKED and recipe.attention == "sdpa" and not recipe.padded
     return found * batch if apart else found
+
+
+def let_go(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[tuple[int, int], ...]:
+    """Masks that the first layers do not take: the first one that does, and bytes.
+
+    In the backward each goes with the last non-reentrant checkpoint that holds it.
+    """
+    first = first_of_windows(facts)
+    later = [(window, start) for window, start in first.items() if start]
+    size = masks(facts, recipe, batch, seq, item) if later else 0
+    if recipe.attention == "sdpa" and not recipe.padded:  # full attention has none
+        return tuple([(start, size) for window, start in later if window is not None])
+    return tuple([(start, size // len(first)) for _, start in later])
 
 
 SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe", "helium"})

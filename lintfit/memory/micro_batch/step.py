@@ -71,6 +71,8 @@ class Step:
     what the layers' ``pinned`` and the head's ``lingering`` say."""
     evaluated: int = 0
     """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
+    let_go: tuple[tuple[int, int], ...] = ()
+    """Masks that are gone before the first layers run backward: the first layer that takes each, and bytes."""
     earlier: Live = NOTHING
     """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 
@@ -131,6 +133,10 @@ class Step:
         for kind, stretch in kinds.items():
             found = found.plus(self.keeps(stretch), counts[kind])
         return found
+
+    def gone(self, index: int) -> int:
+        """Bytes of :attr:`masks` that are gone when this layer runs backward."""
+        return sum([size for first, size in self.let_go if first + self.before > index])
 
     def waits_at(self, index: int) -> int:
         """Bytes of the gradients that wait while this layer runs backward."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.fake_settings import EVERY, GC
+from bench.fake_settings import EVERY, GC, REENTRANT
 from lintfit.memory.activations.attention_scratch import efficient_scratch, flash_scratch
 from lintfit.memory.activations.tape import Tape
 from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
@@ -134,6 +134,16 @@ GLM: dict[str, Any] = {
     "pad_token_id": 0,
     "vocab_size": 1000,
 }
+GEMMA: dict[str, Any] = {
+    "model_type": "gemma2",
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+    "vocab_size": 1000,
+}
 GPT_OSS: dict[str, Any] = {
     "model_type": "gpt_oss",
     "hidden_size": 512,
@@ -185,6 +195,8 @@ LLAMA: dict[str, Any] = {
         (LLAMA, 4, 1000, {**BF16, **GC}, 297.80),
         (LLAMA, 4, 1000, {**BF16, **GC, "padded_batches": True}, 309.25),
         (GLM, 4, 1024, {**AMP, **EVERY, **GC}, 392.17),
+        (GEMMA, 4, 2048, {**BF16, **GC, **EAGER}, 1049.33),
+        (GEMMA, 4, 2048, {**BF16, **REENTRANT, **EAGER}, 1065.33),
         (GPT_OSS, 8, 1024, {**HALF_AMP, **QUERIES, **EAGER}, 1376.24),
         (PHI_MOE, 8, 1024, {**HALF_AMP, **QUERIES}, 834.77),
     ],
