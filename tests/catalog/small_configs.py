@@ -288,6 +288,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("arcee", {**GROUPED, "attention_bias": True, "mlp_bias": True}),
     ("helium", {**PADDED, "head_dim": 8}),
     ("helium", {**PADDED, "head_dim": 8, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    ("nanochat", PADDED),
+    ("nanochat", {**PADDED, "attention_bias": True, "tie_word_embeddings": True}),
     ("apertus", {**PADDED, "attention_bias": True}),
     ("apertus", {**PADDED, "hidden_act": "silu", "tie_word_embeddings": True}),
     ("dots1", {**GROUPED, **ROUTED, "n_shared_experts": 2, "first_k_dense_replace": 1}),

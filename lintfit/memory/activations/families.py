@@ -71,6 +71,7 @@ _MODULES = {
     "mixtral": "moe",
     "mllama": "mllama",
     "mpt": "alibi",
+    "nanochat": "nanochat",
     "nemotron": "layernorm",
     "nemotron_h": "nemotron_h",
     "olmo": "layernorm",

@@ -26,6 +26,10 @@ def final_norm(t: Layer, x: Var) -> Var:
         return norm(t, x)
     if kind in FULL:
         return t.full_norm(x)
+    if kind == "nanochat":
+        from lintfit.memory.activations.nanochat import norm as weightless
+
+        return weightless(t, x)
     if kind == "helium":
         return t.full_norm(x, casts=True)
     if kind in ("gemma3n_text", "gemma4_text"):

@@ -38,7 +38,7 @@ SCALED_EMBEDDINGS = frozenset(
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
-CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | {"gpt_neo"}
+CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | {"gpt_neo", "nanochat"}
 """The same, and those that add learned positions or norm them."""
 
 OPENS_EVERY_INPUT = (5, 0)
@@ -163,33 +163,40 @@ def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item:
     return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
 
 
-def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoints: bool) -> tuple[int, int]:
-    """Bytes that the graph keeps of the norm behind BLOOM's embeddings, and how many of them are the embeddings.
+NORMED = {"bloom": 2, "nanochat": 1}
+"""Model types that norm their embeddings, and how many fp32 numbers a token the norm keeps."""
 
-    Its input, under autocast in fp32, and two fp32 numbers a token; nothing where no gradient comes that far. A leaf is
-    counted by :func:`input_leaf`.
+
+def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoints: bool) -> tuple[int, int]:
+    """Bytes that the graph keeps of the norm behind BLOOM's and nanochat's embeddings, and how many of them are the
+    embeddings.
+
+    Its input, nanochat's and under autocast BLOOM's in fp32, and fp32 numbers a token (:data:`NORMED`); nothing where
+    no gradient comes that far. A leaf is counted by :func:`input_leaf`.
     """
     facts = language(spec.facts)
     leaf = checkpoints and opens_inputs(spec)
-    if facts.model_type != "bloom" or (recipe.frozen and not leaf):
+    rows = NORMED.get(facts.model_type)
+    if rows is None or (recipe.frozen and not leaf):
         return 0, 0
-    kept = 2 * rounded(tokens * 4)
-    if recipe.autocast and item == 2:
+    kept = rows * rounded(tokens * 4)
+    if item == 2 and (recipe.autocast or facts.model_type != "bloom"):
         return kept + rounded(tokens * facts.hidden * 4), 0
     itself = rounded(tokens * facts.hidden * item)
     return (kept if recipe.frozen else kept + itself), itself
 
 
 def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
-    """Bytes of embeddings and learned positions, whose sum is the first layer's input; BLOOM norms the embeddings.
+    """Bytes of embeddings and learned positions, whose sum is the first layer's input; BLOOM and nanochat norm the
+    embeddings.
 
     The model's forward has names for them while its layers run. OPT looks positions up for every sequence, the others
     once.
     """
     kind = facts.model_type
-    if kind not in LEARNED_POSITIONS | {"gpt_neo"}:
+    if kind not in LEARNED_POSITIONS | {"gpt_neo"} | NORMED.keys():
         return 0
-    rows = {"opt": batch * seq, "bloom": 0}.get(kind, seq)
+    rows = {"opt": batch * seq, "bloom": 0, "nanochat": 0}.get(kind, seq)
     return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
 
 
