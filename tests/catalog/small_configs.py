@@ -230,6 +230,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("smollm3", PADDED),
     ("seed_oss", GROUPED),
     ("exaone4", GROUPED),
+    ("exaone_moe", {**GROUPED, **EXPERTS, "head_dim": 16}),
+    (
+        "exaone_moe",
+        {
+            **GROUPED,
+            **EXPERTS,
+            "num_shared_experts": 2,
+            "layer_types": ["full_attention"] * 3,
+            "mlp_layer_types": ["sparse", "dense", "sparse"],
+            "tie_word_embeddings": True,
+        },
+    ),
     ("ernie4_5", {**GROUPED, "head_dim": 8, "use_bias": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),

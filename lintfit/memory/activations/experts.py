@@ -50,6 +50,7 @@ ROUTERS = {
     "granitemoehybrid": Router(first=True),
     "granitemoeshared": Router(first=True),
     "solar_open": SIGMOID,
+    "exaone_moe": SIGMOID,
     "afmoe": Router(kept=True),
     "nemotron_h": SIGMOID,
     "gpt_oss": Router(first=True, upcast=False),

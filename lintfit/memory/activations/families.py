@@ -35,6 +35,7 @@ _MODULES = {
     "dots1": "moe",
     "ernie4_5_moe": "moe",
     "exaone4": "postnorm",
+    "exaone_moe": "moe",
     "falcon": "alibi",
     "falcon_h1": "falcon_h1",
     "flex_olmo": "postnorm",

@@ -15,6 +15,8 @@ from lintfit.memory.activations.tape import Var, function, positions
 from lintfit.memory.activations.xielu import xielu
 
 HEAD_NORMS = frozenset({"apertus", "dots1", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
+NORMED_TOGETHER = frozenset({"apertus", "exaone_moe"})
+"""Model types that normalise the heads of queries and keys once values are there, too."""
 NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense", "hunyuan_v1_moe"})
 """Model types that normalise the heads of queries and keys behind the rotary, not in front of it."""
 WIDE_NORMS = frozenset({"minimax_m2", "olmoe"})
@@ -23,6 +25,8 @@ PARTLY_TURNED = frozenset({"glm4_moe", "glm4v_moe_text", "minimax_m2"})
 """Model types whose rotary turns a part of each head, which a ``torch.cat`` joins with the rest."""
 TURNED_IN_FULL = frozenset({"ernie4_5", "ernie4_5_moe"})
 """Model types whose rotary runs in fp32, by tables that every layer spreads over pairs anew."""
+TURNED_IN_WINDOWS = frozenset({"exaone_moe"})
+"""Model types whose layers that attend to everything leave queries and keys as they are, where others have a window."""
 OFF_BY_DEFAULT = frozenset({"dots1", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
 FULL_FIRST = {"dots1": 62, "qwen2": 28, "qwen3": 28}
@@ -74,10 +78,10 @@ def _norm_of(facts: ModelFacts) -> Norm | None:
 @function
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection."""
-    facts = t.facts
+    facts, config = t.facts, t.facts.config
     shape = heads(facts, index)
     q, k, v = projected(t, x, shape, norm=_norm_of(facts))
-    if facts.model_type == "apertus" or (facts.model_type == "glm4_moe" and facts.qk_norm):
+    if facts.model_type in NORMED_TOGETHER or (facts.model_type == "glm4_moe" and facts.qk_norm):
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     partial = facts.model_type in PARTLY_TURNED
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
@@ -86,7 +90,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     elif facts.model_type in TURNED_IN_FULL:
         tables = t.new(shape.dim, 4, False, per=positions), t.new(shape.dim, 4, False, per=positions)
         q, k = _turned_in_full(t, q, k, tables)
-    else:
+    elif shape.window is not None or facts.model_type not in TURNED_IN_WINDOWS or not config.get("sliding_window"):
         q, k = t.both_turned(q, k, share, concatenated=partial)
     return t.residual_dropout(attended(t, q, k, v, shape, head_major=partial), _rate(facts))
 

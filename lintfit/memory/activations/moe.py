@@ -55,10 +55,16 @@ SHARED_FIRST = frozenset({"ernie4_5_moe", "hunyuan_v1_moe"})
 
 
 def has_experts(facts: ModelFacts, index: int) -> bool:
-    """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen)."""
+    """Whether this layer routes: dense layers come first (DeepSeek), or every n-th one has experts (Qwen).
+
+    ``mlp_layer_types`` names the layers one by one.
+    """
     if facts.model_type == "ernie4_5_moe":
         return ernie4_5_moe.routes(facts.config, facts.layers, index)
     config = facts.config
+    kinds = config.get("mlp_layer_types")
+    if isinstance(kinds, list) and index < len(kinds):
+        return bool(kinds[index] == "sparse")
     dense = int(config.get("first_k_dense_replace") or 0)
     step = int(config.get("decoder_sparse_step") or config.get("moe_layer_freq") or 1)
     only = config.get("mlp_only_layers")

@@ -16,6 +16,7 @@ MAPPED = frozenset(
         "deepseek_v32",
         "dots1",
         "ernie4_5_moe",
+        "exaone_moe",
         "flex_olmo",
         "glm4_moe",
         "glm4_moe_lite",
