@@ -242,6 +242,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tie_word_embeddings": True,
         },
     ),
+    ("hy_v3", {**GROUPED, **EXPERTS, "head_dim": 16}),
+    ("hy_v3", {**GROUPED, **EXPERTS, "attention_bias": True, "mlp_bias": True, "mlp_layer_types": ["sparse"] * 3}),
     ("ernie4_5", {**GROUPED, "head_dim": 8, "use_bias": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     ("hunyuan_v1_dense", {**GROUPED, "head_dim": 8, "attention_bias": True}),

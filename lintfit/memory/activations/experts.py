@@ -51,6 +51,7 @@ ROUTERS = {
     "granitemoeshared": Router(first=True),
     "solar_open": SIGMOID,
     "exaone_moe": SIGMOID,
+    "hy_v3": Router(full=True, upcast=False, kept=True, divided=True),
     "afmoe": Router(kept=True),
     "nemotron_h": SIGMOID,
     "gpt_oss": Router(first=True, upcast=False),

@@ -62,6 +62,7 @@ _MODULES = {
     "granitemoeshared": "granitemoeshared",
     "helium": "helium",
     "hunyuan_v1_moe": "moe",
+    "hy_v3": "moe",
     "hyperclovax": "hyperclovax",
     "internlm2": "fused",
     "lfm2": "lfm2",

@@ -7,7 +7,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import llama, mla
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -40,10 +40,21 @@ def feed_forward(t: Layer, x: Var, y: Var, index: int) -> Var:
         t.held = (x, y, shared)
         return t.add(x, t.add(experts(t, y, facts.moe), shared))
     out = experts(t, y, facts.moe)
+    if facts.model_type == "hy_v3" and facts.config.get("enable_moe_fp32_combine"):
+        return t.add(x, _added_in_full(t, y, out, facts.moe.shared_intermediate))
     if facts.moe.shared_intermediate:
         t.held = (x, y, out)
         out = t.add(out, llama.mlp(t, y, facts.moe.shared_intermediate))
     return llama.residual(t, x, out)
+
+
+@function
+def _added_in_full(t: Layer, x: Var, routed: Var, width: int) -> Var:
+    """Hy3 adds the shared expert's result in fp32."""
+    t.held = (*t.held, routed)
+    full = t.cast(routed, 4)
+    t.held = (*t.held, full)
+    return t.cast(t.add(full, t.cast(llama.mlp(t, x, width), 4)), x.item)
 
 
 GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"})
