@@ -34,7 +34,7 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("phi3", "roberta"), _since(4, 45)),
     "opt": _since(4, 46),
     **dict.fromkeys(("mt5", "t5", "umt5"), _since(5, 15)),
-    "gemma2": _before(5, 21),
+    **dict.fromkeys(("gemma2", "vaultgemma"), _before(5, 21)),
 }
 """The versions whose class has SDPA; every version's where a model type is not here."""
 

@@ -304,6 +304,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("helium", {**PADDED, "head_dim": 8, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("nanochat", PADDED),
     ("nanochat", {**PADDED, "attention_bias": True, "tie_word_embeddings": True}),
+    ("vaultgemma", {**PADDED, "head_dim": 16}),
+    ("vaultgemma", {**PADDED, "head_dim": 16, "attention_bias": True, "tie_word_embeddings": False}),
     ("apertus", {**PADDED, "attention_bias": True}),
     ("apertus", {**PADDED, "hidden_act": "silu", "tie_word_embeddings": True}),
     ("dots1", {**GROUPED, **ROUTED, "n_shared_experts": 2, "first_k_dense_replace": 1}),

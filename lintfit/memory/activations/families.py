@@ -94,6 +94,7 @@ _MODULES = {
     "solar_open": "moe",
     "stablelm": "layernorm",
     "starcoder2": "layernorm",
+    "vaultgemma": "gemma",
     "youtu": "moe",
 }
 

@@ -9,8 +9,11 @@ LAYERNORMS = frozenset({"cohere", "cohere2", "nemotron", "olmo"})
 """Model types whose LayerNorm is not torch's."""
 
 GEMMA = frozenset(
-    {"gemma", "gemma2", "gemma3", "gemma3_text", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"}
-)
+    {
+        "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next",
+        "vaultgemma",
+    }
+)  # fmt: skip
 """Model types whose norm is Gemma's."""
 
 FULL = frozenset({"afmoe", "flex_olmo", "gpt_oss", "olmo2", "olmo3"})

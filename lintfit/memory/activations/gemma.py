@@ -9,6 +9,8 @@ from lintfit.memory.activations.llama import mlp, projected
 from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits
 
+ALTERNATE = frozenset({"gemma2", "vaultgemma"})
+"""Model types that slide in every second layer where ``layer_types`` does not say, and cap their scores."""
 SANDWICH = frozenset({"gemma2", "gemma3", "gemma3_text"})
 HEAD_NORMS = frozenset({"gemma3", "gemma3_text"})
 
@@ -40,7 +42,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
 
 
 def _softcap(t: Layer) -> bool:
-    return t.facts.model_type == "gemma2" and t.facts.config.get("attn_logit_softcapping", 50.0) is not None
+    return t.facts.model_type in ALTERNATE and t.facts.config.get("attn_logit_softcapping", 50.0) is not None
 
 
 def window(facts: ModelFacts, index: int) -> int | None:
@@ -48,7 +50,7 @@ def window(facts: ModelFacts, index: int) -> int | None:
     types = facts.config.get("layer_types")
     if isinstance(types, list) and index < len(types):
         return facts.sliding_window if types[index] == "sliding_attention" else None
-    if facts.model_type == "gemma2":
+    if facts.model_type in ALTERNATE:
         return facts.sliding_window if index % 2 == 0 else None
     if facts.model_type in HEAD_NORMS:
         pattern = int(facts.config.get("sliding_window_pattern") or 6)

@@ -255,7 +255,7 @@ def _softcapped(t: Layer) -> bool:
     return t.facts.model_type in SOFTCAPPED and t.facts.config.get("final_logit_softcapping") is not None
 
 
-SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text", "nanochat"})
+SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text", "nanochat", "vaultgemma"})
 """Model types whose logits go through a tanh where the config has a bound for them."""
 
 

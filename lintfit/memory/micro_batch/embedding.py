@@ -34,6 +34,7 @@ SCALED_EMBEDDINGS = frozenset(
         "hyperclovax",
         "minicpm",
         "minicpm3",
+        "vaultgemma",
     }
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
@@ -45,7 +46,7 @@ OPENS_EVERY_INPUT = (5, 0)
 """The first transformers whose ``gradient_checkpointing_enable`` calls ``enable_input_require_grads`` for every model
 that takes ids; before, it did so only for adapters of transformers' own loader."""
 
-SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "minicpm3"})
+SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "minicpm3", "vaultgemma"})
 """Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
 since transformers 5, MiniCPM 3 where it is transformers' own class."""
 
