@@ -304,6 +304,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("helium", {**PADDED, "head_dim": 8, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("nanochat", PADDED),
     ("nanochat", {**PADDED, "attention_bias": True, "tie_word_embeddings": True}),
+    ("jais2", {**PADDED, "eos_token_id": 1}),
+    ("jais2", {**PADDED, "eos_token_id": 1, "attention_bias": False, "mlp_bias": False, "tie_word_embeddings": True}),
     ("vaultgemma", {**PADDED, "head_dim": 16}),
     ("vaultgemma", {**PADDED, "head_dim": 16, "attention_bias": True, "tie_word_embeddings": False}),
     ("apertus", {**PADDED, "attention_bias": True}),

@@ -65,6 +65,7 @@ _MODULES = {
     "hy_v3": "moe",
     "hyperclovax": "hyperclovax",
     "internlm2": "fused",
+    "jais2": "layernorm",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2",
     "llama4_text": "llama4",

@@ -1,7 +1,7 @@
-"""Decoders with LayerNorm and separate projections: StableLM, StarCoder 2, Phi, Nemotron, OLMo, Cohere.
+"""Decoders with LayerNorm and separate projections: StableLM, StarCoder 2, Phi, Nemotron, OLMo, Cohere, Jais 2.
 
 Sources: ``modeling_stablelm.py``, ``modeling_starcoder2.py``, ``modeling_phi.py``, ``modeling_nemotron.py``,
-``modeling_olmo.py``, ``modeling_cohere.py``, ``modeling_cohere2.py``.
+``modeling_olmo.py``, ``modeling_cohere.py``, ``modeling_cohere2.py``, ``modeling_jais2.py``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ PARALLEL = frozenset({"phi", *COHERE})
 PLAIN_MLP = {
     "starcoder2": ("c_fc", "c_proj"),
     "phi": ("fc1", "fc2"),
+    "jais2": ("up_proj", "down_proj"),
     "nemotron": ("up_proj", "down_proj"),
 }
 PARTIAL = frozenset({"stablelm", "phi", "nemotron"})
@@ -87,7 +88,8 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     kind = facts.model_type
     shape = heads(facts, index)
-    q, k, v = projected(t, x, shape)
+    bias = bool(facts.config.get("attention_bias"))
+    q, k, v = projected(t, x, shape, bias=bias)
     if facts.qk_norm:
         q, k = norm(t, q, shape.dim), norm(t, k, shape.dim)
     partial = kind in PARTIAL
@@ -102,7 +104,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
         q, k = turned_by_full_tables(t, q, k)
     else:
         q, k = t.both_turned(q, k, share, concatenated=partial)
-    return attended(t, q, k, v, shape, head_major=partial, out="dense" if kind == "phi" else "o_proj")
+    return attended(t, q, k, v, shape, head_major=partial, out="dense" if kind == "phi" else "o_proj", bias=bias)
 
 
 @function
@@ -127,5 +129,6 @@ def _mlp(t: Layer, x: Var) -> Var:
     names = PLAIN_MLP.get(facts.model_type)
     if names is None:
         return mlp(t, x)
-    up = t.linear(names[0], x, facts.hidden, facts.intermediate)
-    return t.linear(names[1], t.activation(up, facts.activation), facts.intermediate, facts.hidden)
+    bias = bool(facts.config.get("mlp_bias"))
+    up = t.linear(names[0], x, facts.hidden, facts.intermediate, bias=bias)
+    return t.linear(names[1], t.activation(up, facts.activation), facts.intermediate, facts.hidden, bias=bias)
