@@ -94,6 +94,14 @@ EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok":
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 DELTA_LAYERS = ["full_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"]
 
+JAMBA: dict[str, Any] = {
+    "attn_layer_period": 3,
+    "attn_layer_offset": 1,
+    "num_experts": 4,
+    "mamba_dt_rank": 6,
+    "mamba_d_state": 8,
+    "pad_token_id": 0,
+}
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
     ("llama", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
@@ -194,6 +202,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("cwm", {**PADDED, "num_hidden_layers": 6}),
     ("bamba", {**GROUPED, **BAMBA, "attn_layer_indices": [1]}),
     ("bamba", {**GROUPED, **BAMBA, "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True}),
+    ("jamba", {**GROUPED, **JAMBA, "num_hidden_layers": 6}),
+    ("jamba", {**GROUPED, **JAMBA, "num_experts": 1, "mamba_proj_bias": True, "mamba_conv_bias": False}),
     ("bitnet", GROUPED),
     ("bitnet", {**GROUPED, "attention_bias": True, "tie_word_embeddings": True}),
     ("flex_olmo", {**PADDED, "num_experts": 4}),

@@ -51,12 +51,13 @@ class Layer(Tape):
 
     def matmul(
         self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1,
-        convolves: bool = False,
+        convolves: bool = False, strided: bool = False,
     ) -> Var:  # fmt: skip
         """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
 
         ``copies``: of W, each for as many of x's rows (``torch.bmm``). ``convolves``: by a convolution, whose one
-        function for all gradients keeps x also for a W that is not trained.
+        function for all gradients keeps x also for a W that is not trained. ``strided``: x lies channel by channel, so
+        that the product with a trained W copies it where there are several sequences (``matmul``, ``should_fold``).
 
         Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
         first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
@@ -64,6 +65,8 @@ class Layer(Tape):
         size = rows * columns * copies
         if self.recipe.autocast:
             x = self.cast(x, 2)
+        if strided and trains and self.batched:
+            x = self.add(x)
         weight = None
         gradient = size * item if trains else 0
         made: tuple[int, ...] = ()
@@ -97,8 +100,11 @@ class Layer(Tape):
         out = self.like(a, width, a.item, a.grad or b.grad)
         return self.op(out, (a, b), (*saved_factors(a, b), *copies))
 
-    def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False) -> Var:
-        """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear)."""
+    def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False, *, strided: bool = False) -> Var:
+        """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear).
+
+        ``strided``: see :meth:`matmul`.
+        """
         recipe = self.recipe
         lora = recipe.lora
         trains = recipe.trains(module)
@@ -111,7 +117,7 @@ class Layer(Tape):
             out = self.quantized(x, rows, columns)
         else:
             item = 4 if recipe.upcast_head and module == "lm_head" else recipe.weights
-            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias)
+            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias, strided=strided)
         if lora is None or trains or not lora.on(module):
             return out
         held = self.held
@@ -121,7 +127,7 @@ class Layer(Tape):
         if lora.dropout:
             y = self.dropout(y)
         dropped = y
-        y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True)
+        y = self.matmul(y, rows, lora.rank, item=lora.item, trains=True, strided=strided)
         y = self.matmul(y, lora.rank, columns, item=lora.item, trains=True)
         y = self._dora(out, dropped, y, rows, columns) if lora.dora else self.map(y)
         # The function that adds the two still has its input, cast as it is, in a local variable.

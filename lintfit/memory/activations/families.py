@@ -66,6 +66,7 @@ _MODULES = {
     "hyperclovax": "hyperclovax",
     "internlm2": "fused",
     "jais2": "layernorm",
+    "jamba": "jamba",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2",
     "llama4_text": "llama4",

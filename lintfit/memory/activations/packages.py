@@ -1,6 +1,7 @@
 """What kernels keep that stand in for plain torch where their packages are installed: flash-linear-attention's gated
-delta rule (0.5.2 ``fla/ops/gated_delta_rule/chunk.py``), causal-conv1d (``causal_conv1d_interface.py``) and mamba-ssm's
-whole mixer (``mamba_ssm/ops/triton/ssd_combined.py``). Read in their autograd functions, measured by nobody here.
+delta rule (0.5.2 ``fla/ops/gated_delta_rule/chunk.py``), causal-conv1d (``causal_conv1d_interface.py``), mamba-ssm's
+whole mixers (``mamba_ssm/ops/triton/ssd_combined.py``, ``selective_scan_interface.py``) and its scan alone. Read in
+their autograd functions, measured by nobody here.
 
 transformers takes each wherever its package can be imported (``use_kernel_func_from_hub_with_fallback``).
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.delta_rule import CHUNK, Heads, chunks
-from lintfit.memory.activations.tape import Scratch, Var, once
+from lintfit.memory.activations.tape import Chunks, Scratch, Var, once
 
 DELTA_RULE = "gated_delta_rule"
 CONVOLUTION = "causal_conv1d"
@@ -67,3 +68,36 @@ def mamba(t: Layer, projected: Var, widths: tuple[int, int, int], states: Scratc
     temp = ((again, projected.per), states, states)
     result = t.like(projected, out, 2 if t.recipe.autocast else item, True)
     return t.op(result, (projected,), (projected, kept), temp=temp, weights=made)
+
+
+SCANNED = Chunks(2048)
+"""Tokens after which Mamba 1's scan keeps its states (``selective_scan.cpp``)."""
+
+
+def selective_scan(t: Layer, values: Var, step: Var, into: Var, out_of: Var, gate: Var, states: int) -> Var:
+    """``SelectiveScanFn``: Mamba 1's scan with its gate, of ``states`` elements a token.
+
+    Keeps what it is given, of what goes into the states and comes out of them copies token by token, the states of
+    every chunk with the product of the decays, and the results before the gate.
+    """
+    into, out_of = t.add(into), t.add(out_of)
+    kept = t.like(values, values.width, values.item, False)
+    chunk = t.new(2 * states, 4, False, per=SCANNED)
+    result = t.like(values, values.width, values.item, True)
+    given = (values, step, into, out_of, gate)
+    return t.op(result, given, (*given, chunk, kept))
+
+
+def selective_mixer(t: Layer, projected: Var, selected: int, states: int, out: int, made: tuple[int, ...]) -> Var:
+    """``MambaInnerFn``: convolution, scan and projection out of Mamba 1 in one function.
+
+    Keeps its input, the ``selected`` elements of step, input and output of the states, copies of the latter two, the
+    states of every chunk and the scan's results. The backward makes the convolution's and the steps again, and has
+    their gradients and the results' beside them. ``out``: elements of the result; ``made``: the parameter gradients.
+    """
+    item, width = projected.item, projected.width // 2
+    kept = [t.like(projected, size, item, False) for size in (selected, selected, width)]
+    chunk = t.new(2 * states, 4, False, per=SCANNED)
+    temp = (((6 * width + selected) * item, projected.per),)
+    result = t.like(projected, out, 2 if t.recipe.autocast else item, True)
+    return t.op(result, (projected,), (projected, *kept, chunk), temp=temp, weights=made)

@@ -40,6 +40,10 @@ EXPERTS = ".experts."
 """What the names of adapters on fused experts have in them; PEFT itself casts these (``ParamWrapper``)."""
 
 
+OF_SCANS = (".A_log", ".D")
+"""How the names of Mamba's parameters end that no product takes, so that nothing casts them."""
+
+
 def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
     uncast = ("norm", "bias", "conv", *(() if experts else ("expert",)))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
@@ -49,6 +53,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
         for weight in held.weights
         if weight.trainable
         and weight.dtype == "fp32"
+        and not weight.name.endswith(OF_SCANS)
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (

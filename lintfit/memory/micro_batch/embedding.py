@@ -77,6 +77,7 @@ PARTLY_ROTARY = frozenset(
         "glm4v_text",
         "gpt_neox",
         "granitemoehybrid",
+        "jamba",
         "minimax_m2",
         "nemotron",
         "nemotron_h",

@@ -174,6 +174,19 @@ def _expert_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -
     return [(f"{parameter}.lora_A", (width, columns)), (f"{parameter}.lora_B", (rows, width))]
 
 
+PASSED_BY = {"jamba": ("dt_proj",)}
+"""Modules whose weight a model multiplies with by itself (``self.dt_proj.weight @ time_step``), so that their adapters
+never run, unless its weights are quantised."""
+
+
+def _passed_by(spec: Spec, tensor: Tensor) -> bool:
+    """Whether an adapter gets no gradient, and with it no optimizer state; engines that lay all gradients out flat, and
+    DDP's buckets, have room for it nevertheless."""
+    names = PASSED_BY.get(spec.facts.model_type, ())
+    alone = spec.engine == "single"
+    return alone and spec.quantization is None and _named(module_name(tensor), names)
+
+
 def _trained(spec: Spec, name: str, shape: tuple[int, ...], tensor: Tensor, per_layer: float) -> Weight:
     dtype = adapter_dtype(spec)
     return Weight(
@@ -181,7 +194,7 @@ def _trained(spec: Spec, name: str, shape: tuple[int, ...], tensor: Tensor, per_
         shape=shape,
         copies=tensor.copies,
         dtype=dtype,
-        trainable=True,
+        trainable=not _passed_by(spec, tensor),
         storage=math.prod(shape) * DTYPE_BYTES[dtype],
         role="adapter",
         where=tensor.where,

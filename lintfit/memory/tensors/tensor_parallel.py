@@ -44,8 +44,8 @@ UNPLANNED = frozenset(
 
 EXPERTS_ALONE = frozenset(
     {
-        "afmoe", "granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "lfm2_moe", "nemotron_h",
-        "phimoe",
+        "afmoe", "granitemoe", "granitemoehybrid", "granitemoeshared", "hunyuan_v1_moe", "jamba", "lfm2_moe",
+        "nemotron_h", "phimoe",
     }
 )  # fmt: skip
 """Model types whose plan names the experts of a layer and nothing else of it."""

@@ -1,0 +1,114 @@
+"""Jamba: layers of Mamba 1, a few with attention, and in each a gated MLP or experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _mamba1, llama
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    decoder_shape,
+    embedding,
+    fused_experts,
+    gated_mlp,
+    head,
+    norm,
+    router,
+)
+from lintfit.catalog.architectures._mamba1 import Mamba1
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **llama.DEFAULTS,
+    "vocab_size": 65536,
+    "intermediate_size": 14336,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 262144,
+    "num_experts": 16,
+    "num_experts_per_tok": 2,
+    "expert_layer_period": 2,
+    "expert_layer_offset": 1,
+    "attn_layer_period": 8,
+    "attn_layer_offset": 4,
+    "mamba_d_state": 16,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_dt_rank": "auto",
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+}
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``JambaConfig.attribute_map``."""
+    count = given.get("num_local_experts")
+    return given if count is None else {"num_experts": count, **given}
+
+
+def attends(config: Config, index: int) -> bool:
+    """Whether a layer has attention (``JambaConfig.layers_block_type``)."""
+    return index % config.size("attn_layer_period") == config.count("attn_layer_offset")
+
+
+def routes(config: Config, index: int) -> bool:
+    """Whether a layer has experts (``JambaConfig.layers_num_experts``)."""
+    every = config.size("expert_layer_period")
+    return config.size("num_experts", kind="experts") > 1 and index % every == config.count("expert_layer_offset")
+
+
+def shape(config: Config) -> Shape:
+    """Its attention knows no positions."""
+    numbers = replace(decoder_shape(config), rotary_dim=0)
+    routed = sum(routes(config, index) for index in range(numbers.layers))
+    if not routed:
+        return numbers
+    moe = MoE(
+        experts=config.size("num_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=numbers.intermediate,
+        layers=routed,
+    )
+    return replace(numbers, moe=moe)
+
+
+def mixer(config: Config) -> Mamba1:
+    """The numbers of the layers of Mamba 1."""
+    hidden = config.size("hidden_size", kind="hidden")
+    return Mamba1(
+        width=config.size("mamba_expand") * hidden,
+        state=config.size("mamba_d_state"),
+        rank=_mamba1.rank_of(config, "mamba_dt_rank", hidden),
+        kernel=config.size("mamba_d_conv"),
+        conv_bias=config.flag("mamba_conv_bias"),
+        bias=config.flag("mamba_proj_bias"),
+        norms=_mamba1.WEIGHED,
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name = shape(config), "model.layers.{}"
+    hidden, layers = numbers.hidden, numbers.layers
+    attended = sum(attends(config, index) for index in range(layers))
+    routed = numbers.moe.layers if numbers.moe is not None else 0
+    found = [
+        *attention(f"{name}.self_attn", numbers, attended),
+        *_mamba1.tensors(mixer(config), f"{name}.mamba", hidden, layers - attended),
+        *gated_mlp(f"{name}.feed_forward", hidden, numbers.intermediate, layers - routed),
+    ]
+    if numbers.moe is not None:
+        ff = f"{name}.feed_forward"
+        found += router(f"{ff}.router", numbers.moe.experts, hidden, routed)
+        found += fused_experts(f"{ff}.experts", numbers.moe.experts, hidden, numbers.intermediate, routed)
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *found,
+        *norm(f"{name}.input_layernorm", hidden, layers),
+        *norm(f"{name}.pre_ff_layernorm", hidden, layers),
+        *norm("model.final_layernorm", hidden, where="final"),
+        *head(numbers),
+    )
