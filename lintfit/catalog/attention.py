@@ -27,6 +27,7 @@ def _before(major: int, minor: int) -> Span:
 
 SDPA: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mpt"), _NOWHERE),
+    **dict.fromkeys(("granite_swa", "granitemoe_swa"), _NOWHERE),
     **dict.fromkeys(("mistral", "mixtral"), _since(4, 37)),
     **dict.fromkeys(("phi", "stablelm"), _since(4, 39)),
     "bert": _since(4, 41),
@@ -40,15 +41,15 @@ SDPA: dict[str, Span] = {
 
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
-    **dict.fromkeys(("llama4", "llama4_text"), _NOWHERE),
+    **dict.fromkeys(("granite_swa", "granitemoe_swa", "llama4", "llama4_text"), _NOWHERE),
     "gpt2": _since(4, 40),
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bert", "roberta"), _since(5, 0)),
 }
 """The versions whose class has FlashAttention 2; every version's where a model type is not here.
 
-gpt-oss has ``_supports_flash_attn``, but FlashAttention 2 knows no sinks: 5.12 and later take another kernel in its
-place (``_compatible_flash_implementations``)."""
+gpt-oss and Granite Swash have ``_supports_flash_attn``, but FlashAttention 2 knows no sinks: 5.12 and later take
+another kernel in its place (``_compatible_flash_implementations``)."""
 
 GEMMA2_CHOOSES_SDPA: Version = (4, 48)
 """The first version whose Gemma 2 runs SDPA where nobody states a kernel.

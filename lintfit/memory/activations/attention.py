@@ -314,7 +314,7 @@ def _spread(t: Layer, x: Var, heads: Heads) -> Var:
     return repeat(t, x, heads) if t.batched else expand(t, x, heads)
 
 
-def _laid_out(t: Layer, x: Var) -> Var:
+def laid_out(t: Layer, x: Var) -> Var:
     """A copy of what does not fill its storage."""
     return t.map(x) if x.storage.bytes != x.width * x.item else x
 
@@ -341,8 +341,8 @@ def eager(
         q = t.map(q)
     if t.batched:
         # Batch and heads of a view, into a fused projection or of one head, cannot be merged: ``matmul`` copies it.
-        q, k = _laid_out(t, q), k if broadcasts else _laid_out(t, k)
-        v = _laid_out(t, v) if one_product else v
+        q, k = laid_out(t, q), k if broadcasts else laid_out(t, k)
+        v = laid_out(t, v) if one_product else v
     if broadcasts:
         k = _spread(t, k, heads)
     grad = q.grad or k.grad
@@ -377,7 +377,7 @@ def eager(
     if broadcasts:
         v = _spread(t, v, heads)
     elif t.batched:
-        v = _laid_out(t, v)
+        v = laid_out(t, v)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

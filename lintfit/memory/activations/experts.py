@@ -47,6 +47,7 @@ ROUTERS = {
     "glm4v_moe_text": SIGMOID,
     "minimax_m2": Router(kept=True),
     "granitemoe": Router(first=True),
+    "granitemoe_swa": Router(first=True),
     "granitemoehybrid": Router(first=True),
     "granitemoeshared": Router(first=True),
     "solar_open": SIGMOID,

@@ -20,7 +20,7 @@ class Kind(NamedTuple):
     ``crosses``: how it attends to what stands beside the text (:func:`.mllama.crosses`), empty where it does not.
     ``shares``: whether it takes keys and values of an earlier layer.
     ``mixer``: what mixes its tokens in the place of attention, empty where nothing does. ``mlp``: the width of its MLP
-    and whether that is sparse, where layers differ in it.
+    and whether that is sparse, where layers differ in it. ``unturned``: whether it has no rotary where others do.
     """
 
     window: int | None
@@ -29,6 +29,7 @@ class Kind(NamedTuple):
     shares: bool = False
     mixer: str = ""
     mlp: tuple[int, bool] | None = None
+    unturned: bool = False
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -89,7 +90,8 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
     has_experts = own.routes or moe.has_experts
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
     crosses, shares = _each(facts, own.crosses, ""), _each(facts, own.shares, False)
-    each = tuple(map(Kind, windows, routes, crosses, shares, _each(facts, own.mixer, ""), _each(facts, own.mlp, None)))
+    mixers, mlps, unturned = _each(facts, own.mixer, ""), _each(facts, own.mlp, None), _each(facts, own.unturned, False)
+    each = tuple(map(Kind, windows, routes, crosses, shares, mixers, mlps, unturned))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))

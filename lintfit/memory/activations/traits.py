@@ -16,7 +16,8 @@ class Traits(NamedTuple):
     tell. ``routes``: whether it has experts. ``crosses``: how it attends to what stands beside the text, empty where it
     does not. ``shares``: whether it takes keys and values of an earlier layer. ``mixer``: what mixes its tokens in the
     place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
-    how many residual streams a model has. ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
+    how many residual streams a model has. ``unturned``: whether a layer has no rotary, where its window does not tell.
+    ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
     layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
     plain products, whose weights autocast casts.
     """
@@ -28,5 +29,6 @@ class Traits(NamedTuple):
     mixer: Callable[[ModelFacts, int], str] | None = None
     mlp: Callable[[ModelFacts, int], tuple[int, bool]] | None = None
     streams: Callable[[ModelFacts], int] | None = None
+    unturned: Callable[[ModelFacts, int], bool] | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False

@@ -28,7 +28,9 @@ SCALED_EMBEDDINGS = frozenset(
         "gemma3_text",
         "gemma4_text",
         "granite",
+        "granite_swa",
         "granitemoe",
+        "granitemoe_swa",
         "granitemoehybrid",
         "granitemoeshared",
         "hyperclovax",
@@ -63,6 +65,9 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 
 FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3"})
 """Model types whose tables are fp32, whatever the dtype."""
+
+TABLES_BY_BASE = frozenset({"granite_swa", "granitemoe_swa"})
+"""Model types with tables for each base frequency that a layer has (``layer_rope_theta``)."""
 
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
@@ -110,6 +115,8 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         return 0
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
+    if facts.model_type in TABLES_BY_BASE and isinstance(bases := facts.config.get("layer_rope_theta"), list):
+        widths *= len({base for base in bases if base})
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)

@@ -50,6 +50,12 @@ EXPERTS_ALONE = frozenset(
 )  # fmt: skip
 """Model types whose plan names the experts of a layer and nothing else of it."""
 
+WHOLE_SHARED = frozenset({"granitemoe_swa"})
+"""Model types whose plan leaves the shared MLP beside the experts whole."""
+
+LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa"})
+"""Model types whose plan splits parameters of a module that is none of its linear layers (``local_params``)."""
+
 
 def splits_embedding(spec: Spec) -> bool:
     """Whether a rank holds only its rows of the embedding."""
@@ -151,6 +157,8 @@ def undivided(spec: Spec) -> str:
         return f"tensor parallelism: transformers has no plan to split {kind}"
     if kind in EXPERTS_ALONE:
         return f"tensor parallelism: transformers' plan splits the experts of {kind} alone, which nobody has counted"
+    if kind in WHOLE_SHARED and facts.moe is not None and facts.moe.shared_intermediate:
+        return f"tensor parallelism: transformers' plan leaves the shared MLP of {kind} whole, which nobody has counted"
     if kind in GATHERED_ATTENTION | WHOLE_ATTENTION:
         return ""
     for count, what in ((facts.heads, "heads"), (facts.kv_heads, "key and value heads")):
@@ -160,7 +168,7 @@ def undivided(spec: Spec) -> str:
 
 
 def _undivided_by_autotp(facts: ModelFacts) -> str:
-    """DeepSpeed 0.19.8 refuses plans with slices of what was gathered, experts, or MLA.
+    """DeepSpeed 0.19.8 refuses plans with slices of what was gathered, experts, MLA, or parameters of their own.
 
     ``module_inject/tp_plan_converter.py:SUPPORTED_STYLES``; what a ``partition_config`` of the user's does instead is
     not known either. Without a plan it goes by the names of modules: GPT-2 fails, of OPT a tied head stays whole.
@@ -168,7 +176,7 @@ def _undivided_by_autotp(facts: ModelFacts) -> str:
     kind = facts.model_type
     if kind in UNPLANNED:
         return f"tensor parallelism: AutoTP has no plan to split {kind} and guesses from names"
-    sliced = kind in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION
+    sliced = kind in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION | LOCAL_PARAMETERS
     refused = sliced or facts.moe is not None or "kv_lora_rank" in facts.config
     return f"tensor parallelism: AutoTP refuses transformers' plan for {kind}" if refused else ""
 

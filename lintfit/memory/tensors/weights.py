@@ -296,6 +296,7 @@ ALWAYS_FUSED = frozenset(
         "gemma4_text",
         "gpt_oss",
         "granitemoe",
+        "granitemoe_swa",
         "granitemoehybrid",
         "granitemoeshared",
         "llama4",

@@ -1,0 +1,54 @@
+"""Granite Swash: Granite with windows in three layers of four, and a sink for every head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = granite.REQUIRED
+WINDOWS: Mapping[str, Any] = {"sliding_window": 128, "layer_types": None, "layer_rope_theta": None}
+"""What Granite MoE Swash takes as well."""
+DEFAULTS: Mapping[str, Any] = {
+    **granite.DEFAULTS,
+    "vocab_size": 100352,
+    "hidden_size": 2560,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 20,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 8192,
+    "tie_word_embeddings": True,
+    **WINDOWS,
+}
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``GraniteSWAConfig.__post_init__``: every fourth layer attends in full, the first among them."""
+    return with_layer_types(given, DEFAULTS["num_hidden_layers"])
+
+
+def with_layer_types(given: Mapping[str, Any], default: int) -> Mapping[str, Any]:
+    """The layers one by one; ``default``: how many there are where nothing says so."""
+    layers = given.get("num_hidden_layers", default)
+    if given.get("layer_types") is not None or not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
+        return given
+    kinds = ["sliding_attention" if index % 4 else "full_attention" for index in range(layers)]
+    return {**given, "layer_types": kinds}
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return (*granite.tensors(config), sinks(shape(config)))
+
+
+def sinks(numbers: Shape) -> Tensor:
+    """One number for each head of every layer."""
+    return Tensor("model.layers.{}.self_attn.sinks", (numbers.heads,), numbers.layers, "other")
