@@ -31,6 +31,7 @@ LATENT: dict[str, Any] = {
 }
 ROUTED: dict[str, Any] = {"n_routed_experts": 4, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DEEPSEEK: dict[str, Any] = {**LATENT, **ROUTED, "n_group": 2, "topk_group": 1}
+MAMBA: dict[str, Any] = {"hidden_size": 64, "num_hidden_layers": 3, "vocab_size": 128, "state_size": 8}
 BAMBA: dict[str, Any] = {"mamba_n_heads": 8, "mamba_d_state": 16, "mamba_n_groups": 2, "pad_token_id": 0}
 LLAMA4: dict[str, Any] = {**PADDED, "head_dim": 16, "num_local_experts": 4, "intermediate_size_mlp": 96}
 GEMMA3N: dict[str, Any] = {
@@ -204,6 +205,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("bamba", {**GROUPED, **BAMBA, "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True}),
     ("jamba", {**GROUPED, **JAMBA, "num_hidden_layers": 6}),
     ("jamba", {**GROUPED, **JAMBA, "num_experts": 1, "mamba_proj_bias": True, "mamba_conv_bias": False}),
+    ("mamba", {**MAMBA, "time_step_rank": 6}),
+    ("mamba", {**MAMBA, "intermediate_size": 96, "use_bias": True, "use_conv_bias": False}),
+    ("falcon_mamba", {**MAMBA, "tie_word_embeddings": False}),
     ("bitnet", GROUPED),
     ("bitnet", {**GROUPED, "attention_bias": True, "tie_word_embeddings": True}),
     ("flex_olmo", {**PADDED, "num_experts": 4}),

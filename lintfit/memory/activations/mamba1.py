@@ -204,6 +204,6 @@ def _earlier(t: Layer, fading: Var, added: Var, out_of: Var, item: int, shape: M
     kept = [t.new(width, item, False, per=sequences)]  # the zeros that the first token starts from
     kept.append(t.new(1, 1, False, per=Each(width * 4, 3)))
     kept.append(state if item == 4 else t.new(1, 1, False, per=Each(width * item, 2)))
-    if t.recipe.autocast and out_of.item == 4:
-        kept.append(t.new(1, 1, False, per=Each(shape.state * 2, 2)))
+    cast = t.recipe.autocast and out_of.item == 4
+    kept.append(t.new(1, 1, False, per=Each(shape.state * 2, 2)) if cast else out_of)
     return out, t.op(state, parts, [fading, *kept])

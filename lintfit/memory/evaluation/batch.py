@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.engines.states import States
-from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
+from lintfit.memory.loss.losses import own_loss, upcasts_itself
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
@@ -122,5 +122,5 @@ def logits_bytes(spec: Spec, recipe: Recipe) -> int:
 def returned_item(spec: Spec, recipe: Recipe) -> int:
     """Bytes of a logit as the model gives it back: Accelerate hands autocast's on in fp32, models of transformers up to
     4.45 upcast them."""
-    upcasts = recipe.transformers < UPCAST_IN_MODEL and not own_loss(spec.facts, recipe)
+    upcasts = upcasts_itself(spec.facts, recipe) and not own_loss(spec.facts, recipe)
     return 4 if recipe.autocast or upcasts or recipe.upcast_head else recipe.weights

@@ -20,6 +20,7 @@ from lintfit.memory.activations.replay import backward
 from lintfit.memory.activations.tape import LOGITS, Extent, Scratch, Tape, Var, once
 from lintfit.memory.litgpt import CHUNK, switches
 from lintfit.memory.loss.losses import (
+    FP32_LOGITS,
     UPCAST_IN_MODEL,
     Scored,
     causal_loss,
@@ -28,6 +29,7 @@ from lintfit.memory.loss.losses import (
     response_loss,
     selective_loss,
     soft_cap,
+    upcasts_itself,
 )
 from lintfit.memory.loss.preference import FROM_WHOLE
 from lintfit.memory.memo import Memo
@@ -129,6 +131,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     scales = facts.model_type in SCALED_STATES
     if scales:
         y = t.map(y)
+    if facts.model_type in FP32_LOGITS:
+        y = t.cast(y, recipe.weights)
     h = y.width
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(h, y.item, y.grad, per=Scored(scored)), (y,))
@@ -154,14 +158,15 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
         out, alive = own_dtype_loss(after, given, fused, recipe.autocast, shifts=t.batched)
     else:
         capped = soft_cap(after, logits) if _softcapped(t) else None
-        out, alive = causal_loss(after, after.map(capped) if capped else logits, recipe.transformers, fused)
+        given = after.map(capped) if capped else logits
+        out, alive = causal_loss(after, given, recipe.transformers, fused, upcast=upcasts_itself(facts, recipe))
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
     points = [table.numbers([var.storage for var in alive])]
     if (
         recipe.autocast
         and not loss_path.startswith("ppo")
-        and (recipe.transformers >= UPCAST_IN_MODEL or own_loss(facts, recipe))
+        and (not upcasts_itself(facts, recipe) or own_loss(facts, recipe))
     ):
         # Accelerate's ``convert_outputs_to_fp32`` copies logits that the model has not upcast itself.
         made = (table.number(LOGITS, logits.width * 4, logits.per),) if loss_path not in FROM_WHOLE else ()

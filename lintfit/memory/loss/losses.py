@@ -32,17 +32,29 @@ def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
 
 
+FP32_LOGITS = frozenset({"falcon_mamba", "mamba"})
+"""Models that take the head's input in its weight's dtype and upcast the logits themselves, whatever the version."""
+
+
+def upcasts_itself(facts: ModelFacts, recipe: Recipe) -> bool:
+    """Whether the model gives back fp32 logits, and lets go of the half-precision ones."""
+    return recipe.transformers < UPCAST_IN_MODEL or facts.model_type in FP32_LOGITS
+
+
 def soft_cap(t: Tape, logits: Var) -> Var:
     """``tanh(logits / cap)``, which its backward needs; the product with the cap comes behind it."""
     bounded = t.like(logits, logits.width, logits.item, True, LOGITS)
     return t.op(bounded, (t.map(logits),), (bounded,))
 
 
-def causal_loss(t: Tape, logits: Var, version: tuple[int, int], fused: bool) -> tuple[Var, list[Var]]:
-    """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point."""
+def causal_loss(t: Tape, logits: Var, version: tuple[int, int], fused: bool, *, upcast: bool) -> tuple[Var, list[Var]]:
+    """The loss on a tape of its own: its result, and the unsaved logits alive at its worst forward point.
+
+    ``upcast``: whether the model has upcast the logits itself.
+    """
     full = t.cast(logits, 4)
     alive = [logits] if full is logits else [logits, full]
-    if version < UPCAST_IN_MODEL:
+    if upcast:
         alive = [full]
     if version < PADDED_LABELS:
         full = t.map(full)

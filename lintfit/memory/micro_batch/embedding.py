@@ -102,6 +102,10 @@ TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen3_5_moe_text
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
+ATTENTIONLESS = frozenset({"falcon_mamba", "mamba"})
+"""Model types that have neither tables nor masks."""
+
+
 def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     """Bytes of the rotary tables, cosine and sine, of a sequence or of each; LitGPT keeps them in fp32.
 
@@ -111,7 +115,7 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     if facts.model_type in COMPLEX_TABLES:
         return rounded(seq * _turned(facts) * 4)
-    if facts.model_type in LEARNED_POSITIONS:
+    if facts.model_type in LEARNED_POSITIONS | ATTENTIONLESS:
         return 0
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
@@ -224,6 +228,8 @@ BOOLEAN = frozenset({"mpt"})
 
 
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    if facts.model_type in ATTENTIONLESS:
+        return 0
     windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
     item = 1 if facts.model_type in BOOLEAN else item

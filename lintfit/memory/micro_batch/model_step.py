@@ -255,6 +255,10 @@ def _total(live: Live) -> int:
     return live.total
 
 
+FP32_STREAMS = frozenset({"falcon_mamba", "mamba"})
+"""Model types whose layers add to a stream in fp32 unless their config says otherwise (``residual_in_fp32``)."""
+
+
 def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """Bytes of an element of the residual stream.
 
@@ -266,7 +270,8 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
     behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
-    upcast = recipe.upcast_norms or behind or apart
+    kept = facts.model_type in FP32_STREAMS and facts.config.get("residual_in_fp32", True)
+    upcast = recipe.upcast_norms or behind or apart or kept
     return 4 if upcast else recipe.weights
 
 

@@ -174,7 +174,7 @@ def _expert_shapes(spec: Spec, tensor: Tensor, targets: tuple[str, ...] | str) -
     return [(f"{parameter}.lora_A", (width, columns)), (f"{parameter}.lora_B", (rows, width))]
 
 
-PASSED_BY = {"jamba": ("dt_proj",)}
+PASSED_BY = dict.fromkeys(("falcon_mamba", "jamba", "mamba"), ("dt_proj",))
 """Modules whose weight a model multiplies with by itself (``self.dt_proj.weight @ time_step``), so that their adapters
 never run, unless its weights are quantised."""
 

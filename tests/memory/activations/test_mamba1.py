@@ -1,4 +1,4 @@
-"""Jamba: Mamba 1's mixer, against torch's own count of small models under fake tensors.
+"""Jamba, Mamba and Falcon Mamba: Mamba 1's mixer, against torch's own count of small models under fake tensors.
 
 ``bench.fake_tensors`` on torch 2.13 and transformers 5.23: MiB of a whole step with SGD.
 """
@@ -26,6 +26,11 @@ JAMBA: dict[str, Any] = {
     "attn_layer_offset": 1, "pad_token_id": 0,
 }  # fmt: skip
 DENSE = {**JAMBA, "num_hidden_layers": 2, "num_experts": 1, "attn_layer_period": 100, "attn_layer_offset": 99}
+MAMBA: dict[str, Any] = {"model_type": "mamba", "hidden_size": 512, "num_hidden_layers": 2, "vocab_size": 1000}
+FALCON = {**MAMBA, "model_type": "falcon_mamba"}
+INTO = {**EVERY, "lora_targets": ["in_proj", "x_proj"]}
+"""PEFT refuses adapters on ``out_proj`` and ``conv1d`` here."""
+EAGER = {"attention": "eager"}
 PADDED = {"padded_batches": True}
 PACKAGES = {"fused_kernels": ["mamba_ssm", "causal_conv1d"]}
 
@@ -40,6 +45,14 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (DENSE, 1, 500, AMP, 399.93),
     (DENSE, 4, 128, {**AMP, **PADDED}, 408.68),
     (DENSE, 4, 128, {**BF16, **REENTRANT}, 248.71),
+    (MAMBA, 4, 128, {**BF16, **EAGER}, 358.44),
+    (MAMBA, 4, 128, {**FP32, **EAGER}, 354.98),
+    (MAMBA, 4, 128, {**HALF_AMP, **INTO, **EAGER}, 357.04),
+    (MAMBA, 4, 128, {**BF16, **EAGER, **PADDED}, 358.44),
+    (FALCON, 4, 128, {**AMP, **EAGER}, 378.49),
+    (FALCON, 4, 128, {**BF16, **GC, **EAGER}, 235.17),
+    (FALCON, 3, 99, {**AMP, **INTO, **GC, **EAGER}, 147.24),
+    ({**MAMBA, "residual_in_fp32": False}, 1, 300, {**BF16, **EAGER}, 213.31),
 )
 
 
@@ -53,6 +66,13 @@ def test_layers_of_each_kind_are_told_apart() -> None:
     assert [bool(kind.mixer) for kind in kinds(facts)] == [True, False, True, True]
     assert [kind.routed for kind in kinds(facts)] == [False, True, False, True]
     assert known(facts)
+    assert all(known(models.from_config(config)) for config in (MAMBA, FALCON))
+
+
+def test_a_stated_width_counts_in_the_place_of_expand() -> None:
+    stated = models.from_config({**FALCON, "expand": 16, "intermediate_size": 1024})
+    assert stated.intermediate == models.from_config(FALCON).intermediate
+    assert stated.tensors == models.from_config(FALCON).tensors
 
 
 def test_every_channel_of_a_token_keeps_its_state() -> None:

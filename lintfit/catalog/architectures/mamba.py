@@ -1,0 +1,69 @@
+"""Mamba: layers of its mixer and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _mamba1
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm
+from lintfit.catalog.architectures._mamba1 import Mamba1
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50280,
+    "state_size": 16,
+    "expand": 2,
+    "conv_kernel": 4,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "residual_in_fp32": True,
+    "time_step_rank": "auto",
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    """There is no attention: one head of one element stands for none."""
+    return Shape(
+        hidden=config.size("hidden_size", kind="hidden"),
+        layers=config.size("num_hidden_layers", kind="layers"),
+        heads=1,
+        kv_heads=1,
+        head_dim=1,
+        intermediate=mixer(config).width,
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=True,
+        norm="rmsnorm",
+        activation=config.text("hidden_act", default="silu"),
+    )
+
+
+def mixer(config: Config) -> Mamba1:
+    """The numbers of a layer. A stated ``intermediate_size`` counts in the place of ``expand``."""
+    hidden = config.size("hidden_size", kind="hidden")
+    return Mamba1(
+        width=config.size("intermediate_size", kind="intermediate", default=config.size("expand") * hidden),
+        state=config.size("state_size"),
+        rank=_mamba1.rank_of(config, "time_step_rank", hidden),
+        kernel=config.size("conv_kernel"),
+        conv_bias=config.flag("use_conv_bias"),
+        bias=config.flag("use_bias"),
+        norms=_mamba1.BARE if config.get("model_type") == "falcon_mamba" else "",
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name = shape(config), "backbone.layers.{}"
+    hidden, layers = numbers.hidden, numbers.layers
+    return (
+        *embedding("backbone.embeddings", numbers.vocab, hidden),
+        *_mamba1.tensors(mixer(config), f"{name}.mixer", hidden, layers),
+        *norm(f"{name}.norm", hidden, layers),
+        *norm("backbone.norm_f", hidden, where="final"),
+        *head(numbers),
+    )

@@ -1,0 +1,23 @@
+"""Mamba and Falcon Mamba: a norm, the mixer, and a stream in fp32 (``modeling_mamba.py``)."""
+
+from __future__ import annotations
+
+from lintfit.catalog.architectures import mamba
+from lintfit.catalog.config import Config
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.mamba1 import mixer
+from lintfit.memory.activations.packages import OF_MAMBA
+from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.traits import Traits
+
+TRAITS = Traits(packages=OF_MAMBA)
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One layer. The norm takes the stream in the weights' dtype."""
+    facts = t.facts
+    y = t.rmsnorm(t.cast(x, t.recipe.weights))
+    if facts.config.get("residual_in_fp32", True):
+        x = t.cast(x, 4)
+    t.held = (x, y)
+    return t.add(x, mixer(t, y, mamba.mixer(Config(facts.config, {}, facts.name))))
