@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lintfit.catalog.quantized import quant_method
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import milder, older
+from lintfit.checks.readers import milder, older, only_load
 from lintfit.findings import Related, Severity
 from lintfit.run.model import Run
 from lintfit.settings import Setting
@@ -39,7 +39,7 @@ _MERGED, _COMPARED = "4.38", "4.56"
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     stated, model = run.settings.get("quantization"), run.settings.get("model")
-    load = _load(run)
+    load = only_load(run)
     if load is None or stated is None or model is None or not isinstance(model.value, str):
         return
     method = quant_method(run.facts.config if run.facts is not None else {}, model.value)
@@ -59,12 +59,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
         related=_named(model, load),
         help=f"leave the {asked} out, or name the model that this one was quantized from",
     )
-
-
-def _load(run: Run) -> Call | None:
-    """The one load of a model that the run surely does, by transformers itself."""
-    loads = [load for load in run.script.facts.loads if load.taken is not False] if run.script is not None else []
-    return loads[0] if len(loads) == 1 and loads[0].taken and loads[0].function.startswith("transformers.") else None
 
 
 def _severity(run: Run, method: str) -> Severity | None:

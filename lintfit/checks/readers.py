@@ -9,6 +9,7 @@ from lintfit.findings import Severity
 from lintfit.run.model import Run
 from lintfit.run.versions import COMMIT, FLOOR, before
 from lintfit.schemas import Older
+from lintfit.sources.script_model import Call
 
 Reader = Literal["transformers", "accelerate", "deepspeed"]
 """Who reads a DeepSpeed JSON: HF's Trainer, accelerate on its own, or ``deepspeed.initialize``."""
@@ -64,6 +65,12 @@ def installed(runs: Iterable[Run], library: str) -> Older:
     """Whether a library is older than a version, as the walks over a schema ask."""
     taken = tuple(runs)
     return lambda bound: older(taken, library, bound)
+
+
+def only_load(run: Run) -> Call | None:
+    """The one load of a model that the run surely does, by transformers itself."""
+    loads = [load for load in run.script.facts.loads if load.taken is not False] if run.script is not None else []
+    return loads[0] if len(loads) == 1 and loads[0].taken and loads[0].function.startswith("transformers.") else None
 
 
 def init_is_off(run: Run) -> bool:
