@@ -233,7 +233,7 @@ def _assumed(known: Mapping[str, Setting], guess: Mapping[str, Setting]) -> dict
     settings: dict[str, Setting] = {}
     for name, setting in guess.items():
         sure = known.get(name)
-        if setting.value is UNKNOWN:
+        if setting.value is UNKNOWN and name != "method":  # without it the whole model would train
             continue
         if sure is not None and sure.value == setting.value:
             settings[name] = sure

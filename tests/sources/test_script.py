@@ -59,6 +59,18 @@ class TestFlagsDecideBranches:
         assert source.settings["lora_rank"].provenance.kind == "assumed"
         assert source.settings["seq_len"].value == 512
 
+    def test_adapters_of_another_kind_stay_unknown_without_a_launch(self) -> None:
+        made = "config = RoadConfig(variant='1')\nmodel = get_peft_model(model, config)\n"
+        source = script(
+            "import argparse\nfrom peft import RoadConfig, get_peft_model\nfrom transformers import "
+            "AutoModelForCausalLM, Trainer, TrainingArguments\nparser = argparse.ArgumentParser()\n"
+            "parser.add_argument('--model', default='gpt2')\nargs = parser.parse_args()\n"
+            f"model = AutoModelForCausalLM.from_pretrained(args.model)\n{made}"
+            "Trainer(model, TrainingArguments('out')).train()\n"
+        )
+        assert source.settings["model"].provenance.kind == "assumed"
+        assert not source.settings["method"].known
+
     def test_a_value_points_at_the_flag(self) -> None:
         source = script(PARSED, "--model_name_or_path a/b --per_device_train_batch_size=4 --learning_rate 2e-5")
         batch = source.settings["micro_batch_size"]
