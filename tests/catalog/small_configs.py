@@ -324,6 +324,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("granite_swa", {**GROUPED, "bos_token_id": 1, "eos_token_id": 1, "attention_bias": True, "mlp_bias": True}),
     ("granitemoe_swa", {**GROUPED, "num_local_experts": 4}),
     ("granitemoe_swa", {**SMALL, "num_local_experts": 4, "shared_intermediate_size": 40, "attention_bias": True}),
+    ("mellum", {**PADDED, **EXPERTS, "head_dim": 16}),
+    ("mellum", {**PADDED, **EXPERTS, "mlp_layer_types": ["dense", "sparse", "sparse"], "attention_bias": True}),
     ("vaultgemma", {**PADDED, "head_dim": 16}),
     ("vaultgemma", {**PADDED, "head_dim": 16, "attention_bias": True, "tie_word_embeddings": False}),
     ("apertus", {**PADDED, "attention_bias": True}),

@@ -74,6 +74,7 @@ _MODULES = {
     "lfm2_moe": "lfm2",
     "llama4_text": "llama4",
     "mamba": "mamba",
+    "mellum": "moe",
     "minicpm3": "moe",
     "minimax_m2": "moe",
     "mixtral": "moe",

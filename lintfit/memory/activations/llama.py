@@ -14,7 +14,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function, positions
 from lintfit.memory.activations.xielu import xielu
 
-HEAD_NORMS = frozenset({"apertus", "dots1", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
+HEAD_NORMS = frozenset({"apertus", "dots1", "mellum", "qwen3", "qwen3_moe", "qwen3_vl_text", "olmo2"})
 NORMED_TOGETHER = frozenset({"apertus", "exaone_moe", "hy_v3"})
 """Model types that normalise the heads of queries and keys once values are there, too."""
 NORMS_WHAT_IS_TURNED = frozenset({"hunyuan_v1_dense", "hunyuan_v1_moe"})

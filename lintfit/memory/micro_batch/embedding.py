@@ -66,8 +66,8 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3"})
 """Model types whose tables are fp32, whatever the dtype."""
 
-TABLES_BY_BASE = frozenset({"granite_swa", "granitemoe_swa"})
-"""Model types with tables for each base frequency that a layer has (``layer_rope_theta``)."""
+TABLES_BY = {"granite_swa": "layer_rope_theta", "granitemoe_swa": "layer_rope_theta", "mellum": "layer_types"}
+"""What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
 
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
@@ -119,11 +119,29 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         return 0
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
-    if facts.model_type in TABLES_BY_BASE and isinstance(bases := facts.config.get("layer_rope_theta"), list):
-        widths *= len({base for base in bases if base})
+    if facts.model_type in TABLES_BY:
+        widths *= len(_firsts(facts))
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)
+
+
+def _firsts(facts: ModelFacts) -> list[int]:
+    """The first layer of each of what :data:`TABLES_BY` tells; one where a config does not say."""
+    told = facts.config.get(TABLES_BY[facts.model_type])
+    if not isinstance(told, list):
+        return [0]
+    first = {one: number for number, one in reversed(list(enumerate(told))) if one}
+    return sorted(first.values())
+
+
+def _later_tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> tuple[tuple[int, int], ...]:
+    """Tables that the first layers do not take: the first one that does, and bytes."""
+    firsts = _firsts(facts) if facts.model_type in TABLES_BY else []
+    if len(firsts) < 2:
+        return ()
+    size = tables(facts, recipe, 1, seq, item) // len(firsts)
+    return tuple([(first, size) for first in firsts if first])
 
 
 def _turned(facts: ModelFacts) -> int:
@@ -239,27 +257,34 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
 
 
 def let_go(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[tuple[int, int], ...]:
-    """Masks that the first layers do not take: the first one that does, and bytes.
+    """Masks and tables that the first layers do not take: the first one that does, and bytes.
 
     In the backward each goes with the last non-reentrant checkpoint that holds it.
     """
     first = first_of_windows(facts)
     later = [(window, start) for window, start in first.items() if start]
     size = masks(facts, recipe, batch, seq, item) if later else 0
+    tables_too = _later_tables(facts, recipe, seq, item)
     if recipe.attention == "sdpa" and not recipe.padded:  # full attention has none
-        return tuple([(start, size) for window, start in later if window is not None])
-    return tuple([(start, size // len(first)) for _, start in later])
+        return (*[(start, size) for window, start in later if window is not None], *tables_too)
+    return (*[(start, size // len(first)) for _, start in later], *tables_too)
 
 
 SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe", "helium"})
 """Model types whose layers keep tables of their own, not the model's."""
 
 
-def given(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[int, int]:
+def given(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, checkpoints: bool) -> tuple[int, int]:
     """Bytes of the tables and masks that the model makes and hands to all layers: of those that layers keep, and of
-    those that are gone with the forward, where no checkpoint holds them."""
+    those that are gone with the forward, where no checkpoint holds them.
+
+    Checkpoints hold tables as they hold masks; some go before the backward has come to the first layers
+    (:func:`let_go`).
+    """
     table, mask = tables(facts, recipe, batch, seq, item), masks(facts, recipe, batch, seq, item)
     kept = (0 if facts.model_type in SPREAD_ANEW else table) + (mask if facts.model_type in BOOLEAN else 0)
+    if checkpoints:
+        kept -= sum([size for _, size in _later_tables(facts, recipe, seq, item)])
     return kept, table + mask - kept + biases(facts, batch, seq, item)
 
 

@@ -71,7 +71,7 @@ def record_model(
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
-    lasting, passing = given(facts, recipe, shape.batch, shape.seq, shape.stream)
+    lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
     return Step(
         stretches=tuple(layers),

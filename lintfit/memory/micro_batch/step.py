@@ -72,7 +72,8 @@ class Step:
     evaluated: int = 0
     """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
     let_go: tuple[tuple[int, int], ...] = ()
-    """Masks that are gone before the first layers run backward: the first layer that takes each, and bytes."""
+    """Masks and tables that are gone before the first layers run backward: the first layer that takes each, and
+    bytes."""
     earlier: Live = NOTHING
     """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
 

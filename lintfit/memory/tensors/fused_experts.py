@@ -23,6 +23,7 @@ MAPPED = frozenset(
         "glm4v_moe",
         "hunyuan_v1_moe",
         "kimi_k2",
+        "mellum",
         "minimax",
         "minimax_m2",
         "mixtral",

@@ -57,3 +57,10 @@ UNGROUPED: dict[str, Any] = {
 )
 def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
     assert step(config, 4, 1024, {**PLAIN, **more}).allocated_bytes / MIB == pytest.approx(counted, rel=2e-4)
+
+
+def test_tables_of_later_layers_are_gone_before_the_first_ones_run_backward() -> None:
+    """Each base frequency has tables, here a quarter of a MiB."""
+    late = {**SMALL, "layer_rope_theta": [10000.0, 0, 10000.0, 50000.0]}
+    sizes = [step(config, 4, 1024, {**PLAIN, **BF16, **GC}).allocated_bytes for config in (SMALL, late)]
+    assert sizes[0] - sizes[1] == 2 * 1024 * 64 * 2
