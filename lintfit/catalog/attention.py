@@ -41,7 +41,7 @@ SDPA: dict[str, Span] = {
 
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
-    **dict.fromkeys(("falcon_mamba", "granite_swa", "granitemoe_swa", "mamba"), _NOWHERE),
+    **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba"), _NOWHERE),
     **dict.fromkeys(("llama4", "llama4_text"), _NOWHERE),
     "gpt2": _since(4, 40),
     "mllama": ((4, 52), (5, 23)),

@@ -235,6 +235,9 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     ("deepseek_v32", {**DEEPSEEK, "q_lora_rank": 20, "first_k_dense_replace": 1, "index_n_heads": 2}),
     ("deepseek_v32", {**DEEPSEEK, "q_lora_rank": 20, "mlp_layer_types": ["sparse", "dense", "sparse"]}),
+    ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_n_heads": 2, "indexer_types": ["full", "shared", "full"]}),
+    ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_topk_freq": 2, "mlp_layer_types": ["sparse"] * 3}),
+    ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_topk_pattern": "FSS", "attention_bias": True}),
     ("qwen3_next", {**GROUPED, **EXPERTS, "head_dim": 16, "num_hidden_layers": 5, "linear_num_value_heads": 4}),
     (
         "qwen3_next",

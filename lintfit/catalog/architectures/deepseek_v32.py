@@ -26,6 +26,7 @@ NOTES = deepseek_v3.NOTES
 def shape(config: Config) -> Shape:
     """V3's numbers; ``mlp_layer_types`` says which layers have experts, where it is there."""
     numbers, kinds = deepseek_v3.shape(config), config.strings("mlp_layer_types")
+    config.size("index_topk", kind="positions")
     if not kinds or numbers.moe is None:
         return numbers
     if len(kinds) != numbers.layers:
@@ -36,12 +37,13 @@ def shape(config: Config) -> Shape:
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers, style, name = shape(config), Style(), "model.layers.{}.self_attn.indexer"
     heads, width = config.size("index_n_heads", kind="heads"), config.size("index_head_dim", kind="head_dim")
-    rank = config.size("q_lora_rank", kind="hidden")
+    rank, kinds = config.size("q_lora_rank", kind="hidden"), config.strings("indexer_types")
+    copies = kinds.count("full") if kinds else numbers.layers
     indexer = [
-        *linear(f"{name}.wq_b", heads * width, rank, numbers.layers),
-        *linear(f"{name}.wk", width, numbers.hidden, numbers.layers),
-        *norm(f"{name}.k_norm", width, numbers.layers, bias=True),
-        *linear(f"{name}.weights_proj", heads, numbers.hidden, numbers.layers),
+        *linear(f"{name}.wq_b", heads * width, rank, copies),
+        *linear(f"{name}.wk", width, numbers.hidden, copies),
+        *norm(f"{name}.k_norm", width, copies, bias=True),
+        *linear(f"{name}.weights_proj", heads, numbers.hidden, copies),
     ]
     attention = deepseek_v3.latent_attention(config, numbers)
     layers = [*attention, *indexer, *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]

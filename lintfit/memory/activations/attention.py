@@ -183,7 +183,7 @@ def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
     return recipe.attention == "eager" or recipe.padded or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
 
 
-ALWAYS_MASKED = {"falcon": (5, 15)}
+ALWAYS_MASKED = {"deepseek_v32": (5, 0), "falcon": (5, 15), "glm_moe_dsa": (5, 0)}
 """The first transformers version in which a model type hands SDPA a mask whether it needs one or not
 (``allow_is_causal_skip=False``)."""
 

@@ -37,6 +37,8 @@ ROUTERS = {
     "mixtral": Router(kept=True),
     "deepseek_v2": Router(full=True, kept=True),
     "deepseek_v3": SIGMOID,
+    "deepseek_v32": SIGMOID,
+    "glm_moe_dsa": SIGMOID,
     "dots1": SIGMOID,
     "ernie4_5_moe": Router(full=True, apart=True),
     "lfm2_moe": Router(upcast=False, kept=True, divided=True),

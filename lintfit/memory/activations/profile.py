@@ -18,8 +18,10 @@ from lintfit.memory.activations.replay import backward, bare, forward
 from lintfit.memory.activations.tape import Var, rounded
 from lintfit.memory.memo import Memo
 
-RETURNS_WEIGHTS = frozenset({"bamba", "bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt"})
-"""Model types whose layers give eager attention's weights back, though nobody asks for them."""
+RETURNS_WEIGHTS = frozenset({"bamba", "bloom", "codegen", "falcon", "glm_moe_dsa", "gpt_neo", "gptj", "mpt"})
+"""Model types whose layers give eager attention's weights back, though nobody asks for them.
+
+GLM 5's give the chosen tokens back."""
 
 
 @frozen
@@ -29,10 +31,10 @@ class Profile:
     ``input``: its input, which checkpointing keeps instead of ``saved``. ``saved``: what autograd keeps without
     checkpointing (the input where an operation saves it). ``peak``: the worst point of its backward pass, with
     everything recomputed where it is checkpointed, without the input then. ``weights``: its parameter
-    gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input.
-    ``pinned``: what of all this stays after its backward, until the graph goes. ``keeps_input``: whether the input is
-    among ``saved``. ``returned``: attention weights that it gives back beside its output. ``form``: where it is not
-    checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
+    gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input, or any that runs
+    the layer again with other arguments. ``pinned``: what of all this stays after its backward, until the graph goes.
+    ``keeps_input``: whether the input is among ``saved``. ``returned``: attention weights that it gives back beside its
+    output. ``form``: where it is not checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
     """
 
     input: int
@@ -91,6 +93,7 @@ class Form:
     input: Var
     output: Var
     marked: Changes
+    arguments: Changes
     pinned: Changes
     passed: Backward
     again: Passed | None
@@ -145,15 +148,18 @@ def counted(
     # Reentrant checkpointing runs a layer again before any node of its backward, and holds the output throughout.
     returned = sum([_size(var, batch, seq) for var in form.returned])
     extra, incoming = (output, output + returned) if checkpointed and reentrant else (0, None)
-    # Reentrant checkpointing runs its forward without a graph; the other kind's first graph holds the inputs, too.
-    pinned = 0 if checkpointed and reentrant else total(form.pinned, sizes)
+    # Reentrant checkpointing runs its forward without a graph, but its node has the arguments as long as it lives; the
+    # other kind's first graph holds the inputs, too.
+    arguments = total(form.arguments, sizes)
+    pinned = arguments if checkpointed and reentrant else total(form.pinned, sizes)
+    marked = total(form.marked, sizes) + (pinned if checkpointed else 0) + (0 if reentrant else arguments)
     return Profile(
         input=_size(form.input, batch, seq),
         saved=saved,
         peak=form.passed.peak(sizes, saved, kept=kept, extra=extra, recompute=repeated, incoming=incoming),
         weights=form.weights,
         output=output,
-        marked=total(form.marked, sizes) + (pinned if checkpointed else 0),
+        marked=marked,
         pinned=pinned,
         keeps_input=form.keeps_input,
         returned=returned,
@@ -314,6 +320,7 @@ def recorded(
         input=x,
         output=out,
         marked=table.numbers(t.marked),
+        arguments=table.numbers(t.arguments),
         pinned=table.numbers(t.pinned),
         passed=backward(t, out, table, held=held, returned=returned),
         again=forward(t, x, table) if t.watched else None,

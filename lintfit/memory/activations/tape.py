@@ -154,7 +154,8 @@ class Tape:
 
     ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
     argument), ``lasting`` those that it refers to until the layer ends. ``marked`` are storages that selective
-    checkpointing keeps beside the input, ``pinned`` those that stay when the backward is done, until the graph goes.
+    checkpointing keeps beside the input, ``arguments`` those that any checkpointing does, as it runs the layer again
+    with them, ``pinned`` those that stay when the backward is done, until the graph goes.
     ``graph``: whether autograd records; under ``torch.no_grad()`` nothing needs a gradient and nothing is saved: what
     a graph would keep is there as long as a name is. ``weights``: bytes of all parameter gradients that the recorded
     nodes make. ``unseen``: bytes that the forward pass has at once and the backward never sees, neither them nor a
@@ -162,8 +163,8 @@ class Tape:
     """
 
     __slots__ = (
-        "_kept", "_products", "graph", "held", "lasting", "marked", "nodes", "pinned", "selective", "steps", "unseen",
-        "watched", "weights",
+        "_kept", "_products", "arguments", "graph", "held", "lasting", "marked", "nodes", "pinned", "selective",
+        "steps", "unseen", "watched", "weights",
     )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
@@ -173,6 +174,7 @@ class Tape:
         self.watched = watched
         self.selective = selective
         self.marked: list[Storage] = []
+        self.arguments: list[Storage] = []
         self.pinned: list[Storage] = []
         self._kept: dict[Storage, None] = {}
         self._products = 0

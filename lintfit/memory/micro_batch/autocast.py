@@ -51,7 +51,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
     return sum(
         rounded(weight.numel * 2) * weight.copies
         for weight in held.weights
-        if weight.trainable
+        if (weight.trainable or weight.unreached)
         and weight.dtype == "fp32"
         and not weight.name.endswith(OF_SCANS)
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)

@@ -20,6 +20,7 @@ MAPPED = frozenset(
         "flex_olmo",
         "glm4_moe",
         "glm4_moe_lite",
+        "glm_moe_dsa",
         "glm4v_moe",
         "hunyuan_v1_moe",
         "kimi_k2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
@@ -11,6 +12,7 @@ from lintfit.memory.tensors.quantization import gptq_group, parted, quantised_te
 from lintfit.memory.tensors.tensor_parallel import splits_embedding
 from lintfit.memory.tensors.weights import (
     BLOCK,
+    UNREACHED,
     VALUE,
     Inventory,
     Weight,
@@ -93,6 +95,7 @@ def _count(spec: Spec) -> Inventory:
     plain, full = model_dtype(spec), spec.method == "full"
     upcast = kbit_upcast(spec)
     legacy = has_separate_experts(spec)
+    unreached = UNREACHED.get(spec.facts.model_type, ())
     weights = []
     for whole, per_layer in local_tensors(spec):
         values = whole.name.startswith(VALUE)
@@ -110,13 +113,18 @@ def _count(spec: Spec) -> Inventory:
                     tensor.shape,
                     tensor.copies,
                     dtype,
-                    values or (full and not within(tensor.name, spec.frozen_modules)),
+                    values or (full and not within(tensor.name, (*spec.frozen_modules, *unreached))),
                     storage,
                     tensor.role,
                     tensor.where,
                     per_layer * tensor.copies / whole.copies,
+                    unreached=full and within(tensor.name, unreached) and not within(tensor.name, spec.frozen_modules),
                 )
             )
     if not full:
-        weights += [*adapters(spec), *saved_modules(spec)]
+        added = [*adapters(spec), *saved_modules(spec)]
+        weights += [
+            replace(weight, trainable=False, unreached=True) if within(weight.name, unreached) else weight
+            for weight in added
+        ]
     return Inventory.of(tuple(weights))

@@ -50,6 +50,8 @@ class Weight:
     where: str
     per_layer: float = 0.0
     """Copies in one (the largest) decoder layer; 0 outside the layers."""
+    unreached: bool = False
+    """Whether it is trained in name only: see :data:`UNREACHED`. ``trainable`` says no."""
 
     numel: int = field(init=False)
     bytes: int = field(init=False)
@@ -239,6 +241,9 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
     if spec.trainer == "reward" and "head" not in dropped:
         yield Tensor("score.weight", (1, facts.hidden), role="lm_head", where="head"), 0.0
 
+
+UNREACHED = {"deepseek_v32": ("indexer",), "glm_moe_dsa": ("indexer",)}
+"""Modules of a model type that run without a graph: no gradient reaches their weights, which train in name only."""
 
 VALUE = "value_model."
 """What the names of the value model's tensors begin with (TRL ``PolicyAndValueWrapper``)."""
