@@ -57,6 +57,9 @@ FUSED = {
     "bloom": "query_key_value", "mpt": "Wqkv", "codegen": "qkv_proj", "phi3": "qkv_proj",
 }  # fmt: skip
 
+MAMBA = frozenset({"falcon_mamba", "mamba"})
+"""Model types without attention, on whose other projections PEFT refuses adapters, or the model passes them by."""
+
 
 def models() -> dict[str, list[tuple[str, dict[str, Any]]]]:
     """The catalogue's models by model type, without those whose code lives beside their weights."""
@@ -90,6 +93,8 @@ def targets(kind: str, drawn: str) -> str | list[str]:
         return drawn
     if kind in FUSED:
         return [FUSED[kind]]
+    if kind in MAMBA:
+        return ["in_proj", "x_proj"]
     if kind.startswith("deepseek"):
         return ["kv_b_proj", "o_proj"]
     out = {"opt": "out_proj", "gptj": "out_proj", "phi": "dense"}.get(kind, "o_proj")

@@ -59,6 +59,8 @@ def few(config: dict[str, Any]) -> dict[str, Any]:
         found["hybrid_override_pattern"] = "".join(dict.fromkeys(found["hybrid_override_pattern"]))
     if found.get("attention_types"):
         found["attention_types"] = [[kinds, 1] for kinds, _ in found["attention_types"]]
+    if found.get("attn_layer_period"):
+        found |= {"attn_layer_period": 2, "attn_layer_offset": 1}
     for key in ("first_k_dense_replace", "num_dense_layers"):
         if found.get(key):
             found[key] = 1
