@@ -247,6 +247,21 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("smollm3", PADDED),
     ("seed_oss", GROUPED),
     ("exaone4", GROUPED),
+    ("cohere2_moe", {**GROUPED, "head_dim": 16, "num_experts": 4}),
+    (
+        "cohere2_moe",
+        {
+            **SMALL,
+            "head_dim": 8,
+            "num_experts": 4,
+            "num_shared_experts": 2,
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+            "prefix_dense_intermediate_size": 200,
+            "rms_norm_eps": 1e-5,
+            "attention_bias": True,
+            "tie_word_embeddings": False,
+        },
+    ),
     ("exaone_moe", {**GROUPED, **EXPERTS, "head_dim": 16}),
     (
         "exaone_moe",

@@ -54,6 +54,7 @@ ROUTERS = {
     "granitemoeshared": Router(first=True),
     "solar_open": SIGMOID,
     "exaone_moe": SIGMOID,
+    "cohere2_moe": Router(first=True, upcast=False),
     "hy_v3": Router(full=True, upcast=False, kept=True, divided=True),
     "afmoe": Router(kept=True),
     "nemotron_h": SIGMOID,
@@ -304,4 +305,4 @@ def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int
     t.op(merged, (factors,), (factors,))
     if not t.graph:
         t.lasting = (*t.lasting, factors, merged)
-    return t.op(t.like(x, x.width // rows * columns, item, True), (x, merged), (x, merged))
+    return t.op(t.like(x, x.width // rows * columns, item, True), (x, merged), saved_factors(x, merged))

@@ -30,6 +30,7 @@ _MODULES = {
     "codegen": "gptj",
     "cohere": "layernorm",
     "cohere2": "layernorm",
+    "cohere2_moe": "cohere2_moe",
     "deepseek_v2": "moe",
     "deepseek_v3": "moe",
     "deepseek_v32": "dsa",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
-LAYERNORMS = frozenset({"cohere", "cohere2", "nemotron", "olmo"})
+LAYERNORMS = frozenset({"cohere", "cohere2", "cohere2_moe", "nemotron", "olmo"})
 """Model types whose LayerNorm is not torch's."""
 
 GEMMA = frozenset(

@@ -51,6 +51,8 @@ def norm(t: Layer, x: Var, width: int | None = None) -> Var:
             return _without_weight(t, x)
         case "cohere" | "cohere2":
             return cohere_norm(t, x, width)
+        case "cohere2_moe":
+            return t.rmsnorm(x, width) if t.facts.norm == "rmsnorm" else cohere_norm(t, x, width)
         case "nemotron":
             return t.layernorm(x, width, shifted=True)
         case _:
@@ -95,7 +97,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     partial = kind in PARTIAL
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if kind in COHERE:
-        q, k = _turned_in_full(t, q, k)
+        q, k = turned_on_copies(t, q, k)
     elif kind in NAMES_PARTS:
         turned = t.turned(q, share), t.turned(k, share)
         t.name(q, k, *turned)
@@ -108,7 +110,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
 
 
 @function
-def _turned_in_full(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
+def turned_on_copies(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
     """Cohere's rotary, in fp32 on copies of both."""
     full = t.cast(q, 4), t.cast(k, 4)
     t.name(q, k, *full)

@@ -268,7 +268,8 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     at the end of a layer (OPT-350m).
     """
     ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
-    behind = recipe.autocast and facts.norm == "layernorm" and (recipe.quantized or ends or facts.moe is not None)
+    torchs = facts.norm == "layernorm" and facts.model_type != "cohere2_moe"  # whose class casts its result back
+    behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
     kept = facts.model_type in FP32_STREAMS and facts.config.get("residual_in_fp32", True)
     upcast = recipe.upcast_norms or behind or apart or kept

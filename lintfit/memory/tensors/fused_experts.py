@@ -11,6 +11,7 @@ from typing import NamedTuple
 MAPPED = frozenset(
     {
         "afmoe",
+        "cohere2_moe",
         "deepseek_v2",
         "deepseek_v3",
         "deepseek_v32",

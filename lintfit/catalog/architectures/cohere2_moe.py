@@ -1,0 +1,68 @@
+"""Command A+ and North Mini Code: Cohere 2 with experts beside attention, behind dense layers of another width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import cohere2, deepseek_v3, exaone_moe
+from lintfit.catalog.architectures._blocks import Norm, Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import MoE, Tensor
+from lintfit.frozen import replace
+
+REQUIRED = cohere2.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **cohere2.DEFAULTS,
+    "head_dim": 128,
+    "max_position_embeddings": 8192,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "num_shared_experts": 0,
+    "shared_expert_combination_strategy": "average",
+    "expert_selection_fn": "softmax",
+    "norm_topk_prob": True,
+    "layer_types": None,
+    "mlp_layer_types": None,
+    "first_k_dense_replace": 0,
+    "prefix_dense_sliding_window_pattern": 1,
+    "prefix_dense_intermediate_size": None,
+    "rms_norm_eps": None,
+}
+WINDOWS = ("prefix_dense_sliding_window_pattern", "sliding_window_pattern")
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``Cohere2MoeConfig.__post_init__``: the layers' attention one by one, dense layers in a pattern of their own."""
+    first, every = (given.get(key, DEFAULTS[key]) for key in WINDOWS)
+    layers, dense = (given.get(key, DEFAULTS.get(key)) for key in ("num_hidden_layers", "first_k_dense_replace"))
+    counted = all(isinstance(count, int) and 0 <= count <= LARGEST["layers"] for count in (layers, dense, first, every))
+    if given.get("layer_types") is not None or not counted or not first or not every:
+        return given
+    rest = [index + 1 for index in range(layers - dense)]
+    slides = [*((index + 1) % first for index in range(dense)), *(number % every for number in rest)]
+    return {**given, "layer_types": ["sliding_attention" if step else "full_attention" for step in slides]}
+
+
+def shape(config: Config) -> Shape:
+    """The numbers; ``intermediate`` is the dense layers', an expert is as wide as ``intermediate_size``."""
+    norm: Norm = "rmsnorm" if config.number("rms_norm_eps") is not None else "layernorm"
+    numbers = replace(decoder_shape(config, norm=norm), parallel_residual=True)
+    moe = MoE(
+        experts=config.size("num_experts", kind="experts"),
+        top_k=config.size("num_experts_per_tok", kind="experts"),
+        intermediate=numbers.intermediate,
+        layers=exaone_moe.sparse_layers(config, numbers.layers),
+        shared_intermediate=numbers.intermediate * config.count("num_shared_experts", kind="experts"),
+    )
+    dense = config.count("prefix_dense_intermediate_size", kind="intermediate", default=numbers.intermediate)
+    return replace(numbers, moe=moe, intermediate=dense)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias = shape(config), config.flag("attention_bias")
+    style = Style(qkv_bias=bias, out_bias=bias, layer_norms=("input_layernorm",))
+    return around(
+        numbers, style, [*self_attention(numbers, style), *deepseek_v3.mlps(numbers), *layer_norms(numbers, style)]
+    )
