@@ -56,7 +56,7 @@ def shape(config: Config) -> Shape:
         layers=exaone_moe.sparse_layers(config, numbers.layers),
         shared_intermediate=numbers.intermediate * config.count("num_shared_experts", kind="experts"),
     )
-    dense = config.count("prefix_dense_intermediate_size", kind="intermediate", default=numbers.intermediate)
+    dense = config.size("prefix_dense_intermediate_size", kind="intermediate", default=numbers.intermediate)
     return replace(numbers, moe=moe, intermediate=dense)
 
 
