@@ -344,6 +344,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("granitemoe_swa", {**SMALL, "num_local_experts": 4, "shared_intermediate_size": 40, "attention_bias": True}),
     ("mellum", {**PADDED, **EXPERTS, "head_dim": 16}),
     ("mellum", {**PADDED, **EXPERTS, "mlp_layer_types": ["dense", "sparse", "sparse"], "attention_bias": True}),
+    ("olmo_hybrid", {**SMALL, "pad_token_id": 0, "num_hidden_layers": 4}),
+    (
+        "olmo_hybrid",
+        {
+            **PADDED,
+            "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+            "linear_num_key_heads": 4,
+            "linear_key_head_dim": 6,
+            "attention_bias": True,
+        },
+    ),
     ("vaultgemma", {**PADDED, "head_dim": 16}),
     ("vaultgemma", {**PADDED, "head_dim": 16, "attention_bias": True, "tie_word_embeddings": False}),
     ("apertus", {**PADDED, "attention_bias": True}),

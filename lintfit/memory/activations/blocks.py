@@ -322,8 +322,10 @@ class Layer(Tape):
         """x by one number a row, whose gradient is summed up from a whole product."""
         item = max(x.item, factor.item)
         out = self.like(x, x.width, item, x.grad or factor.grad)
-        temp = (x.scratch(item), *([self.uncast(x, item)] if x.item < item else []))
-        return self.op(out, (x, factor), (x, factor), temp=temp)
+        temp = [x.scratch(item)] if factor.grad else []
+        if x.grad and x.item < item:
+            temp.append(self.uncast(x, item))
+        return self.op(out, (x, factor), saved_factors(x, factor), temp=temp)
 
     def uncast(self, x: Var, item: int) -> Scratch:
         """What a gradient of ``item`` bytes an element takes beside ``x``'s own, until it is cast.

@@ -117,7 +117,7 @@ def _filled_up(t: Layer, x: Var) -> Var:
 @frozen
 class _Written:
     """What the chunks read and write: ``values`` to be written, ``erased`` keys, decayed queries and keys, the scores
-    of each chunk's own tokens, and the results."""
+    of each chunk's own tokens, and the results; ``decays``: whether a gradient flows into the decay."""
 
     values: Var
     erased: Var
@@ -125,6 +125,7 @@ class _Written:
     keys: Var
     scores: Var
     results: Var
+    decays: bool
 
 
 def _within(
@@ -143,6 +144,8 @@ def _within(
     # Their gradients come column by column from the solver and are copied into rows.
     k_beta, v_beta = t.copied_back(k_beta), t.copied_back(v_beta)
     total = t.op(t.like(decay, rows, 4, decay.grad), (decay,))
+    if not t.graph:
+        named = (*named, total)
     difference = t.op(t.new(square, 4, total.grad, per=chunks), (total,), temp=((4 * square, chunks),))
     masked = t.map(difference, (t.constant(CHUNK * CHUNK, 1),))
     pairwise = t.exp(masked)
@@ -166,7 +169,7 @@ def _within(
     t.held = (*named, first, results, queries, key)
     keys = t.by_row(key, t.exp(total))
     t.held = (*named, queries, keys)
-    return _Written(values, erased, queries, keys, scores, results)
+    return _Written(values, erased, queries, keys, scores, results, total.grad)
 
 
 def _scores(t: Layer, a: Var, b: Var, width: int, *, strided: bool) -> Var:
@@ -192,16 +195,18 @@ def _scanned(t: Layer, written: _Written, heads: Heads) -> Var:
     """
     named, t.held = t.held, (*t.held, written.results)
     out, state = _earlier_chunks(t, written, heads)
-    out, state = _chunk(t, written, out, state, _last_but_one, heads)
-    out, _ = _chunk(t, written, out, state, sequences, heads, ends=True)
+    out, state, _ = _chunk(t, written, out, state, _last_but_one, heads)
+    out, _, loop = _chunk(t, written, out, state, sequences, heads, ends=True)
     t.held = named
+    t.name(*loop)
     return out
 
 
 def _chunk(
     t: Layer, written: _Written, out: Var, state: Var, per: Extent, heads: Heads, *, ends: bool = False
-) -> tuple[Var, Var]:
-    """One chunk: the results with its own, and the state that it leaves; ``ends``: nobody needs that."""
+) -> tuple[Var, Var, tuple[Var, Var]]:
+    """One chunk: the results with its own, the state that it leaves, and what the loop has names for to the function's
+    end; ``ends``: nobody needs that state."""
     rows = CHUNK * heads.value_width
     values, erased = t.copied_back(written.values, per=per), t.copied_back(written.erased, per=per)
     predicted = t.bmm(erased, state, rows)
@@ -213,11 +218,11 @@ def _chunk(
         temp = found.scratch(4 if found.item == 4 else 2 * 4)  # zeros for what was there, and what is cast
         t.nodes.append(((joined,), (out, found), False, (), (temp,), False, (), ()))
     if ends:
-        return joined, state
-    decayed = t.map(state, (state,), temp=(state.scratch(4),))
+        return joined, state, (new, across)
+    decayed = t.map(state, *(((state,), None, (state.scratch(4),)) if written.decays else ()))
     added = t.bmm(t.copied_back(written.keys, per=per), new, state.width)
     left = _state(state.width, sequences, _last_but_one, decayed.grad or added.grad)
-    return joined, t.link(left, (decayed, added), same=True)
+    return joined, t.link(left, (decayed, added), same=True), (new, across)
 
 
 def _state(width: int, per: Extent, flows: Extent, grad: bool) -> Var:
@@ -247,4 +252,5 @@ def _kept_of_earlier_chunks(t: Layer, written: _Written, state: int) -> list[Var
     halves = [*2 * [state, new], written.scores.width, written.keys.width]
     copies = [t.new(width, 2, False, per=_earlier) for width in halves]
     following = [t.new(part.width, 2, False, per=_following) for part in (written.erased, written.queries)]
-    return [t.new(state, 4, False, per=_earlier), *copies, *following]
+    states = [t.new(state, 4, False, per=_earlier)] if written.decays else []
+    return [*states, *copies, *following]

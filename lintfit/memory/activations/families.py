@@ -88,6 +88,7 @@ _MODULES = {
     "nemotron_h": "nemotron_h",
     "olmo": "layernorm",
     "olmoe": "moe",
+    "olmo_hybrid": "olmo_hybrid",
     "olmo2": "postnorm",
     "olmo3": "postnorm",
     "opt": "opt",

@@ -16,7 +16,7 @@ GEMMA = frozenset(
 )  # fmt: skip
 """Model types whose norm is Gemma's."""
 
-FULL = frozenset({"afmoe", "flex_olmo", "gpt_oss", "olmo2", "olmo3"})
+FULL = frozenset({"afmoe", "flex_olmo", "gpt_oss", "olmo2", "olmo3", "olmo_hybrid"})
 """Model types that multiply by the norm's weight before the cast back from fp32."""
 
 

@@ -14,7 +14,7 @@ from lintfit.memory.activations.layernorm import turned_by_full_tables
 from lintfit.memory.activations.llama import attended, heads, mlp, projected
 from lintfit.memory.activations.tape import Var, function, positions
 
-OLMO = frozenset({"flex_olmo", "olmo2", "olmo3"})
+OLMO = frozenset({"flex_olmo", "olmo2", "olmo3", "olmo_hybrid"})
 GLM = frozenset({"glm", "glm4", "glm4v_text"})
 SPREADS_TABLES = frozenset({"glm", "glm4"})
 """Model types that spread cos and sin over pairs anew in every layer; GLM 4V does so once."""
@@ -51,7 +51,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     spreads = facts.model_type in SPREADS_TABLES
     tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if spreads else ()
     if facts.model_type in OLMO:
-        q, k = turned_by_full_tables(t, q, k)
+        q, k = turned_by_full_tables(t, q, k) if facts.rotary_dim else (q, k)
     else:
         q, k = t.both_turned(q, k, share, concatenated=glm, tables=tables)
     return attended(t, q, k, v, shape, head_major=glm)

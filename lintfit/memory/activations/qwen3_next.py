@@ -76,7 +76,7 @@ def linear_attention(t: Layer, x: Var) -> Var:
     t.held = (*t.held, mixed)
     query, key, value = t.split(mixed, (shape.key_width, shape.key_width, shape.value_width))
     beta = t.sigmoid(b)
-    decay = _decay(t, a, shape.values)
+    decay = decay_of(t, a, shape.values)
     t.held = (*t.held, beta, decay)
     if packages.DELTA_RULE in t.recipe.kernels:
         out = packages.gated_delta_rule(t, query, key, value, beta, decay, shape)
@@ -85,7 +85,7 @@ def linear_attention(t: Layer, x: Var) -> Var:
         query, key, value = (t.copied_back(part) for part in (query, key, value))
         out = gated_delta_rule(t, query, key, value, beta, decay, shape)
     t.held = (*t.held, out)
-    out = _gated_norm(t, out, z, shape.value_dim)
+    out = gated_norm(t, out, z, shape.value_dim)
     t.held = (*t.held, out)
     out = t.linear("out_proj", out, shape.value_width, h)
     t.held = before
@@ -135,7 +135,7 @@ def _together(t: Layer, x: Var, h: int, shape: Heads) -> tuple[Var, Var, Var, Va
     return mixed, z, b, a
 
 
-def _decay(t: Layer, a: Var, count: int) -> Var:
+def decay_of(t: Layer, a: Var, count: int) -> Var:
     """``-A_log.float().exp() * softplus(a.float() + dt_bias)``."""
     trains = t.recipe.trains("A_log")
     biased = t.cast(a, 4)
@@ -148,7 +148,7 @@ def _decay(t: Layer, a: Var, count: int) -> Var:
     return t.op(t.like(soft, count, 4, soft.grad), (soft,), saved, temp=temp, weights=made)
 
 
-def _gated_norm(t: Layer, x: Var, gate: Var, width: int) -> Var:
+def gated_norm(t: Layer, x: Var, gate: Var, width: int) -> Var:
     """``weight * norm(x) * silu(gate)``, the last product in fp32 (``Qwen3NextRMSNormGated``)."""
     trains, item, held = t.recipe.trains("norm"), x.item, t.held
     normed = t.cast(t.root_mean_square(t.cast(x, 4), width), item)

@@ -63,10 +63,13 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 """Model types with one table of a complex number for every two elements, whatever the dtype."""
 
 
-FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3"})
+FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3", "olmo_hybrid"})
 """Model types whose tables are fp32, whatever the dtype."""
 
-TABLES_BY = {"granite_swa": "layer_rope_theta", "granitemoe_swa": "layer_rope_theta", "mellum": "layer_types"}
+TABLES_BY = {
+    **dict.fromkeys(("granite_swa", "granitemoe_swa"), "layer_rope_theta"),
+    **dict.fromkeys(("mellum", "olmo_hybrid"), "layer_types"),
+}
 """What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
 
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
@@ -86,6 +89,7 @@ PARTLY_ROTARY = frozenset(
         "minimax_m2",
         "nemotron",
         "nemotron_h",
+        "olmo_hybrid",
         "phi",
         "phi3",
         "phi4_multimodal",
@@ -131,14 +135,14 @@ def _firsts(facts: ModelFacts) -> list[int]:
     told = facts.config.get(TABLES_BY[facts.model_type])
     if not isinstance(told, list):
         return [0]
-    first = {one: number for number, one in reversed(list(enumerate(told))) if one}
+    first = {one: number for number, one in reversed(list(enumerate(told))) if one and one != "linear_attention"}
     return sorted(first.values())
 
 
 def _later_tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> tuple[tuple[int, int], ...]:
     """Tables that the first layers do not take: the first one that does, and bytes."""
     firsts = _firsts(facts) if facts.model_type in TABLES_BY else []
-    if len(firsts) < 2:
+    if not any(firsts):
         return ()
     size = tables(facts, recipe, 1, seq, item) // len(firsts)
     return tuple([(first, size) for first in firsts if first])

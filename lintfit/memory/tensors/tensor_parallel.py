@@ -53,6 +53,9 @@ EXPERTS_ALONE = frozenset(
 WHOLE_SHARED = frozenset({"granitemoe_swa"})
 """Model types whose plan leaves the shared MLP beside the experts whole."""
 
+WHOLE_MIXERS = frozenset({"olmo_hybrid"})
+"""Model types whose plan leaves what mixes tokens in the place of attention whole."""
+
 LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa"})
 """Model types whose plan splits parameters of a module that is none of its linear layers (``local_params``)."""
 
@@ -159,6 +162,10 @@ def undivided(spec: Spec) -> str:
         return f"tensor parallelism: transformers' plan splits the experts of {kind} alone, which nobody has counted"
     if kind in WHOLE_SHARED and facts.moe is not None and facts.moe.shared_intermediate:
         return f"tensor parallelism: transformers' plan leaves the shared MLP of {kind} whole, which nobody has counted"
+    if kind in WHOLE_MIXERS:
+        return (
+            f"tensor parallelism: transformers' plan leaves linear attention of {kind} whole, which nobody has counted"
+        )
     if kind in GATHERED_ATTENTION | WHOLE_ATTENTION:
         return ""
     for count, what in ((facts.heads, "heads"), (facts.kv_heads, "key and value heads")):
@@ -176,7 +183,7 @@ def _undivided_by_autotp(facts: ModelFacts) -> str:
     kind = facts.model_type
     if kind in UNPLANNED:
         return f"tensor parallelism: AutoTP has no plan to split {kind} and guesses from names"
-    sliced = kind in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION | LOCAL_PARAMETERS
+    sliced = kind in GATHERED_ATTENTION | GATHERED_MLP | WHOLE_ATTENTION | LOCAL_PARAMETERS | WHOLE_MIXERS
     refused = sliced or facts.moe is not None or "kv_lora_rank" in facts.config
     return f"tensor parallelism: AutoTP refuses transformers' plan for {kind}" if refused else ""
 
