@@ -247,6 +247,19 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("smollm3", PADDED),
     ("seed_oss", GROUPED),
     ("exaone4", GROUPED),
+    ("laguna", {**GROUPED, **EXPERTS, "head_dim": 16, "shared_expert_intermediate_size": 24}),
+    (
+        "laguna",
+        {
+            **GROUPED,
+            **EXPERTS,
+            "shared_expert_intermediate_size": 24,
+            "num_attention_heads_per_layer": [4, 8, 4],
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+            "gating": "per-element",
+            "attention_bias": True,
+        },
+    ),
     ("cohere2_moe", {**GROUPED, "head_dim": 16, "num_experts": 4}),
     (
         "cohere2_moe",

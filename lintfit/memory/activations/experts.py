@@ -152,6 +152,9 @@ def route(t: Layer, x: Var, moe: MoE) -> Var:
     t.recipe = recipe
     full = how.upcast or (how.full and not recipe.autocast)
     scores = t.cast(logits, 4) if full else logits
+    cap = t.facts.config.get("moe_router_logit_softcapping")
+    if isinstance(cap, int | float) and cap > 0:
+        scores = t.map(t.tanh(t.map(scores)))
     t.held = (*t.held, scores if how.first else logits)
     if how.first:
         chosen = t.op(t.new(k, scores.item, scores.grad), (scores,), (t.new(k, INDEX, False),))

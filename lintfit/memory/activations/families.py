@@ -73,6 +73,7 @@ _MODULES = {
     "internlm2": "fused",
     "jais2": "layernorm",
     "jamba": "jamba",
+    "laguna": "laguna",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2",
     "llama4_text": "llama4",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.architectures import laguna
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.blocks import Layer
@@ -68,7 +69,7 @@ FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2
 
 TABLES_BY = {
     **dict.fromkeys(("granite_swa", "granitemoe_swa"), "layer_rope_theta"),
-    **dict.fromkeys(("mellum", "olmo_hybrid"), "layer_types"),
+    **dict.fromkeys(("laguna", "mellum", "olmo_hybrid"), "layer_types"),
 }
 """What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
 
@@ -125,6 +126,9 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
     if facts.model_type in TABLES_BY:
         widths *= len(_firsts(facts))
+    if facts.model_type == "laguna":
+        kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
+        widths = [laguna.turned(facts.config, kind, facts.head_dim) for kind in kinds]
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)
