@@ -7,7 +7,7 @@ Sources: ``modeling_stablelm.py``, ``modeling_starcoder2.py``, ``modeling_phi.py
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import attended, heads, mlp, projected
+from lintfit.memory.activations.llama import attended, heads, mlp, projected, turns
 from lintfit.memory.activations.tape import Var, function
 
 COHERE = frozenset({"cohere", "cohere2"})
@@ -97,7 +97,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     partial = kind in PARTIAL
     share = facts.rotary_dim / shape.dim if partial and facts.rotary_dim else 1.0
     if kind in COHERE:
-        q, k = turned_on_copies(t, q, k)
+        q, k = turned_on_copies(t, q, k) if turns(facts, shape) else (q, k)
     elif kind in NAMES_PARTS:
         turned = t.turned(q, share), t.turned(k, share)
         t.name(q, k, *turned)

@@ -25,7 +25,7 @@ PARTLY_TURNED = frozenset({"glm4_moe", "glm4v_moe_text", "minimax_m2"})
 """Model types whose rotary turns a part of each head, which a ``torch.cat`` joins with the rest."""
 TURNED_IN_FULL = frozenset({"ernie4_5", "ernie4_5_moe"})
 """Model types whose rotary runs in fp32, by tables that every layer spreads over pairs anew."""
-TURNED_IN_WINDOWS = frozenset({"exaone_moe"})
+TURNED_IN_WINDOWS = frozenset({"cohere2", "exaone4", "exaone_moe"})
 """Model types whose layers that attend to everything leave queries and keys as they are, where others have a window."""
 OFF_BY_DEFAULT = frozenset({"dots1", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Model types whose config class leaves ``use_sliding_window`` off."""
@@ -75,10 +75,16 @@ def _norm_of(facts: ModelFacts) -> Norm | None:
     return None
 
 
+def turns(facts: ModelFacts, shape: Heads) -> bool:
+    """Whether a layer has rotary positions (:data:`TURNED_IN_WINDOWS`)."""
+    everywhere = facts.model_type not in TURNED_IN_WINDOWS or not facts.config.get("sliding_window")
+    return everywhere or shape.window is not None
+
+
 @function
 def attention(t: Layer, x: Var, index: int) -> Var:
     """Self-attention of one layer, from the normalised input to the output projection."""
-    facts, config = t.facts, t.facts.config
+    facts = t.facts
     shape = heads(facts, index)
     q, k, v = projected(t, x, shape, norm=_norm_of(facts))
     if facts.model_type in NORMED_TOGETHER or (facts.model_type == "glm4_moe" and facts.qk_norm):
@@ -90,7 +96,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     elif facts.model_type in TURNED_IN_FULL:
         tables = t.new(shape.dim, 4, False, per=positions), t.new(shape.dim, 4, False, per=positions)
         q, k = _turned_in_full(t, q, k, tables)
-    elif shape.window is not None or facts.model_type not in TURNED_IN_WINDOWS or not config.get("sliding_window"):
+    elif turns(facts, shape):
         q, k = t.both_turned(q, k, share, concatenated=partial)
     return t.residual_dropout(attended(t, q, k, v, shape, head_major=partial), _rate(facts))
 

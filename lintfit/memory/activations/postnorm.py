@@ -11,7 +11,7 @@ from __future__ import annotations
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.layernorm import turned_by_full_tables
-from lintfit.memory.activations.llama import attended, heads, mlp, projected
+from lintfit.memory.activations.llama import attended, heads, mlp, projected, turns
 from lintfit.memory.activations.tape import Var, function, positions
 
 OLMO = frozenset({"flex_olmo", "olmo2", "olmo3", "olmo_hybrid"})
@@ -52,7 +52,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     tables = (t.new(int(shape.dim * share), x.item, False, per=positions),) * 2 if spreads else ()
     if facts.model_type in OLMO:
         q, k = turned_by_full_tables(t, q, k) if facts.rotary_dim else (q, k)
-    else:
+    elif turns(facts, shape):
         q, k = t.both_turned(q, k, share, concatenated=glm, tables=tables)
     return attended(t, q, k, v, shape, head_major=glm)
 
