@@ -46,7 +46,7 @@ OTHERS = [
     "codegen", "gemma3_text", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "phimoe", "granitemoe",
     "glm4_moe", "internlm3",
 ]  # fmt: skip
-PADDED = frozenset({"phi3", "phimoe", "gpt_oss", "glm", "glm4", "smollm3", "flex_olmo"})
+PADDED = frozenset({"phi3", "phimoe", "gpt_oss", "glm", "glm4", "smollm3", "flex_olmo", "olmo_hybrid"})
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 LEFT_OUT = frozenset(
     {"architectures", "torch_dtype", "dtype", "quantization_config", "auto_map", "transformers_version"}

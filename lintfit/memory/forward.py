@@ -87,7 +87,7 @@ def bare_head(step: Step, cached: int) -> Live:
 
 def masks_of_the_graph(step: Step) -> int:
     """Bytes of the model's masks once its forward is over: checkpoints hold what their layers were given."""
-    return step.masks if step.checkpoints else 0
+    return step.masks - step.untaken if step.checkpoints else 0
 
 
 def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> Live:

@@ -207,7 +207,7 @@ def below(run: Pass, *, gone: int = 0) -> list[Term]:
     """What lives throughout the backward; further micro-batches in flight in a pipeline. ``gone``: see
     :func:`fixed`."""
     step = run.step
-    found = fixed(run, masks=step.checkpoints, gone=gone)
+    found = fixed(run, masks=step.checkpoints, gone=gone + step.untaken)
     if step.in_flight > 1:
         for item in kept(run, step.count, copies=step.in_flight - 1):
             what = f"{step.in_flight - 1} further micro-batches in the pipeline: {item.what}"
@@ -221,7 +221,7 @@ def forward(run: Pass, *, count: int | None = None, inside: bool = False) -> lis
     step = run.step
     return [
         *kept(run, step.count if count is None else count),
-        *fixed(run, masks=inside or step.checkpoints),
+        *fixed(run, masks=inside or step.checkpoints, gone=0 if inside else step.untaken),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
         term("activations", "keys and values that the model returns (use_cache)", step.cached + _returned(run)),
     ]

@@ -264,6 +264,20 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     return found * batch if apart else found
 
 
+BOTH_MASKS = frozenset({"qwen2_moe", "vaultgemma"})
+"""Model types with layers of one kind that make a mask for the other as well (``causal_mask_mapping``)."""
+
+
+def untaken_mask(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes of a mask that the model makes and none of its layers takes, so that it is gone with the forward."""
+    if facts.model_type not in BOTH_MASKS or len(first_of_windows(facts)) > 1:
+        return 0
+    if recipe.attention == "sdpa" and not recipe.padded:
+        sliding = None in first_of_windows(facts) and seq >= int(facts.config.get("sliding_window") or 0)
+        return seq * seq if sliding else 0  # full attention has none
+    return mask_bytes(recipe, 1, False, batch, seq, item)
+
+
 def let_go(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[tuple[int, int], ...]:
     """Masks and tables that the first layers do not take: the first one that does, and bytes.
 

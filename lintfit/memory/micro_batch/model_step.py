@@ -32,6 +32,7 @@ from lintfit.memory.micro_batch.embedding import (
     scratch,
     summands,
     triangles,
+    untaken_mask,
 )
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
 from lintfit.memory.micro_batch.language import language
@@ -72,6 +73,7 @@ def record_model(
     normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints)
+    untaken = untaken_mask(facts, recipe, *shape)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
     return Step(
         stretches=tuple(layers),
@@ -83,7 +85,8 @@ def record_model(
         front=lasting + exchanged + own.kept + triangles(facts) + opening,
         opening=opening,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
-        masks=passing,
+        masks=passing + untaken,
+        untaken=untaken,
         let_go=let_go(facts, recipe, *shape) if checkpoints and not spec.use_reentrant else (),
         kept_share=kept,
         retained=checkpoints and _retains_inputs(spec),

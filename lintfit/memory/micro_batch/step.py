@@ -71,6 +71,8 @@ class Step:
     what the layers' ``pinned`` and the head's ``lingering`` say."""
     evaluated: int = 0
     """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
+    untaken: int = 0
+    """Of ``masks`` the bytes of one that no layer takes, and no checkpoint holds."""
     let_go: tuple[tuple[int, int], ...] = ()
     """Masks and tables that are gone before the first layers run backward: the first layer that takes each, and
     bytes."""

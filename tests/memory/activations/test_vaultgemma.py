@@ -39,3 +39,14 @@ SMALL: dict[str, Any] = {
 )
 def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
     assert step(config, 4, 1024, {**PLAIN, **more}).allocated_bytes / MIB == pytest.approx(counted, rel=2e-4)
+
+
+def test_a_mask_that_no_layer_takes_is_there_in_the_forward_alone() -> None:
+    """The model makes one for sliding layers where it has none (8 x 1024 tokens, a layer's forward decides)."""
+    wide = {
+        **SMALL, "hidden_size": 1152, "intermediate_size": 6912, "num_key_value_heads": 4, "head_dim": 256,
+        "layer_types": ["full_attention"] * 2,
+    }  # fmt: skip
+    found = step(wide, 8, 1024, {**PLAIN, **HALF_AMP, **EVERY, "attention": "eager"})
+    assert found.peak_moment.name == "layer 1, forward"
+    assert found.allocated_bytes / MIB == pytest.approx(2396.04, rel=1e-4)
