@@ -229,6 +229,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("phimoe", {**GROUPED, "num_local_experts": 4}),
     ("phimoe", {**GROUPED, "num_local_experts": 4, "attention_bias": True, "lm_head_bias": True}),
     ("gpt_oss", {**GROUPED, "head_dim": 8, "num_local_experts": 4}),
+    ("ministral", {**GROUPED, "head_dim": 16}),
     ("ministral3", {**GROUPED, "head_dim": 16}),
     ("minimax_m2", {**GROUPED, "head_dim": 16, "num_local_experts": 4}),
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20}),

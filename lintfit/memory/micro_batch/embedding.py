@@ -264,7 +264,7 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     return found * batch if apart else found
 
 
-BOTH_MASKS = frozenset({"qwen2_moe", "vaultgemma"})
+BOTH_MASKS = frozenset({"ministral", "qwen2_moe", "vaultgemma"})
 """Model types with layers of one kind that make a mask for the other as well (``causal_mask_mapping``)."""
 
 
