@@ -57,7 +57,7 @@ FUSED = {
     "bloom": "query_key_value", "mpt": "Wqkv", "codegen": "qkv_proj", "phi3": "qkv_proj",
 }  # fmt: skip
 
-MAMBA = frozenset({"falcon_mamba", "mamba"})
+MAMBA = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types without attention, on whose other projections PEFT refuses adapters, or the model passes them by."""
 
 

@@ -78,6 +78,7 @@ _MODULES = {
     "lfm2_moe": "lfm2",
     "llama4_text": "llama4",
     "mamba": "mamba",
+    "mamba2": "mamba",
     "mellum": "moe",
     "minicpm3": "moe",
     "minimax_m2": "moe",

@@ -1,11 +1,12 @@
-"""Mamba and Falcon Mamba: a norm, the mixer, and a stream in fp32 (``modeling_mamba.py``)."""
+"""Mamba, Falcon Mamba and Mamba 2: a norm, the mixer, and a stream in fp32 (``modeling_mamba.py`` and its copies)."""
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import mamba
+from lintfit.catalog.architectures import mamba, mamba2
 from lintfit.catalog.config import Config
+from lintfit.memory.activations import mamba1
+from lintfit.memory.activations import mamba2 as second
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.mamba1 import mixer
 from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.traits import Traits
@@ -20,4 +21,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     if facts.config.get("residual_in_fp32", True):
         x = t.cast(x, 4)
     t.held = (x, y)
-    return t.add(x, mixer(t, y, mamba.mixer(Config(facts.config, {}, facts.name))))
+    config = Config(facts.config, {}, facts.name)
+    if facts.model_type == "mamba2":
+        return t.add(x, second.mixer(t, y, mamba2.mixer(config)))
+    return t.add(x, mamba1.mixer(t, y, mamba.mixer(config)))

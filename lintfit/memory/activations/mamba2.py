@@ -185,7 +185,9 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, shape: Ma
     inside = _contracted(t, weights, t.copied_back(values), rows * shape.width, copies=(False, True))
     inside = t.copied_back(inside)
     t.held = (*t.held, inside)
-    fading = t.by_row(into, t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,))))
+    decays = t.exp(t.op(t.new(small, 4, total.grad, per=per), (total,)))
+    t.name(decays)
+    fading = t.by_row(into, decays)
     t.held = (*t.held, fading)
     made = t.copied_back(_contracted(t, values, fading, shape.states))
     t.held = (*t.held, t.new(shape.states, made.item, False, per=sequences))
@@ -194,7 +196,9 @@ def _chunks(t: Layer, values: Var, decay: Var, into: Var, out_of: Var, shape: Ma
     across = _contracted(t, out_of, entering, rows * shape.width)
     across = t.copied_back(across)
     t.held = (*t.held, across)
-    across = t.by_row(across, t.exp(total))
+    decays = t.exp(total)
+    t.name(decays)
+    across = t.by_row(across, decays)
     t.held = (*t.held, across)
     return inside, across
 

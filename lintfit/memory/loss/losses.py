@@ -32,7 +32,7 @@ def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
 
 
-FP32_LOGITS = frozenset({"falcon_mamba", "mamba"})
+FP32_LOGITS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Models that take the head's input in its weight's dtype and upcast the logits themselves, whatever the version."""
 
 

@@ -107,7 +107,7 @@ TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen3_5_moe_text
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
-ATTENTIONLESS = frozenset({"falcon_mamba", "mamba"})
+ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types that have neither tables nor masks."""
 
 

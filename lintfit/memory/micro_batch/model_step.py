@@ -258,7 +258,7 @@ def _total(live: Live) -> int:
     return live.total
 
 
-FP32_STREAMS = frozenset({"falcon_mamba", "mamba"})
+FP32_STREAMS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types whose layers add to a stream in fp32 unless their config says otherwise (``residual_in_fp32``)."""
 
 

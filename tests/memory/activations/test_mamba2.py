@@ -1,6 +1,6 @@
-"""Granite 4, Falcon H1 and Nemotron-H: Mamba 2's mixer, against torch's own count of small models under fake tensors.
+"""Mamba 2's mixer, alone and in Granite 4, Falcon H1 and Nemotron-H, against torch's own count of small models.
 
-``bench.fake_tensors`` on torch 2.13 and transformers 5.23, one layer of each kind: MiB of a whole step with SGD.
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23, with one layer of each kind: MiB of a whole step with SGD.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ SPARSE = {
     **ALONE, "hybrid_override_pattern": "ME*E", "n_routed_experts": 8, "num_experts_per_tok": 2,
     "moe_intermediate_size": 512, "moe_shared_expert_intermediate_size": 1024,
 }  # fmt: skip
+ONLY: dict[str, Any] = {
+    "model_type": "mamba2", "hidden_size": 512, "num_hidden_layers": 2, "num_heads": 16, "head_dim": 64,
+    "state_size": 64, "n_groups": 2, "vocab_size": 1000, "chunk_size": 256,
+}  # fmt: skip
+HALF = {**ONLY, "n_groups": 1, "residual_in_fp32": False, "use_bias": True, "tie_word_embeddings": True}
+EAGER = {"attention": "eager"}
+INTO = {**EVERY, "lora_targets": ["in_proj"], "lora_dtype": "fp32", **EAGER}
+"""PEFT refuses adapters on ``out_proj`` and ``conv1d`` here."""
 BEHIND = {**NORMED, "mamba_norm_before_gate": True}
 
 RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
@@ -74,12 +82,29 @@ RECORDED: tuple[tuple[dict[str, Any], int, int, dict[str, Any], float], ...] = (
     (SPARSE, 2, 512, BF16, 430.30),
     (SPARSE, 1, 500, {**AMP, **GC}, 365.76),
     ({**SPARSE, "moe_latent_size": 256}, 2, 512, {**BF16, **GC}, 386.29),
+    (ONLY, 4, 1024, {**BF16, **EAGER}, 1066.31),
+    (ONLY, 4, 1024, {**AMP, **EAGER}, 890.14),
+    (ONLY, 4, 1024, {**FP32, **EAGER}, 1141.43),
+    (ONLY, 4, 1024, {**BF16, **GC, **EAGER}, 587.99),
+    (ONLY, 4, 1024, {**BF16, **REENTRANT, **EAGER}, 589.08),
+    (ONLY, 4, 1024, {**HALF_AMP, **INTO}, 802.95),
+    (ONLY, 4, 1024, {**BF16, **EAGER, "padded_batches": True}, 1070.34),
+    (ONLY, 3, 999, {**AMP, **INTO, **GC}, 391.14),
+    (HALF, 4, 1024, {**BF16, **EAGER}, 1056.07),
+    (HALF, 4, 1024, {**AMP, **EAGER}, 881.44),
 )
 
 
 @pytest.mark.parametrize(("config", "batch", "seq", "more", "counted"), RECORDED)
 def test_torchs_own_count(config: dict[str, Any], batch: int, seq: int, more: dict[str, Any], counted: float) -> None:
     assert step(config, batch, seq, more).allocated_bytes / MIB == pytest.approx(counted, rel=5e-4)
+
+
+@pytest.mark.parametrize(("more", "counted"), [(BF16, 411.81), (AMP, 383.00)])
+def test_what_has_a_name_in_the_scan_is_there_while_it_is_evaluated(more: dict[str, Any], counted: float) -> None:
+    found = step(ONLY, 1, 1024, {**more, **GC, **EAGER, "evaluation": {"batch_size": 4}})
+    largest = max(moment.allocated for moment in found.moments if moment.phase == "evaluate")
+    assert largest / MIB == pytest.approx(counted, rel=2e-4)
 
 
 def test_either_name_of_a_kind_of_layer_is_read() -> None:

@@ -1,0 +1,81 @@
+"""Mamba 2: layers of its mixer and nothing else (Codestral Mamba)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _mamba2
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm
+from lintfit.catalog.architectures._mamba2 import Mamba2
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "num_hidden_layers")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 32768,
+    "hidden_size": 4096,
+    "num_heads": 128,
+    "head_dim": 64,
+    "state_size": 128,
+    "num_hidden_layers": 64,
+    "expand": 2,
+    "conv_kernel": 4,
+    "n_groups": 8,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "residual_in_fp32": True,
+    "chunk_size": 256,
+    "tie_word_embeddings": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    """There is no attention: one head of one element stands for none."""
+    return Shape(
+        hidden=config.size("hidden_size", kind="hidden"),
+        layers=config.size("num_hidden_layers", kind="layers"),
+        heads=1,
+        kv_heads=1,
+        head_dim=1,
+        intermediate=mixer(config).width,
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=True,
+        norm="rmsnorm",
+        activation=config.text("hidden_act", default="silu"),
+    )
+
+
+def mixer(config: Config) -> Mamba2:
+    """The numbers of a layer, as ``Mamba2Config.validate_architecture`` has them."""
+    heads, dim, bias = config.size("num_heads", kind="heads"), config.size("head_dim"), config.flag("use_bias")
+    width, groups = config.size("expand") * config.size("hidden_size", kind="hidden"), config.size("n_groups")
+    if heads * dim != width:
+        raise config.error("num_heads", f"times head_dim ({dim}) must be expand times hidden_size ({width})")
+    if heads % groups:
+        raise config.error("n_groups", f"must divide num_heads ({heads})")
+    return Mamba2(
+        heads=heads,
+        dim=dim,
+        groups=groups,
+        state=config.size("state_size"),
+        kernel=config.size("conv_kernel"),
+        chunk=config.size("chunk_size"),
+        conv_bias=config.flag("use_conv_bias"),
+        in_bias=bias,
+        out_bias=bias,
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name = shape(config), "backbone.layers.{}"
+    hidden, layers = numbers.hidden, numbers.layers
+    return (
+        *embedding("backbone.embeddings", numbers.vocab, hidden),
+        *_mamba2.tensors(mixer(config), f"{name}.mixer", hidden, layers),
+        *norm(f"{name}.norm", hidden, layers),
+        *norm("backbone.norm_f", hidden, where="final"),
+        *head(numbers),
+    )
