@@ -16,7 +16,7 @@ from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components
 from lintfit.memory.rollouts.ppo import gathered_bytes
-from lintfit.memory.rollouts.rollout import beside_bytes
+from lintfit.memory.rollouts.reference import beside_bytes, reference_gathered
 from lintfit.memory.spec import Spec
 
 STATES: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +30,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "stage": {name: (name,) for name in ("in_flight", "exchange")},
     "accumulated": {"gradients": ("gradients",)},
     "models": {name: (name,) for name in ("trained", "beside", "gathered")},
+    "reference": {name: (name,) for name in ("lasting", "running")},
 }
 """What is compared, by phase; the model states in all others."""
 
@@ -63,6 +64,8 @@ def _counted(spec: Spec, phase: str) -> Components:
             return _stage(spec)
         case "models":
             return _models(spec)
+        case "reference":
+            return reference_gathered(spec)._asdict()
         case "accumulated":
             return states(spec).forward
         case _:

@@ -6,7 +6,7 @@
 SFT and DPO (TRL 1.16) train two steps, under DeepSpeed or FSDP 1 and 2. Accelerate has no FSDP for CPU ranks, so that
 it is told that these are GPUs' (:func:`_fsdp_on_cpus`). PPO (TRL 0.26 to 1.12, ``--only PPO``) is set up, and gathers
 its models as it does to generate. Counted are the bytes of the trained parameters, of the models beside them, and of
-what is gathered; under FSDP gradients and optimizer states as well.
+what is gathered; under FSDP gradients and optimizer states as well, and what is gathered of DPO's reference.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def cases() -> list[dict[str, Any]]:
     """DPO and PPO under ZeRO-2 and 3, DPO and SFT under FSDP 1 and 2."""
     found = [_case("DPO", "1.16.0", f"ZeRO-{stage}", zero_stage=stage) for stage in (2, 3)]
     found += [_case("DPO", "1.16.0", f"FSDP {version}", fsdp={"version": version}) for version in (1, 2)]
+    kept = {"version": 2, "strategy": "SHARD_GRAD_OP"}
+    found.append(_case("DPO", "1.16.0", "FSDP 2 without resharding", fsdp=kept))
     for version in (1, 2):
         sharding = {"fsdp": {"version": version}, "reference_model": False}
         found.append(_case("SFT", "1.16.0", f"FSDP {version}", **sharding, gradient_accumulation_steps=2))
@@ -98,7 +100,8 @@ def _arguments(case: dict[str, Any], folder: str) -> dict[str, Any]:
     if version == 1:
         given["fsdp"] = ["full_shard", "auto_wrap"]
         return {**given, "fsdp_config": {**wrapped, "sync_module_states": False}}
-    return {**given, "fsdp": True, "fsdp_config": wrapped}
+    reshards = spec["fsdp"].get("strategy", "FULL_SHARD") == "FULL_SHARD"
+    return {**given, "fsdp": True, "fsdp_config": {**wrapped, "reshard_after_forward": reshards}}
 
 
 def _train(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
@@ -113,19 +116,23 @@ def _train(case: dict[str, Any], folder: str) -> dict[str, dict[str, int]]:
     given = {**_arguments(case, folder), "max_steps": 2}
     shared = {"model": made(case), "processing_class": _tokenizer(), "peft_config": _adapters(spec)}
     if spec["trainer"] == "dpo":
-        reference = made(case) if _adapters(spec) is None else None
+        copy = made(case) if _adapters(spec) is None else None
         arguments: Any = DPOConfig(**given, precompute_ref_log_probs=False)
-        trainer: Any = DPOTrainer(**shared, args=arguments, ref_model=reference, train_dataset=Dataset.from_list(PAIRS))
+        trainer: Any = DPOTrainer(**shared, args=arguments, ref_model=copy, train_dataset=Dataset.from_list(PAIRS))
     else:
         trainer = SFTTrainer(**shared, args=SFTConfig(**given), train_dataset=Dataset.from_list(TEXTS))
     found: dict[str, dict[str, int]] = {}
     if fsdp:
         trainer.add_callback(_watch(trainer, found))
+    reference = getattr(trainer, "ref_model", None)
+    # FSDP 2 gives gathered parameters once the reference has run.
+    beside = own(reference) if reference is not None else 0
+    if fsdp and reference is not None:
+        trainer.add_callback(_watch_reference(reference, found))
     trainer.train()
     if fsdp and trainer.accelerator.distributed_type != "FSDP":
         raise RuntimeError("the trainer has not sharded its model")
     if spec["trainer"] == "dpo":
-        beside = own(trainer.ref_model) if trainer.ref_model is not None else 0
         found["models"] = {"trained": own(trainer.model_wrapped), "beside": beside}
     return found
 
@@ -176,6 +183,46 @@ def _watch(trainer: Any, found: dict[str, dict[str, int]]) -> Any:
             found["step"] = {"parameters": held(parameters()), "optimizer_states": states, "gradients": _gradients()}
 
     return Watch()
+
+
+def _watch_reference(model: Any, found: dict[str, dict[str, int]]) -> Any:
+    """A callback that counts what is gathered of the reference once its forward is over, and more in its layers."""
+    from transformers import TrainerCallback
+
+    most = 0
+
+    def in_a_layer(*_: Any) -> None:
+        nonlocal most
+        most = max(most, _gathered(model))
+
+    for module in model.modules():
+        if type(module).__name__ == "LlamaDecoderLayer":
+            module.register_forward_pre_hook(in_a_layer)
+
+    class Watch(TrainerCallback):
+        def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+            lasting = _gathered(model)
+            found["reference"] = {"lasting": lasting, "running": most - lasting}
+
+    return Watch()
+
+
+def _gathered(model: Any) -> int:
+    """Bytes of a frozen model that FSDP has gathered: parameters, and the flat buffers that they came in."""
+    from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
+
+    storages = {}
+    for module in model.modules():
+        tensors: list[Any] = []
+        if isinstance(module, FullyShardedDataParallel) and module._handle is not None:
+            tensors.append(module._handle.flat_param._full_param_padded)
+        elif isinstance(module, FSDPModule):
+            (group,) = module._get_fsdp_state()._fsdp_param_groups
+            tensors += [getattr(one, "_unsharded_param", None) for one in group.fsdp_params]
+            if group.comm_ctx.all_gather_state is not None:
+                tensors.append(group.comm_ctx.all_gather_state.all_gather_result.all_gather_output)
+        storages |= {one.untyped_storage()._cdata: one.untyped_storage() for one in tensors if one is not None}
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 def _gradients() -> int:

@@ -36,7 +36,7 @@ def _beside_adapters(context: RunContext, handed: Argument) -> Report:
     size = _size(context.run.spec)
     return Report(
         handed.whole,
-        f"a reference model{f' of {gib(size)}' if size is not None else ''} is loaded beside the adapters: "
+        f"a reference model{f' of {gib(size)}' if size else ''} is loaded beside the adapters: "
         "the same model with its adapter switched off is one",
         severity=_severity(context, size),
         help="ref_model=None, and do not load it",
@@ -44,12 +44,12 @@ def _beside_adapters(context: RunContext, handed: Argument) -> Report:
 
 
 def _size(spec: Spec | None) -> int | None:
-    """Bytes of a second copy of the base on one rank; None where the model is not known."""
+    """Bytes of a second copy of the base on one GPU; None where the model is not known."""
     if spec is None:
         return None
-    whole = spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype]
-    sharded = spec.engine == "fsdp" or (spec.engine == "deepspeed" and spec.zero_stage == 3)
-    return whole // spec.data_parallel if sharded else whole
+    from lintfit.memory.rollouts.reference import frozen_share, on_host
+
+    return 0 if on_host(spec) else frozen_share(spec, spec.facts.parameters * DTYPE_BYTES[spec.weights_dtype])
 
 
 def _severity(context: RunContext, size: int | None) -> Severity:
@@ -64,7 +64,7 @@ def _severity(context: RunContext, size: int | None) -> Severity:
 
 
 def _beside_full(context: RunContext) -> Iterator[Report]:
-    from lintfit.memory.rollouts.rollout import reference_bytes
+    from lintfit.memory.rollouts.reference import reference_bytes
 
     run = context.run
     assert run.script is not None
@@ -73,10 +73,13 @@ def _beside_full(context: RunContext) -> Iterator[Report]:
     without = context.what_if(reference_model=False)
     if severity is None or without is None or run.spec is None or precomputed is None or precomputed.value is not False:
         return
+    taken = reference_bytes(run.spec)
+    if not taken:
+        return
     enough = context.verdict is Verdict.DOES_NOT_FIT and fits(without)
     yield Report(
         place_of(run, "reference_model"),
-        f"the reference model takes {gib(reference_bytes(run.spec))} on each GPU through all of the training",
+        f"the reference model takes {gib(taken)} on each GPU through all of the training",
         severity=severity if enough else Severity.WARNING,
         fix=_precompute(context) if enough else None,
         help="precompute_ref_log_probs=True computes its log probabilities before training and lets go of it",

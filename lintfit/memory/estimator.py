@@ -8,6 +8,7 @@ from lintfit.memory.engines.zero_config import optimizer_name
 from lintfit.memory.framework import framework, side_streams
 from lintfit.memory.moments import at_the_loss, moments
 from lintfit.memory.result import ALLOCATED, Estimate, HostMemory, Range, Verdict
+from lintfit.memory.rollouts.reference import with_frozen_models
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import STAGES, Spec
 from lintfit.memory.tensors.optimizers import bounded
@@ -59,6 +60,8 @@ def _of_rank(spec: Spec) -> Estimate:
 
 
 def _host(spec: Spec, host: HostMemory) -> HostMemory:
+    """What the engine keeps on a node's host, with frozen models and what an evaluation keeps there."""
+    host = with_frozen_models(spec, host)
     if spec.evaluation is None:
         return host
     from lintfit.memory.evaluation.kept import on_the_host

@@ -7,18 +7,23 @@ from collections.abc import Iterable
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
+from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
-from lintfit.memory.loss.preference import scores_reference_beside
+from lintfit.memory.loss.preference import FUSED, scores_reference_beside
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
-from lintfit.memory.rollouts.rollout import beside_bytes, rollout
+from lintfit.memory.rollouts.reference import beside_bytes, reference_gathered
+from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
+
+BEFORE_THE_FIRST_STEP = frozenset({"load", "initialize"})
+"""Phases before any forward."""
 
 AROUND_THE_LOSS = frozenset({"loss, forward", "loss, backward", "head, backward"})
 """Moments at which the logits are there."""
@@ -59,15 +64,18 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         from lintfit.memory.micro_batch.vision import features
 
         points.insert(2, Moment("images encoded", "forward", together(states.forward, features(spec))))
-    reference = beside_bytes(spec)
-    if reference:
-        points = [_with_reference(point, reference) for point in points]
+    frozen, gathered = beside_bytes(spec), reference_gathered(spec).lasting
+    if frozen or gathered:
+        points = [_with_reference(point, frozen, gathered) for point in points]
     return tuple(points), step.notes
 
 
-def _with_reference(point: Moment, size: int) -> Moment:
-    parts = {**point.components, "parameters": point.components.get("parameters", 0) + size}
-    return Moment(point.name, point.phase, parts)
+def _with_reference(point: Moment, size: int, gathered: int) -> Moment:
+    """A moment with frozen models of ``size`` bytes; ``gathered``: bytes that their first forward has left gathered."""
+    stays = 0 if point.phase in BEFORE_THE_FIRST_STEP else gathered
+    return Moment(
+        point.name, point.phase, plus(point.components, components(parameters=size, communication_buffers=stays))
+    )
 
 
 def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:
@@ -90,17 +98,22 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
 def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:
     """The reference's forward beside the policy's graph: one layer's tensors and its own way through the head.
 
-    TRL does not freeze the reference, so that autocast copies its weights like the policy's.
+    TRL does not freeze the reference, so that autocast copies its weights like the policy's. GRPO and RLOO score it
+    before there is a graph, which the policy's own forward exceeds but where FSDP gathers the reference.
     """
+    gathered = components(communication_buffers=reference_gathered(spec).running)
     if not scores_reference_beside(spec):
-        return []
+        if not gathered or spec.trainer not in FUSED:
+            return []
+        parts = together(plus(states.evaluate, gathered), Live(step.inputs), beside_the_graph(spec, step))
+        return [Moment("reference scored", "evaluate", parts)]
     tail = step.head
     graph = Live(
         saved.activations + tail.saved.activations + step.inputs + step.front + masks_of_the_graph(step),
         saved.logits + tail.saved.logits,
         saved.casts + tail.saved.casts + (step.cast if spec.method == "full" else 0),
     )
-    parts = together(states.forward, graph, beside_the_graph(spec, step))
+    parts = together(plus(states.forward, gathered), graph, beside_the_graph(spec, step))
     return [Moment("reference, forward", "forward", parts)]
 
 

@@ -21,7 +21,7 @@ from lintfit.memory.versions import since
 
 
 @frozen
-class _Unit:
+class Unit:
     """Bytes of one unit: gathered for compute, and the gathered gradient of its trainable part."""
 
     gathered: int
@@ -36,12 +36,12 @@ def fsdp(spec: Spec) -> States:
     precision. Without it all stays in the dtype of the weights.
     """
     settings = spec.fsdp or Fsdp()
-    ranks = _ranks(spec, settings.strategy)
+    ranks = sharers(spec)
     held = stored(spec)
     shard = sharded(held, ranks)
     entry, not_modelled = optimizer(spec.optimizer)
-    layer, root = _units(spec, held)
-    whole = sum(_gathered(spec, weight) for weight in held.weights)
+    layer, root = units(spec, held)
+    whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
     accumulates = spec.gradient_accumulation_steps > 1
     gradients = shard.trainable_bytes
     states = resident_bytes(entry, shard.weights)
@@ -50,7 +50,7 @@ def fsdp(spec: Spec) -> States:
         parameters=0 if offload else shard.bytes,
         optimizer_states=0 if offload else states,
     )
-    kept = _accumulated(spec, held) if accumulates else 0
+    kept = accumulated(spec, held) if accumulates else 0
     at_turn, in_layer, last = _gathered_at(spec, settings.gathers, ranks, layer, root, whole)
     forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
     # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
@@ -103,17 +103,18 @@ def fsdp(spec: Spec) -> States:
     )
 
 
-def _accumulated(spec: Spec, held: Inventory) -> int:
+def accumulated(spec: Spec, held: Inventory) -> int:
     """Bytes of the gradients that earlier micro-batches leave: whole, not sharded, in the gathered dtype.
 
     HF's Trainer and Accelerate run all but the last micro-batch under ``no_sync`` (``sync_each_batch`` is off by
     default), where FSDP keeps the unreduced gradients of every unit.
     """
-    return int(sum(_gathered(spec, weight) for weight in held.weights if weight.trainable))
+    return int(sum(gathered_bytes(spec, weight) for weight in held.weights if weight.trainable))
 
 
-def _ranks(spec: Spec, strategy: str) -> int:
+def sharers(spec: Spec) -> int:
     """Ranks that a parameter is divided over: also those that share a sequence (Accelerate's mesh ``dp_shard_cp``)."""
+    strategy = (spec.fsdp or Fsdp()).strategy
     if strategy == "NO_SHARD":
         return 1
     replicas = spec.fsdp.replicas if spec.fsdp is not None else 1
@@ -157,7 +158,7 @@ def _shard(weight: Weight, ranks: int) -> Weight:
     return replace(weight, shape=(numel,), storage=numel * DTYPE_BYTES[weight.dtype])
 
 
-def _gathered(spec: Spec, weight: Weight) -> int:
+def gathered_bytes(spec: Spec, weight: Weight) -> int:
     """Bytes of all copies of a weight, gathered for compute."""
     return int(_gathered_one(spec, weight) * weight.copies)
 
@@ -169,7 +170,7 @@ def _gathered_one(spec: Spec, weight: Weight) -> int:
     return weight.numel * DTYPE_BYTES[dtype]
 
 
-def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
+def units(spec: Spec, held: Inventory) -> tuple[Unit, Unit]:
     """The largest layer and the root unit."""
     layer = gradient = root = root_gradient = 0.0
     for weight in held.weights:
@@ -180,10 +181,10 @@ def _units(spec: Spec, held: Inventory) -> tuple[_Unit, _Unit]:
         else:
             root += size * weight.copies
             root_gradient += size * weight.copies * weight.trainable
-    return _Unit(int(layer), int(gradient)), _Unit(int(root), int(root_gradient))
+    return Unit(int(layer), int(gradient)), Unit(int(root), int(root_gradient))
 
 
-def _gathered_at(spec: Spec, gathers: int, ranks: int, layer: _Unit, root: _Unit, whole: int) -> tuple[int, int, int]:
+def _gathered_at(spec: Spec, gathers: int, ranks: int, layer: Unit, root: Unit, whole: int) -> tuple[int, int, int]:
     """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
 
     Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the forward
@@ -223,10 +224,10 @@ def copies_to_save(spec: Spec) -> bool:
 
 def saved(spec: Spec, held: Inventory) -> int:
     """Bytes that a full state dict takes on the GPU, in the shards' own dtype."""
-    return _unit_stored(held) + (held.bytes if copies_to_save(spec) else 0)
+    return unit_stored(held) + (held.bytes if copies_to_save(spec) else 0)
 
 
-def _unit_stored(held: Inventory) -> int:
+def unit_stored(held: Inventory) -> int:
     """Bytes of the largest unit in the shards' own dtype, as a full state dict gathers it."""
     layer = int(sum(rounded(weight.storage) * weight.per_layer for weight in held.weights))
     root = sum(weight.bytes for weight in held.weights if not weight.per_layer)
@@ -242,4 +243,4 @@ def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
     offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
-    return components(parameters=0 if offloaded else shard.bytes, temporaries=_unit_stored(held) + load_temporary(spec))
+    return components(parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(held) + load_temporary(spec))

@@ -33,6 +33,7 @@ _STATES = {
     "evaluation, generation": "evaluate",
     "evaluation, with its graph": "forward",
     "generation": "evaluate",
+    "reference scored": "evaluate",
     "checkpoint saved": "save",
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),
     "statistics": "forward",
@@ -67,7 +68,7 @@ def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
     found = [
         *_of_states(spec, held, moment),
         *running.terms(micro_batch(spec, held), moment),
-        *beside.reference_terms(spec),
+        *beside.reference_terms(spec, moment),
         *beside.framework_terms(spec, estimate, held),
     ]
     return tuple(

@@ -6,9 +6,16 @@ from lintfit.memory import framework
 from lintfit.memory.engines.host import load_peak, pinned, ranks_per_node, reads_a_part
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, amount, term
-from lintfit.memory.moments import at_the_loss
-from lintfit.memory.result import Estimate
-from lintfit.memory.rollouts.rollout import beside_bytes, reference_bytes, vllm_bytes
+from lintfit.memory.moments import BEFORE_THE_FIRST_STEP, at_the_loss
+from lintfit.memory.result import Estimate, Moment
+from lintfit.memory.rollouts.reference import (
+    beside_bytes,
+    beside_on_host,
+    frozen_sharers,
+    reference_bytes,
+    reference_gathered,
+)
+from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.tensors.weights import loaded_parameters
@@ -58,16 +65,26 @@ def _slack(spec: Spec, size: int, estimate: Estimate, states: States) -> list[Te
     return [term("framework", what, size, source=fitted)]
 
 
-def reference_terms(spec: Spec) -> list[Term]:
+def reference_terms(spec: Spec, moment: Moment) -> list[Term]:
     """The frozen reference model of DPO, GRPO and PPO, and PPO's reward model."""
     size = reference_bytes(spec)
-    reward = term("parameters", "the reward model", beside_bytes(spec) - size, source="TRL")
-    if not size:
-        return [reward]
-    whole = DTYPE_BYTES[model_dtype(spec)] * spec.facts.parameters
-    over = (spec.sharding_ranks, "ranks") if size < whole else None
-    factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
-    return [term("parameters", "the reference model", size, *factors, over=over, source="TRL"), reward]
+    gathered = reference_gathered(spec)
+    found = [term("parameters", "the reward model", beside_bytes(spec) - size, source="TRL")]
+    if size:
+        factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
+        over = (frozen_sharers(spec), "ranks")
+        found.append(term("parameters", "the reference model", size, *factors, over=over, source="TRL"))
+    if moment.phase not in BEFORE_THE_FIRST_STEP:
+        what = "of the reference, gathered since its first forward"
+        found.append(term("communication_buffers", what, gathered.lasting, source="TRL prepare_fsdp"))
+    if moment.name in REFERENCE_RUNS:
+        what = "of the reference, gathered while it runs"
+        found.append(term("communication_buffers", what, gathered.running, source="TRL prepare_fsdp"))
+    return found
+
+
+REFERENCE_RUNS = frozenset({"reference, forward", "reference scored"})
+"""Moments inside the reference's forward."""
 
 
 def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
@@ -89,6 +106,8 @@ def host_terms(spec: Spec, estimate: Estimate, states: States) -> list[Term]:
         factors = ((count, "blocks"), (locked, "bytes"), *ranks)
         size = count * locked * ranks_per_node(spec)
         found.append(term("host", what, size, *factors, source="torch CachingHostAllocator.h"))
+    if spec.offload_param != "nvme":
+        found.append(term("host", "frozen models beside the policy", beside_on_host(spec), source="TRL"))
     plain = states.rank_host.plain
     found.append(term("host", "not page-locked", plain * ranks_per_node(spec), (plain, "bytes"), *ranks))
     return found

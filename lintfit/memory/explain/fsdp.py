@@ -21,11 +21,11 @@ class _Case:
         self.spec = spec
         self.settings = spec.fsdp or Fsdp()
         self.strategy = self.settings.strategy
-        self.count = fsdp._ranks(spec, self.strategy)
+        self.count = fsdp.sharers(spec)
         self.ranks: Factor = (self.count, "ranks")
         self.held: Inventory = fsdp.stored(spec)
         self.shard: Inventory = fsdp.sharded(self.held, self.count)
-        self.layer, self.root = fsdp._units(spec, self.held)
+        self.layer, self.root = fsdp.units(spec, self.held)
         self.source = ONE if self.settings.version == 1 else TWO
 
     @property
@@ -89,10 +89,10 @@ def _gradients(case: _Case) -> list[Term]:
 
 
 def _kept(case: _Case) -> list[Term]:
-    if case.spec.gradient_accumulation_steps < 2:
-        return []
-    size = fsdp._accumulated(case.spec, case.held)
     numel = case.held.trainable
+    if case.spec.gradient_accumulation_steps < 2 or not numel:
+        return []
+    size = fsdp.accumulated(case.spec, case.held)
     what = "whole gradients of earlier micro-batches (no_sync)"
     factors = ((size / numel, "bytes"), (numel, "trained parameters"))
     return [term("gradients", what, size, *factors, source="accelerate no_sync")]
@@ -107,7 +107,7 @@ def _everything(case: _Case) -> list[Term] | None:
     if case.count == 1:
         return []
     if case.settings.gathers == 1:
-        whole = sum(fsdp._gathered(case.spec, weight) for weight in case.held.weights)
+        whole = sum(fsdp.gathered_bytes(case.spec, weight) for weight in case.held.weights)
         return _gathered(case, whole, f"all parameters gathered ({case.strategy})")
     return None
 
@@ -140,6 +140,6 @@ def _pieces(case: _Case, size: int, whose: str) -> list[Term]:
 def _load(case: _Case) -> list[Term]:
     if case.spec.loaded_on_gpu:
         return load(case.spec, case.held)
-    unit = term("temporaries", "the largest unit before it is sharded", fsdp._unit_stored(case.held))
+    unit = term("temporaries", "the largest unit before it is sharded", fsdp.unit_stored(case.held))
     late = [item for item in load(case.spec, case.held) if item.component == "temporaries"]
-    return [*_shards(case), unit, *late]
+    return [*([] if case.settings.cpu_offload else _shards(case)), unit, *late]

@@ -37,6 +37,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             ]
         case "reference, forward":
             return scoring.reference(run)
+        case "reference scored":
+            return scoring.reference_alone(run)
         case "images encoded":
             from lintfit.memory.micro_batch.vision import features
 

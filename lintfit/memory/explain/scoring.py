@@ -38,6 +38,17 @@ def reference(run: Pass) -> list[Term]:
     ]
 
 
+def reference_alone(run: Pass) -> list[Term]:
+    """The reference's forward before there is a graph."""
+    beside = beside_the_graph(run.spec, run.step)
+    return [
+        *inputs(run),
+        term("activations", "one layer's tensors of the reference, or its states", beside.activations, source=TAPE),
+        *head_terms(run, Live(0, beside.logits, 0, beside.temporaries), "the reference's head"),
+        copies(beside.casts),
+    ]
+
+
 def _graph_casts(step: Step) -> list[Term]:
     size = step.kept().casts
     return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []

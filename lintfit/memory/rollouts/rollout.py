@@ -1,4 +1,4 @@
-"""What DPO and GRPO add to a training step: frozen models, and rollouts on the training card (PPO's: :mod:`.ppo`)."""
+"""Rollouts of GRPO and RLOO on the training card (PPO's: :mod:`.ppo`)."""
 
 from __future__ import annotations
 
@@ -12,35 +12,6 @@ from lintfit.memory.tensors.weights import parameter_count
 
 STEPS_PER_GENERATION = (0, 18)
 """The first TRL version that generates for several micro-batches at once."""
-
-
-def reference_bytes(spec: Spec) -> int:
-    """Bytes of the frozen reference model on one rank.
-
-    TRL loads a second copy for full fine-tuning; with adapters the policy without them is the reference.
-    ZeRO-3 and FSDP shard it like the policy (TRL ``prepare_deepspeed``, ``prepare_fsdp``).
-    """
-    if not spec.reference_model or spec.method == "lora":
-        return 0
-    size = parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
-    sharded = (spec.engine == "deepspeed" and spec.zero_stage == 3) or (spec.engine == "fsdp" and spec.trainer != "ppo")
-    return -(-size // spec.sharding_ranks) if sharded else size
-
-
-def beside_bytes(spec: Spec) -> int:
-    """Bytes of all frozen models beside the trained ones: the reference, and PPO's reward model.
-
-    PPO's trainer moves both to the device whole but under ZeRO-3, also with FSDP (``PPOTrainer.__init__``). The reward
-    model has one row in the place of the head, which is left out.
-    """
-    reference = reference_bytes(spec)
-    if spec.trainer != "ppo":
-        return reference
-    facts = spec.reward_model or spec.facts
-    count = sum(tensor.total for tensor in facts.tensors if tensor.role != "lm_head")
-    size = count * DTYPE_BYTES[model_dtype(spec)]
-    sharded = spec.engine == "deepspeed" and spec.zero_stage == 3
-    return reference + (-(-size // spec.sharding_ranks) if sharded else size)
 
 
 def vllm_bytes(spec: Spec) -> int:

@@ -70,6 +70,13 @@ RL: tuple[dict[str, Any], ...] = (
     {"trainer": "dpo", "reference_model": True, "gpus": 8, "zero_stage": 3},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
+    *(
+        {"trainer": "dpo", "gpus": 8, "fsdp": fsdp, "gradient_checkpointing": True}
+        for fsdp in ({"version": 1}, {"version": 2}, {"version": 1, "cpu_offload": True}, {"strategy": "SHARD_GRAD_OP"})
+    ),
+    {"trainer": "grpo", "reference_model": True, "gpus": 8, "fsdp": {"version": 2}},
+    {"trainer": "dpo", "gpus": 4, "zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"},
+    {"gpus": 2, "fsdp": {}, "lora_targets": ["nothing"], "gradient_accumulation_steps": 4},
     {"trainer": "ppo"},
     {"trainer": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B", "gradient_accumulation_steps": 4},
     {"trainer": "ppo", "method": "lora", "gpus": 2, "weights_dtype": "bf16", "mixed_precision": "bf16"},

@@ -1,0 +1,120 @@
+"""The frozen copy of the policy that DPO, KTO, GRPO, RLOO and PPO compare it with: where it lies, what it gathers.
+
+Read in TRL 1.16 (``models/utils.py``: ``prepare_deepspeed``, ``prepare_fsdp``); what FSDP gathers is measured with its
+trainers on two ranks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lintfit.frozen import replace
+from lintfit.memory.engines.host import ranks_per_node
+from lintfit.memory.result import HostMemory
+from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.tensors.parameters import inventory, model_dtype
+from lintfit.memory.tensors.weights import parameter_count
+
+
+class Gathered(NamedTuple):
+    """Bytes of the reference that FSDP gathers on each GPU: from its first forward on, and more while that runs."""
+
+    lasting: int = 0
+    running: int = 0
+
+
+def reference_bytes(spec: Spec) -> int:
+    """Bytes of the frozen reference model on one GPU; 0 where there is none, or where it waits on the host.
+
+    TRL loads a second copy for full fine-tuning; with adapters the policy without them is the reference.
+    """
+    return 0 if on_host(spec) else frozen_share(spec, _whole(spec))
+
+
+def beside_bytes(spec: Spec) -> int:
+    """Bytes on one GPU of all frozen models beside the trained ones: the reference, and PPO's reward model."""
+    return 0 if on_host(spec) else _beside(spec)
+
+
+def with_frozen_models(spec: Spec, host: HostMemory) -> HostMemory:
+    """A node's memory with the frozen models that are offloaded with the policy's parameters."""
+    size = beside_on_host(spec)
+    if not size:
+        return host
+    if spec.offload_param == "nvme":
+        return replace(host, nvme=host.nvme + size)
+    return replace(host, steady=host.steady + size)
+
+
+def beside_on_host(spec: Spec) -> int:
+    """Bytes of the frozen models that the ranks of a node keep off their GPUs."""
+    return _beside(spec) * ranks_per_node(spec) if on_host(spec) else 0
+
+
+def on_host(spec: Spec) -> bool:
+    """Whether frozen models are offloaded: TRL prepares them with the policy's own settings, where it shards them."""
+    if spec.engine == "deepspeed":
+        return spec.zero_stage == 3 and spec.offload_param != "none"
+    return _under_fsdp(spec) and spec.fsdp is not None and spec.fsdp.cpu_offload
+
+
+def frozen_share(spec: Spec, size: int) -> int:
+    """Bytes of one rank's part of a frozen model of ``size`` bytes."""
+    return -(-size // frozen_sharers(spec))
+
+
+def frozen_sharers(spec: Spec) -> int:
+    """Ranks that share a frozen model: those that share the policy under ZeRO-3 and FSDP, else none but its own.
+
+    PPO's trainer moves its models to the device whole but under ZeRO-3, also with FSDP (``PPOTrainer.__init__``).
+    """
+    if spec.engine == "deepspeed":
+        return spec.sharding_ranks if spec.zero_stage == 3 else 1
+    if not _under_fsdp(spec):
+        return 1
+    from lintfit.memory.engines.fsdp import sharers
+
+    return sharers(spec)
+
+
+def reference_gathered(spec: Spec) -> Gathered:
+    """What FSDP gathers of the reference, which has no backward to let go of it.
+
+    FSDP 1 wraps it like the policy, layer by layer, and leaves its root unit gathered. FSDP 2 gets one ``fully_shard``
+    around all of it: the whole model is gathered at once, and the flat buffer that it came in stays beside it until the
+    forward is over (``FSDPParamGroup.wait_for_unshard``). Without resharding after the forward all of it stays.
+    """
+    if not _whole(spec) or not _under_fsdp(spec) or frozen_sharers(spec) == 1:
+        return Gathered()
+    from lintfit.memory.engines.fsdp import gathered_bytes, units
+
+    settings = spec.fsdp or Fsdp()
+    held = inventory(spec)
+    whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
+    if settings.gathers == 1:
+        return Gathered(whole, whole if settings.version == 2 else 0)
+    if settings.version == 2:
+        return Gathered(0, 2 * whole)
+    layer, root = units(spec, held)
+    return Gathered(root.gathered, layer.gathered)
+
+
+def _under_fsdp(spec: Spec) -> bool:
+    return spec.engine == "fsdp" and spec.trainer != "ppo"
+
+
+def _whole(spec: Spec) -> int:
+    """Bytes of the whole reference."""
+    if not spec.reference_model or spec.method == "lora":
+        return 0
+    return parameter_count(spec.facts) * DTYPE_BYTES[model_dtype(spec)]
+
+
+def _beside(spec: Spec) -> int:
+    """Bytes of one rank's part of all frozen models; the reward model has one row in the place of the head."""
+    reference = frozen_share(spec, _whole(spec))
+    if spec.trainer != "ppo":
+        return reference
+    facts = spec.reward_model or spec.facts
+    count = sum(tensor.total for tensor in facts.tensors if tensor.role != "lm_head")
+    return reference + frozen_share(spec, count * DTYPE_BYTES[model_dtype(spec)])

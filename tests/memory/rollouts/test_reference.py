@@ -1,0 +1,94 @@
+"""The frozen reference: sharded as the policy is, offloaded with it, and gathered by FSDP while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lintfit.memory import estimate
+from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.result import Estimate
+from lintfit.memory.rollouts.reference import Gathered, beside_on_host, reference_bytes, reference_gathered
+from lintfit.memory.spec import Spec
+
+MODEL = "meta-llama/Llama-3.1-8B"
+WHOLE = 2 * 8_030_261_248
+"""Bytes of the model in bf16."""
+
+
+def _spec(**changes: Any) -> Spec:
+    defaults = {"model": MODEL, "gpus": 16, "nodes": 2, "trainer": "dpo", "micro_batch_size": 1, "seq_len": 256}
+    return spec_from_mapping({**defaults, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "ranks"),
+    [
+        ({"engine": "ddp"}, 1),
+        ({"zero_stage": 2, "mixed_precision": "bf16"}, 1),
+        ({"zero_stage": 3, "mixed_precision": "bf16"}, 16),
+        ({"fsdp": {"version": 1}}, 16),
+        ({"fsdp": {"version": 2}}, 16),
+        ({"fsdp": {"version": 1, "strategy": "HYBRID_SHARD"}}, 8),
+        ({"fsdp": {"version": 1, "strategy": "NO_SHARD"}}, 1),
+        ({"fsdp": {"version": 1}, "trainer": "ppo"}, 1),
+    ],
+)
+def test_it_is_shared_by_the_ranks_that_share_the_policy(changes: dict[str, Any], ranks: int) -> None:
+    assert reference_bytes(_spec(**changes)) == -(-WHOLE // ranks)
+
+
+def test_adapters_need_none() -> None:
+    spec = _spec(fsdp={"version": 2}, method="lora")
+    assert (reference_bytes(spec), reference_gathered(spec)) == (0, Gathered())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"}, {"fsdp": {"cpu_offload": True}}],
+)
+def test_it_is_offloaded_with_the_policys_parameters(changes: dict[str, Any]) -> None:
+    spec = _spec(**changes)
+    assert (reference_bytes(spec), beside_on_host(spec)) == (0, 8 * -(-WHOLE // 16))
+    without = estimate(_spec(**changes, reference_model=False))
+    assert estimate(spec).host.steady - without.host.steady == beside_on_host(spec)
+
+
+def test_nvme_takes_it_too() -> None:
+    changes = {"zero_stage": 3, "offload_param": "nvme"}
+    spec = _spec(**changes)
+    without = estimate(_spec(**changes, reference_model=False))
+    assert estimate(spec).host.nvme - without.host.nvme == beside_on_host(spec)
+    assert estimate(spec).host.steady == without.host.steady
+
+
+def _gathered(found: Estimate, moment: str) -> int:
+    (point,) = [point for point in found.moments if point.name == moment]
+    return point.components.get("communication_buffers", 0)
+
+
+@pytest.mark.parametrize("trainer", ["dpo", "kto", "grpo"])
+def test_fsdp_2_gathers_all_of_it_at_once(trainer: str) -> None:
+    """The flat buffer stays beside the parameters until its forward is over; no other moment has any of it."""
+    changes = {"fsdp": {"version": 2}, "trainer": trainer, "generation": {"completion_len": 64}}
+    found = estimate(_spec(**changes, reference_model=True))
+    without = estimate(_spec(**changes, reference_model=False))
+    moment = "reference scored" if trainer == "grpo" else "reference, forward"
+    assert _gathered(found, moment) - _gathered(without, "loss, forward") == 2 * WHOLE
+    assert _gathered(found, "head, backward") == _gathered(without, "head, backward")
+
+
+def test_fsdp_1_leaves_its_root_unit_gathered() -> None:
+    found, without = (estimate(_spec(fsdp={"version": 1}, reference_model=reference)) for reference in (True, False))
+    root = 2 * (2 * 128_256 * 4096 + 4096)
+    assert _gathered(found, "optimizer step") - _gathered(without, "optimizer step") == root
+    assert _gathered(found, "engine initialized") == _gathered(without, "engine initialized")
+    layer = _gathered(found, "reference, forward") - _gathered(found, "loss, forward")
+    assert layer == (WHOLE - root) // 32
+
+
+def test_without_resharding_all_of_it_stays() -> None:
+    for version, running in ((1, 0), (2, WHOLE)):
+        spec = _spec(fsdp={"version": version, "strategy": "SHARD_GRAD_OP"})
+        assert reference_gathered(spec) == Gathered(WHOLE, running)
