@@ -76,6 +76,13 @@ def test_layers_that_attend_to_the_images_are_left_out_without_any() -> None:
     assert inputs == pytest.approx((LAYERS - CROSSING) * 2 * TOKENS * HIDDEN, rel=0.15)
 
 
+@pytest.mark.parametrize("images", [None, 0])
+def test_layers_behind_frozen_embeddings_keep_nothing(images: int | None) -> None:
+    """Adapters on the head alone: no layer that runs has a gradient."""
+    saved = _saved(images=images, method="lora", lora_targets=["lm_head"])
+    assert saved < 32 * TOKENS * HIDDEN, "not what one of 32 layers would keep"
+
+
 def test_a_cross_attention_layer_keeps_repeated_keys_and_values_and_a_padded_mask() -> None:
     """Against a layer of Llama's own: keys before their norm and repeated, values repeated, for every position seen.
 

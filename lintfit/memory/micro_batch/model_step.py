@@ -10,7 +10,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
-from lintfit.memory.activations.kinds import Kind, stream_width, stretches
+from lintfit.memory.activations.kinds import Kind, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.tape import rounded
@@ -162,8 +162,10 @@ def _stretches(
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
     first: list[Stretch] = []
-    while len(first) < count:
-        profiled = one(len(first), shape.stream if first else taken, flows=not no_gradient)
+    for index in running(facts, beside=recipe.beside is not None):
+        if index >= count:
+            break
+        profiled = one(index, shape.stream if first else taken, flows=not no_gradient)
         first.append(Stretch(1, profiled, checkpoints, layers[0].waiting))
         if not no_gradient or profiled.form is None or profiled.form.output.grad:
             break
