@@ -225,6 +225,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "deepseek_v3",
         {**DEEPSEEK, "q_lora_rank": None, "attention_bias": True, "first_k_dense_replace": 1, "n_shared_experts": 2},
     ),
+    ("mistral4", {**LATENT, **ROUTED, "q_lora_rank": 20, "num_key_value_heads": 8}),
+    (
+        "mistral4",
+        {**DEEPSEEK, "q_lora_rank": None, "attention_bias": True, "first_k_dense_replace": 1, "n_shared_experts": 2},
+    ),
     ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": None, "first_k_dense_replace": 1}),
     ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": 20}),
     ("deepseek_v2", {**LATENT, **ROUTED, "q_lora_rank": 20, "mlp_bias": True, "first_k_dense_replace": 1}),

@@ -10,6 +10,7 @@ from tests.catalog.small_configs import (
     GEMMA4_ROUTED,
     GEMMA4_SMALL,
     GROUPED,
+    LATENT,
     LLAMA4,
     PADDED,
     ROUTED,
@@ -219,6 +220,14 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     (
         "llava_onevision",
         {"text_config": {**GROUPED, "model_type": "qwen2", "tie_word_embeddings": True}, "vision_config": BARE},
+    ),
+    (
+        "mistral3",
+        {
+            "text_config": {**LATENT, **ROUTED, "q_lora_rank": 20, "num_key_value_heads": 8, "model_type": "mistral4"},
+            "vision_config": PIXTRAL,
+            "tie_word_embeddings": False,
+        },
     ),
     (
         "mistral3",

@@ -24,7 +24,15 @@ def test_every_module_keeps_the_contract(name: str) -> None:
         assert isinstance(function, Callable)  # type: ignore[arg-type]
 
 
-TEXT_PARTS = {"gemma3n_text", "gemma4_text", "llama4_text", "ministral3", "qwen3_5_text", "qwen3_5_moe_text"}
+TEXT_PARTS = {
+    "gemma3n_text",
+    "gemma4_text",
+    "llama4_text",
+    "ministral3",
+    "mistral4",
+    "qwen3_5_text",
+    "qwen3_5_moe_text",
+}
 """Language models whose checkpoints are published inside of multimodal ones only."""
 
 

@@ -20,6 +20,7 @@ class Router(NamedTuple):
     best logits are taken before the softmax, not after. ``upcast``: the scores are fp32. ``kept``: so are the weights
     that are made of them; else they have the logits' dtype. ``divided``: they are divided by their sum, which autocast
     takes in fp32, into a new tensor. ``apart``: autocast is off for the router, whose weight is fp32 in any model.
+    ``soft``: the scores are a softmax in the logits' dtype, which autocast runs in fp32.
     """
 
     full: bool = False
@@ -28,6 +29,7 @@ class Router(NamedTuple):
     kept: bool = False
     apart: bool = False
     divided: bool = False
+    soft: bool = False
 
 
 SIGMOID = Router(full=True, upcast=False, kept=True)
@@ -48,6 +50,7 @@ ROUTERS = {
     "glm4_moe_lite": SIGMOID,
     "glm4v_moe_text": SIGMOID,
     "minimax_m2": Router(kept=True),
+    "mistral4": Router(upcast=False, kept=True, soft=True),
     "granitemoe": Router(first=True),
     "granitemoe_swa": Router(first=True),
     "granitemoehybrid": Router(first=True),
@@ -150,7 +153,7 @@ def route(t: Layer, x: Var, moe: MoE) -> Var:
         t.recipe = replace(recipe, autocast=False, weights=4)
     logits = _logits(t, t.cast(x, 4) if how.full else x, moe.experts, full=how.full)
     t.recipe = recipe
-    full = how.upcast or (how.full and not recipe.autocast)
+    full = how.upcast or (how.soft if recipe.autocast else how.full)
     scores = t.cast(logits, 4) if full else logits
     cap = t.facts.config.get("moe_router_logit_softcapping")
     if isinstance(cap, int | float) and cap > 0:

@@ -82,6 +82,7 @@ _MODULES = {
     "mellum": "moe",
     "minicpm3": "moe",
     "minimax_m2": "moe",
+    "mistral4": "moe",
     "mixtral": "moe",
     "mllama": "mllama",
     "mpt": "alibi",

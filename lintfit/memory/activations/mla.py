@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function
+from lintfit.memory.activations.tape import Var, function, positions
 
 
 class Found(NamedTuple):
@@ -57,6 +57,8 @@ def latent(t: Layer, x: Var) -> Found:
     named = q, both, latents, q_turned, k_turned
     t.name(*named)
     q = t.op(t.like(q, q.width, q_turned.item, q.grad), (q_pass, q_turned))
+    if facts.model_type == "mistral4":  # by the temperature of every position
+        q = t.map(q, (t.new(1, q.item, False, per=positions),))
     both = t.linear("kv_b_proj", both, rank, heads * (nope + value))
     k_pass, v = t.split(both, (heads * nope, heads * value))
     k = t.op(t.like(q, q.width, both.item, both.grad), (k_pass, k_turned))

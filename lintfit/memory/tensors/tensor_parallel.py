@@ -30,7 +30,7 @@ GATHERED_ATTENTION = frozenset({"flex_olmo", "minimax_m2", "olmo2", "olmo3", "ol
 GATHERED_MLP = frozenset({"glm", "glm4", "glm4v", "glm4v_text", "phi3", "phi4_multimodal"})
 """Model types whose plan gathers the fused gate and up projection."""
 
-WHOLE_ATTENTION = frozenset({"deepseek_v3", "youtu"})
+WHOLE_ATTENTION = frozenset({"deepseek_v3", "mistral4", "youtu"})
 """Model types whose plan leaves attention out: its weights are whole on every rank, too."""
 
 UNPLANNED = frozenset(
