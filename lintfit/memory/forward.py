@@ -110,7 +110,7 @@ def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> 
 
 def embedded(step: Step, index: int) -> int:
     """Bytes of the embeddings' output, which the model's loop holds in a layer's forward, where nobody saves it."""
-    first = step.stretches[0].layer
+    first = step.stretches[step.before].layer
     if step.summands:
         return step.summands - step.summands_kept
-    return first.input if index and not first.keeps_input else 0
+    return first.input if index > step.before and not first.keeps_input else 0

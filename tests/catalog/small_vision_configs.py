@@ -105,6 +105,14 @@ GEMMA4_AUDIO = {
     "output_proj_dims": 40,
     "subsampling_conv_channels": [16, 8],
 }
+OMNI_AUDIO: dict[str, Any] = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "num_mel_bins": 20,
+    "output_dim": 64,
+}
 DELTA_VISION = {**QWEN2_5_VISION, "num_position_embeddings": 64}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -139,6 +147,16 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_vl", {**GROUPED, "vision_config": QWEN2_VISION, "tie_word_embeddings": True}),
     ("qwen2_5_vl", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION}),
     ("qwen2_5_vl", {**GROUPED, "vision_config": QWEN2_5_VISION, "tie_word_embeddings": True}),
+    ("qwen2_5_omni_thinker", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION, "audio_config": OMNI_AUDIO}),
+    (
+        "qwen2_5_omni_thinker",
+        {
+            "text_config": {**GROUPED, "tie_word_embeddings": True},
+            "vision_config": QWEN2_5_VISION,
+            "audio_config": OMNI_AUDIO,
+            "tie_word_embeddings": True,
+        },
+    ),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
     (

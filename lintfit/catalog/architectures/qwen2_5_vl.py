@@ -9,7 +9,7 @@ from lintfit.catalog.architectures import qwen2, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = qwen2_vl.REQUIRED
@@ -33,12 +33,17 @@ def normalised(values: Mapping[str, Any]) -> dict[str, Any]:
     return qwen2_vl.normalised(values)
 
 
-def shape(config: Config) -> Shape:
-    vision = part(config, "vision_config", VISION)
+def tower_of(vision: Config) -> VisionTower:
+    """The encoder's numbers."""
     hidden, intermediate = (vision.size(f"{kind}_size", kind=kind) for kind in ("hidden", "intermediate"))
     tower = qwen2_vl.tower(vision, hidden, intermediate)
     if vision.count("window_size", default=tower.patch) < tower.patch:
         raise vision.error("window_size", f"must be no less than a patch ({tower.patch})")
+    return tower
+
+
+def shape(config: Config) -> Shape:
+    tower = tower_of(part(config, "vision_config", VISION))
     return replace(qwen2.shape(qwen2_vl.text_of(config)), vision=tower)
 
 

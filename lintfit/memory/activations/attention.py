@@ -78,6 +78,8 @@ def attend(
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
         k, v = t.add(k), t.add(t.cast(v, k.item))
+    if t.recipe.returns_states and not t.graph:
+        t.lasting = (*t.lasting, k, t.cast(v, k.item))
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
     drops = dropout > 0 and t.recipe.dropout

@@ -129,6 +129,7 @@ _LLAMA = frozenset(
         "ministral3",
         "mistral",
         "qwen2",
+        "qwen2_5_omni_text",
         "qwen2_5_vl",
         "qwen2_vl",
         "qwen3",

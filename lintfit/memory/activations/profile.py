@@ -228,21 +228,21 @@ def _without_graph(
     x = t.new(stream_width(facts), stream)
     x.storage.external = True
     (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
+    return bare_of(t, x, _returned(t) if facts.layers > 1 else ()), t.asked_batched
+
+
+def bare_of(t: Layer, x: Var, returned: tuple[Var, ...] = ()) -> Bare:
+    """The pass that was written on a tape without a graph."""
     table = Table()
     points = bare(t, x, table)
     copies = reader(table.numbers([step[0].storage for step in t.steps if step[0].storage.external]))
     table.close()
-    return Bare(table, x, points, _returned(t) if facts.layers > 1 else (), copies), t.asked_batched
+    return Bare(table, x, points, returned, copies)
 
 
 def _returned(t: Layer) -> tuple[Var, ...]:
     """The attention weights that a layer gives back beside its output."""
     return (t.scores,) if t.scores is not None and t.facts.model_type in RETURNS_WEIGHTS else ()
-
-
-def passing(form: Form, batch: int, seq: int) -> int:
-    """Bytes at the worst point of a watched forward pass that saves nothing, with its input."""
-    return _size(form.input, batch, seq) + form.passing(batch, seq)
 
 
 def _size(var: Var, batch: int, seq: int) -> int:

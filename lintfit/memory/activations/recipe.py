@@ -121,6 +121,8 @@ class Recipe:
     """What the layers that cross over attend to; None where there is nothing, and they are left out."""
     copies_states: bool = False
     """Whether keys and values are copied into a cache on their way to the attention (:func:`caches`)."""
+    returns_states: bool = False
+    """Whether they are in a cache where nothing is trained: that of a vision-language model's ``text_config``."""
     sdpa: Sdpa = "flash"
     """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
 
@@ -225,6 +227,7 @@ def _made(spec: Spec) -> Recipe:
         ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
         ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
         copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
+        returns_states=spec.facts.vision is not None,
         sdpa=best_sdpa(spec),
     )
 

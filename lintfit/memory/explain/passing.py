@@ -59,10 +59,11 @@ def micro_batch(spec: Spec, states: States) -> Pass:
 
 def encoded(run: Pass) -> list[Term]:
     """The images while they become features without a graph."""
-    from lintfit.memory.micro_batch.vision import features
+    from lintfit.memory.micro_batch.vision import cast_for_images, features
 
     what = "pixels, and one layer of the image encoder"
-    copies = term("temporaries", "half-precision copies of the weights (autocast)", run.step.copies, source=CACHED)
+    cast = cast_for_images(run.spec, run.step)
+    copies = term("temporaries", "half-precision copies of the weights (autocast)", cast, source=CACHED)
     return [term("activations", what, features(run.spec).activations, source=TAPE), copies]
 
 

@@ -103,7 +103,7 @@ PARTLY_ROTARY = frozenset(
 )
 """Model types whose tables are as wide as the part of a head that they turn, or that may have none."""
 
-TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen3_5_moe_text", "qwen3_5_text"})
+TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen2_5_omni_text", "qwen3_5_moe_text", "qwen3_5_text"})
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
@@ -247,6 +247,14 @@ def triangles(facts: ModelFacts) -> int:
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
     return count * rounded(positions**2) if count else 0
+
+
+def sinusoids(facts: ModelFacts) -> int:
+    """Bytes of the positions of Qwen 2.5 Omni's encoder of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
+    if facts.text_type != "qwen2_5_omni_text":
+        return 0
+    sound = facts.config.get("audio_config") or {}
+    return rounded(int(sound.get("max_source_positions") or 1500) * int(sound.get("d_model") or 1280) * 4)
 
 
 BOOLEAN = frozenset({"mpt"})

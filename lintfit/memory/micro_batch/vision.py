@@ -7,13 +7,25 @@ from __future__ import annotations
 
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
-from lintfit.memory.activations.profile import Profile, counted, passing
-from lintfit.memory.activations.recipe import Beside, Recipe, of
+from lintfit.memory.activations.profile import Profile, counted
+from lintfit.memory.activations.recipe import Beside, Recipe, evaluating, of
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.activations.towers import CHANNELS, Style, form, handed_on, mllama, order, style, tower_of
+from lintfit.memory.activations.towers import (
+    CHANNELS,
+    Style,
+    form,
+    handed_on,
+    mllama,
+    order,
+    results,
+    style,
+    tower_of,
+    without_graph,
+)
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside, keeps_input
-from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.autocast import cached_copies
+from lintfit.memory.micro_batch.embedding import given, opens_inputs
 from lintfit.memory.micro_batch.images import pictures
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import stream_bytes
@@ -21,6 +33,7 @@ from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import local
+from lintfit.memory.tensors.weights import Inventory
 from lintfit.memory.versions import transformers_version
 
 WITHOUT_SDPA = frozenset({"minicpmv"})
@@ -40,14 +53,16 @@ def with_tower(spec: Spec, step: Step) -> Step:
     encoder = tuple([replace(part, waiting=part.waiting + waiting) for part in _parts(spec, step.kept_share)])
     parts = (*encoder, *_handed_over(spec, step.recipe))
     wide, wide_saved = _named(spec)
+    results, results_saved = _results(spec, step.recipe, encoder)
     return replace(
         step,
         stretches=(*parts, *step.stretches),
         before=len(parts),
         embedded=_embedded(spec),
-        named=step.named + wide,
-        named_saved=step.named_saved + (wide if wide_saved else 0),
+        named=step.named + wide + results,
+        named_saved=step.named_saved + (wide if wide_saved else 0) + results_saved,
         inputs=step.inputs + _pixels(spec),
+        let_go=(*step.let_go, *_of_text(spec, step)),
         front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
     )
 
@@ -62,6 +77,21 @@ def _embeddings_gradient(spec: Spec, recipe: Recipe) -> int:
     trained = any(part.role == "embedding" and part.where != "vision" for part in inventory(spec).trainables)
     size = sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe)
     return rounded(size) if trained or opens_inputs(spec) else 0
+
+
+def _of_text(spec: Spec, step: Step) -> tuple[tuple[int, int], ...]:
+    """What the text's layers alone hold, which is gone when the encoder runs backward: the first of them, and bytes.
+
+    Reentrant checkpointing holds it as long as the graph lives.
+    """
+    checkpoints = spec.gradient_checkpointing is not False
+    if style(spec.facts).joins or (checkpoints and spec.use_reentrant):
+        return ()
+    facts, batch, seq = language(spec.facts), sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    stream = stream_bytes(facts, step.recipe)
+    kept, passing = given(local(facts, spec.tensor_parallel), step.recipe, batch, seq, stream, checkpoints=checkpoints)
+    size = kept + (passing if checkpoints else 0) - sum([size for _, size in step.let_go])
+    return ((0, size),) if size > 0 else ()
 
 
 def trains_tower(spec: Spec) -> bool:
@@ -92,6 +122,19 @@ def _named(spec: Spec) -> tuple[int, bool]:
     return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
 
 
+def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[int, int]:
+    """Bytes of what the model's forward has names for of the images while the text's layers run, and of these what
+    the connector saves."""
+    facts, seen, tower = spec.facts, pictures(spec), tower_of(spec.facts)
+    held, own = results(facts), _recipe(spec)
+    states = rounded(seen.number * seen.positions * tower.hidden * _stream(own, style(facts)))
+    rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
+    features = held.features * rounded(rows * (2 if own.autocast else own.weights))
+    embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe))
+    saved = states if held.states and encoder and encoder[-1].layer.keeps_input else 0
+    return held.states * states + features + embeds, saved
+
+
 def _adapted(spec: Spec) -> bool:
     """Whether anything of the encoder itself is trained.
 
@@ -109,8 +152,9 @@ def _projects(spec: Spec) -> bool:
 
 
 def _trained(spec: Spec) -> list[str]:
-    """The names of the trained weights between pixels and words."""
-    return [weight.name for weight in inventory(spec).trainables if weight.where == "vision"]
+    """The names of the trained weights between pixels and words; an encoder of sound is none of these."""
+    trained = inventory(spec).trainables
+    return [weight.name for weight in trained if weight.where == "vision" and ".audio_tower." not in weight.name]
 
 
 def _embedded(spec: Spec) -> int:
@@ -137,11 +181,12 @@ def beside_text(spec: Spec) -> Beside | None:
 
 def transient(spec: Spec) -> int:
     """Bytes of one layer of the encoder where it leaves no graph, with what the others gave where a list has it."""
-    recipe = replace(_recipe(spec), frozen=True, lora=None, trained_modules=())
+    recipe = replace(evaluating(_recipe(spec)), frozen=True, trained_modules=())
+    recipe = recipe if _adapted(spec) else replace(recipe, lora=None)
     batch, seq = _sequences(spec, recipe, style(spec.facts))
     stream = _stream(recipe, style(spec.facts))
-    block = form(spec.facts, recipe, "block", stream=stream, flows=False, watched=True, batched=batch > 1)
-    one = passing(block, batch, seq)
+    bare = without_graph(spec.facts, recipe, "block", stream=stream, batched=batch > 1)
+    one = bare.peak(batch, seq).activations
     if not style(spec.facts).joins:
         return one
     tower, given = tower_of(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
@@ -164,6 +209,17 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
 
 
+def cast_for_images(spec: Spec, step: Step) -> int:
+    """Bytes of the copies that autocast has cached when the images are encoded: those of the encoder's own weights.
+
+    Of Llama 3.2 Vision, whose encoder is measured with all of them, those of the text's as well.
+    """
+    if not step.copies or style(spec.facts).joins:
+        return step.copies
+    seen = Inventory.of(tuple([weight for weight in inventory(spec).weights if weight.where == "vision"]))
+    return cached_copies(step.recipe, seen, experts=True)
+
+
 def _recipe(spec: Spec) -> Recipe:
     """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
     eager = spec.facts.model_type in WITHOUT_SDPA and spec.attention == "sdpa"
@@ -180,7 +236,7 @@ def _stream(recipe: Recipe, how: Style) -> int:
         return recipe.weights
     if how.first_norm and not how.rms:
         return 4
-    return 2 if how.fused and how.packed and not how.first_norm else recipe.weights
+    return 2 if how.apart and not how.first_norm else recipe.weights
 
 
 def _pixels(spec: Spec) -> int:
@@ -207,7 +263,7 @@ def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
     mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
     if not how.rotary:
         return mask
-    return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.fused else recipe.weights))
+    return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.apart else recipe.weights))
 
 
 def _sequences(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
@@ -279,5 +335,10 @@ PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1
 
 
 def features(spec: Spec) -> Live:
-    """What is alive while the images are encoded, where that leaves no graph."""
-    return Live(_pixels(spec) + _tables(spec, _recipe(spec), graph=True) + transient(spec))
+    """What is alive while the images are encoded, where that leaves no graph: the words' embeddings as well, and of
+    pixels that the model casts itself both."""
+    how, recipe, pixels = style(spec.facts), _recipe(spec), _pixels(spec)
+    words = sequences(spec) * spec.seq_len * spec.facts.hidden * recipe.weights
+    cast = pixels * recipe.weights // PIXEL if how.apart and recipe.weights != PIXEL else 0
+    around = 0 if how.joins else rounded(words) + cast
+    return Live(pixels + around + _tables(spec, recipe, graph=True) + transient(spec))

@@ -33,6 +33,7 @@ Closed = Callable[[int, int, int], int]
         ("google/gemma-3-4b-it", lambda w, i, a: 16 * w + 16 + 4 * a + 4 * i),
         ("Qwen/Qwen2-VL-2B-Instruct", lambda w, i, a: 20 * w + 16 + 4 * a + 6 * i),
         ("Qwen/Qwen2.5-VL-3B-Instruct", lambda w, i, a: 28 * w + 8 + 4 * a + 8 * i),
+        ("Qwen/Qwen2.5-Omni-7B", lambda w, i, a: 24 * w + 8 + 4 * a + 8 * i),
         ("zai-org/GLM-4.1V-9B-Thinking", lambda w, i, a: 28 * w + 8 + 4 * a + 8 * i),
         ("Qwen/Qwen3-VL-4B-Instruct", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),
         ("OpenGVLab/InternVL3-8B-hf", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),

@@ -40,7 +40,7 @@ def merge(t: Layer, x: Var) -> Var:
     how, connector = style(t.facts), CONNECTORS.get(t.facts.model_type)
     if connector is not None:
         return connector(t, x)
-    if how.fused and how.rotary:
+    if how.apart:
         return _merger(t, x, how, after=False)
     return t.layernorm(x, tower_of(t.facts).hidden)
 

@@ -58,21 +58,27 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     heads = Heads(tower.heads, tower.heads, h // tower.heads)
     if not how.fused:
         q, k, v = (t.linear(name, y, h, h, bias=how.bias) for name in how.names[:3])
-        if how.head_norms:
-            q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
-        if how.rotary:
-            q, k = t.both_turned(q, k)
-        out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, masked=how.masked)
-        return t.linear(how.names[3], out, h, h, bias=how.bias)
-    q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=how.bias), (h, h, h))
+    else:
+        q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=how.bias), (h, h, h))
     if how.head_norms:
         q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
-    if how.rotary:
-        q, k = (t.cast(t.rotary(t.cast(part, 4)), part.item) for part in (q, k))
-    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries)
-    if how.packed and t.recipe.attention != "flash_attention_2":
+    if how.rotary and how.apart:
+        q, k = _turned_in_full(t, q, k)
+    elif how.rotary:
+        q, k = t.both_turned(q, k)
+    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=how.masked)
+    if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
-    return t.linear("proj", out, h, h, bias=how.bias)
+    return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)
+
+
+@function
+def _turned_in_full(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
+    """Queries and keys turned on copies in fp32, by a function whose caller has names for its arguments."""
+    full = t.cast(q, 4), t.cast(k, 4)
+    t.name(q, k, *full)
+    turned = [t.rotary(part) for part in full]
+    return t.cast(turned[0], q.item), t.cast(turned[1], k.item)
 
 
 def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:

@@ -14,6 +14,9 @@ Part = tuple[str, int | None]
 FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
 """Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""
 
+WINDOWED = frozenset({"qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl"})
+"""Model types whose encoder attends in windows."""
+
 DEEP = (8, 16, 24)
 """``deepstack_visual_indexes`` of ``Qwen3VLVisionConfig``."""
 
@@ -45,7 +48,7 @@ def handed_on(facts: ModelFacts) -> tuple[int, int]:
 def window(facts: ModelFacts, index: int) -> int | None:
     """Patches of the windows that a layer attends in; None for whole images (Qwen 2.5 VL)."""
     config = vision_config(facts)
-    if facts.model_type != "qwen2_5_vl" or index in (config.get("fullatt_block_indexes") or FULL_ATTENTION):
+    if facts.model_type not in WINDOWED or index in (config.get("fullatt_block_indexes") or FULL_ATTENTION):
         return None
     size = int(config.get("window_size") or WINDOW) // int(config.get("patch_size") or 14)
     return size * size

@@ -60,6 +60,11 @@ class Style(NamedTuple):
         """Whether query, key and value are one projection."""
         return "qkv" in self.names
 
+    @property
+    def apart(self) -> bool:
+        """Whether every image attends by a call of its own, by tables in fp32 (Qwen's way)."""
+        return self.packed and not self.masked
+
 
 CLIP = Style(classes=1, first_norm=True, activation="quick_gelu")
 SIGLIP = Style()
@@ -77,6 +82,13 @@ GLM = QWEN._replace(
     hooked=False,
     activation="silu",
 )
+QWEN2_5 = QWEN._replace(
+    names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
+    gated=True,
+    rms=True,
+    positions=True,  # no positions, but the order of the windows: a copy as well
+    activation="silu",
+)
 KINDS: Mapping[str, Style] = {
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
@@ -84,13 +96,8 @@ KINDS: Mapping[str, Style] = {
     "siglip2_vision_model": SIGLIP._replace(padded=True),
     "idefics_vision": SIGLIP._replace(embeds_whole=True),
     "qwen2_vl": QWEN,
-    "qwen2_5_vl": QWEN._replace(
-        names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
-        gated=True,
-        rms=True,
-        positions=True,  # no positions, but the order of the windows: a copy as well
-        activation="silu",
-    ),
+    "qwen2_5_omni_vision_encoder": QWEN2_5._replace(names=("q", "k", "v", *QWEN2_5.names[1:])),
+    "qwen2_5_vl": QWEN2_5,
     "glm4v": GLM,
     "glm4v_moe": GLM,
     "qwen3_vl": QWEN3,
@@ -153,6 +160,8 @@ TOWERS: Mapping[str, str] = {
     "paligemma": "siglip_vision_model",
     "phi4_multimodal": "phi4_vision",
     "phi4mm": "phi4_vision",
+    "qwen2_5_omni": "qwen2_5_omni_vision_encoder",
+    "qwen2_5_omni_thinker": "qwen2_5_omni_vision_encoder",
     "smolvlm": "idefics_vision",
 }
 """Model types that take an encoder of another name: which, where their config does not say."""

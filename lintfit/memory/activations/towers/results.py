@@ -1,0 +1,36 @@
+"""What a model's forward has names for of its images while the layers of its text run.
+
+Since transformers 5 that is the whole of what the encoder gave back (``mm_encoder_outputs``), and the features as they
+go between the words. Sources: ``forward`` in ``modeling_<model_type>.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lintfit.catalog.facts import ModelFacts
+
+
+class Results(NamedTuple):
+    """How many there are of each.
+
+    ``states``: what layers of the encoder gave; ``features``: what the connector gave; ``embeds``: the same as the
+    sequence takes it, in a tensor of its own (``torch.cat``).
+    """
+
+    states: int = 0
+    features: int = 0
+    embeds: int = 0
+
+
+QWEN = Results(1, 1, 1)
+RESULTS: Mapping[str, Results] = {
+    **dict.fromkeys(("qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
+}
+"""By model type, as far as it is read."""
+
+
+def results(facts: ModelFacts) -> Results:
+    """What is named of the images; nothing where nobody has read it."""
+    return RESULTS.get(facts.model_type, Results())
