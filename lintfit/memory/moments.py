@@ -92,7 +92,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     working = without_gradients(spec, step.recipe)
     alive = Live(around + working.activations - layer.input, casts=step.cast + working.casts)
     parts = together(states.forward, saved, alive, step.outputs, step.earlier)
-    return [Moment(f"layer {last}, forward", "forward", parts)]
+    return [Moment(f"layer {last}, checkpointed forward", "forward", parts)]
 
 
 def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Moment]:

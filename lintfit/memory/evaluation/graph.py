@@ -12,7 +12,7 @@ from lintfit.memory.micro_batch.alive import together
 from lintfit.memory.micro_batch.model_step import record_model
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
-from lintfit.memory.result import Moment
+from lintfit.memory.result import ALLOCATED, Moment
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 
@@ -26,8 +26,12 @@ def with_graph(run: Round, states: States) -> Moment:
     dropped.
     """
     step = graph_of(run, states)
-    largest = max(forward(states, step, step.kept()), key=lambda moment: moment.allocated)
-    return Moment(GRAPH, "evaluate", together(dict(largest.components), earlier_graph(run, step)))
+    return Moment(GRAPH, "evaluate", together(largest(states, step).components, earlier_graph(run, step)))
+
+
+def largest(states: States, step: Step) -> Moment:
+    """Of the forward of such a batch the point with most: the loss, or a layer."""
+    return max(forward(states, step, step.kept()), key=ALLOCATED)
 
 
 def graph_of(run: Round, states: States) -> Step:

@@ -104,7 +104,7 @@ def _of_states(spec: Spec, held: States, moment: Moment) -> list[Term]:
     state = _STATES.get(moment.name, "first_gradient")
     if moment.name.endswith(", end of its backward"):
         state = "layer_end"
-    elif moment.name.endswith(", forward"):
+    elif moment.name.endswith((", forward", ", checkpointed forward")):
         state = "forward"
     sizes: Components = getattr(held, state) or {}
     return nearest(_ways(spec, state), dict(sizes))

@@ -8,7 +8,7 @@ from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import graph, kept, points
 from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits, returned_item
-from lintfit.memory.explain import scoring
+from lintfit.memory.explain import layers, scoring
 from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
 from lintfit.memory.explain.scoring import copies, one_layer
 from lintfit.memory.explain.term import Factor, Term, term
@@ -79,11 +79,14 @@ def _graph(one: Round, seen: Pass) -> list[Term]:
     step = graph.graph_of(one, seen.states)
     run = replace(seen, spec=graph.graphed(one.spec), step=step)
     tail, earlier = step.head, graph.earlier_graph(one, step)
-    live = tail.saved.plus(tail.forward)
+    largest = graph.largest(seen.states, step)
+    if largest.name == "loss, forward":
+        live = tail.saved.plus(tail.forward)
+        passing = [*forward(run), *head_terms(run, live, "the loss", forward=True), *casts(run, head=True)]
+    else:
+        passing = layers.passed(run, layers.index_of(largest))
     return [
-        *forward(run),
-        *head_terms(run, live, "the head and the loss", forward=True),
-        *casts(run, head=True),
+        *passing,
         term("activations", GRAPHED, earlier.activations, source=TAPE),
         term("logits", GRAPHED, earlier.logits, source=TAPE),
         term("temporaries", GRAPHED, earlier.casts, source=CACHED),

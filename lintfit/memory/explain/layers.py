@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from lintfit.memory.explain.passing import BESIDE, TAPE, Pass, below, casts, forward, ingredients, kept, per_token
+from lintfit.memory.explain.passing import (
+    BESIDE,
+    CACHED,
+    TAPE,
+    Pass,
+    below,
+    casts,
+    fixed,
+    forward,
+    ingredients,
+    kept,
+    per_token,
+    returned,
+)
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import embedded
+from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.moments import worst_layer
+from lintfit.memory.result import Moment
+
+
+def index_of(moment: Moment) -> int:
+    """The layer whose forward a moment is in."""
+    return int(moment.name.removeprefix("layer ").removesuffix(", forward"))
 
 
 def passed(run: Pass, index: int) -> list[Term]:
@@ -19,6 +39,23 @@ def passed(run: Pass, index: int) -> list[Term]:
         term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
         *(casts(run, head=False) if count == run.step.count else []),
+    ]
+
+
+def checkpointed(run: Pass) -> list[Term]:
+    """The last layer's forward under checkpointing, beside the attention weights that the one before gave back."""
+    step = run.step
+    working = without_gradients(run.spec, step.recipe)
+    size = working.activations - step.layers[-1].input
+    what = "one layer's tensors, and the attention weights that the layer before gave back"
+    return [
+        *kept(run, step.count),
+        *fixed(run, masks=True),
+        returned(run),
+        term("activations", what, size, *per_token(run, size), source=TAPE),
+        term(
+            "temporaries", "half-precision copies of the weights (autocast)", step.cast + working.casts, source=CACHED
+        ),
     ]
 
 

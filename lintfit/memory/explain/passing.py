@@ -224,13 +224,14 @@ def forward(run: Pass, *, count: int | None = None, inside: bool = False) -> lis
         *kept(run, step.count if count is None else count),
         *fixed(run, masks=inside or step.checkpoints, gone=0 if inside else step.untaken),
         term("activations", "the last iteration's graph, which the loop's loss holds", step.last_graph),
-        term("activations", "keys and values that the model returns (use_cache)", step.cached + _returned(run)),
+        returned(run),
     ]
 
 
-def _returned(run: Pass) -> int:
-    """Keys and values of a vision-language model that no layer saves; PPO's results have terms of their own."""
-    return 0 if run.spec.trainer == "ppo" else run.step.earlier.activations
+def returned(run: Pass) -> Term:
+    """Keys and values that no layer saves; PPO's results have terms of their own."""
+    size = 0 if run.spec.trainer == "ppo" else run.step.earlier.activations
+    return term("activations", "keys and values that the model returns (use_cache)", run.step.cached + size)
 
 
 def casts(run: Pass, *, head: bool) -> list[Term]:

@@ -56,6 +56,8 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
             return scoring.generation(run) if run.spec.trainer != "ppo" else []
     if moment.name.endswith(", end of its backward"):
         return layers.layer_end(run)
+    if moment.name.endswith(", checkpointed forward"):
+        return layers.checkpointed(run)
     if moment.name.endswith(", forward"):
-        return layers.passed(run, int(moment.name.removeprefix("layer ").removesuffix(", forward")))
+        return layers.passed(run, layers.index_of(moment))
     return layers.layer(run) if moment.name.startswith("layer ") else []

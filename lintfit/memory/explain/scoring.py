@@ -8,7 +8,6 @@ from lintfit.memory.explain.passing import BESIDE, CACHED, TAPE, Pass, fixed, he
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import bare_head
 from lintfit.memory.micro_batch.alive import layer_without_graph
-from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.moments import beside_the_graph, head_cast
 from lintfit.memory.result import Moment
 from lintfit.memory.rollouts.rollout import cache_bytes, generated
@@ -19,21 +18,25 @@ from lintfit.memory.tensors.parameters import model_dtype
 def reference(run: Pass) -> list[Term]:
     """The reference's forward beside the policy's graph."""
     step, tail = run.step, run.step.head
-    copies = step.cast if run.spec.method == "full" else 0
-    source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
     beside = beside_the_graph(run.spec, step)
+    copies = beside.casts + (step.cast if run.spec.method == "full" else 0)
+    source = "TRL does not freeze it; torch autocast_mode.cpp cached_cast"
     what = "the reference's states and logits" if beside is tail.bare else "one layer's tensors of the reference"
     return [
         *kept(run, step.count),
         *fixed(run, masks=step.checkpoints),
         term("activations", what, beside.activations, source=TAPE),
-        *head_terms(run, Live(tail.saved.activations, tail.saved.logits + beside.logits), "both heads", forward=True),
+        *head_terms(
+            run,
+            Live(tail.saved.activations, tail.saved.logits + beside.logits, temporaries=beside.temporaries),
+            "both heads",
+            forward=True,
+        ),
         *(
             [term("temporaries", "half-precision copy of the policy's head", tail.saved.casts)]
             if tail.saved.casts
             else []
         ),
-        *_graph_casts(step),
         term("temporaries", "half-precision copies of the reference's weights (autocast)", copies, source=source),
     ]
 
@@ -47,11 +50,6 @@ def reference_alone(run: Pass) -> list[Term]:
         *head_terms(run, Live(0, beside.logits, 0, beside.temporaries), "the reference's head"),
         copies(beside.casts),
     ]
-
-
-def _graph_casts(step: Step) -> list[Term]:
-    size = step.kept().casts
-    return [term("temporaries", "half-precision copies of weights that the policy's graph keeps", size)] if size else []
 
 
 def evaluation(run: Pass, moment: Moment) -> list[Term]:

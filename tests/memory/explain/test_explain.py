@@ -76,6 +76,8 @@ RL: tuple[dict[str, Any], ...] = (
     ),
     {"trainer": "grpo", "reference_model": True, "gpus": 8, "fsdp": {"version": 2}},
     {"trainer": "dpo", "gpus": 4, "zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"},
+    {"trainer": "dpo", "model": "deepseek-ai/DeepSeek-V3"},
+    {"model": "mosaicml/mpt-7b", "gradient_checkpointing": True, "mixed_precision": "bf16"},
     {"gpus": 2, "fsdp": {}, "lora_targets": ["nothing"], "gradient_accumulation_steps": 4},
     {"trainer": "ppo"},
     {"trainer": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B", "gradient_accumulation_steps": 4},
@@ -112,6 +114,7 @@ EVALUATIONS: tuple[dict[str, Any], ...] = (
         "gpus": 2,
     },
     {"evaluation": {"batch_size": 8}, "trainer": "grpo"},
+    {"evaluation": {"batch_size": 4, "graph": True}, "model": "deepseek-ai/DeepSeek-V3", "loss": "liger"},
     {"evaluation": {"batch_size": 4}, "trainer": "dpo", "method": "lora", "quantization": "nf4"},
 )
 
