@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.spec import DTYPE_BYTES
@@ -17,10 +18,12 @@ from lintfit.memory.tensors.optimizers import (
 )
 from lintfit.memory.tensors.parameters import Weight
 
+_Key = TypeVar("_Key")
 
-def grouped(weights: Iterable[Weight], key: Callable[[Weight], str]) -> dict[str, list[Weight]]:
-    """The weights by a word for each, in the order of first use."""
-    groups: dict[str, list[Weight]] = {}
+
+def grouped(weights: Iterable[Weight], key: Callable[[Weight], _Key]) -> dict[_Key, list[Weight]]:
+    """The weights by a key of each, in the order of first use."""
+    groups: dict[_Key, list[Weight]] = {}
     for weight in weights:
         groups.setdefault(key(weight), []).append(weight)
     return groups

@@ -64,9 +64,12 @@ def terms(spec: Spec, state: str) -> list[list[Term]]:
 def _shards(case: _Case) -> list[Term]:
     size, source = case.size, f"{INIT}: shards"
     factors = ((DTYPE_BYTES[trained_dtype(case.spec)], "bytes"), (case.shared, flat.TRAINED))
+    found = [term("parameters", "trained weights", size.shards, *factors, over=case.ranks, source=source)]
     frozen = [weight for weight in case.held.weights if not weight.trainable]
-    trained = term("parameters", "trained weights", size.shards, *factors, over=case.ranks, source=source)
-    return [trained, *tensors.parameters(frozen, over=case.ranks, source=source)]
+    by_ranks = tensors.grouped(frozen, lambda weight: zero3._sharers(case.spec, size.ranks, weight))
+    for ranks, weights in by_ranks.items():
+        found += tensors.parameters(weights, over=(ranks, "ranks"), source=source)
+    return found
 
 
 def _parameters(case: _Case) -> list[Term]:

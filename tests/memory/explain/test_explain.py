@@ -99,6 +99,7 @@ SEEING: tuple[dict[str, Any], ...] = (
     {"model": LLAMA_VISION, "images": 1, "method": "lora", "lora_targets": ["up_proj"], "loss": "liger"},
     {"model": LLAMA_VISION, "images": 1, "frozen_modules": ["vision_model"], "engine": "fsdp", "gpus": 4},
     {"model": "Qwen/Qwen2.5-VL-7B-Instruct", "images": 1, "gpus": 8, "zero_stage": 2, "mixed_precision": "bf16"},
+    {"model": "Qwen/Qwen2.5-7B", "lora_targets": ["q_proj"], "gpus": 8, "zero_stage": 3, "tensor_parallel": 2},
     {"model": "google/gemma-3-4b-it", "images": 1, "method": "lora", "gradient_checkpointing": True},
 )
 
