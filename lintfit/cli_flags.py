@@ -24,7 +24,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "zero-stage": ("N", "0 to 3."),
     "offload-optimizer": ("DEVICE", "none, cpu or nvme."),
     "offload-param": ("DEVICE", "none, cpu or nvme."),
-    "deepspeed-config": ("FILE", "The rest of the DeepSpeed JSON: buckets and thresholds."),
+    "deepspeed-config": ("FILE", "The DeepSpeed JSON. What it states counts, but for what other flags say."),
     "fsdp": ("STRATEGY", 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.'),
     "tensor-parallel": ("N", "Ranks that share each matrix."),
     "pipeline-parallel": ("N", "Ranks that share the layers."),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
-from lintfit.memory.reading.keys import choice
 from lintfit.memory.spec import Fsdp, Generation
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release
 
@@ -21,11 +19,7 @@ HF_BATCH = 8
 
 
 def complete(values: dict[str, Any], facts: ModelFacts) -> None:
-    """Fill in what the libraries default to, by version.
-
-    Raises :class:`~lintfit.memory.reading.contradictions.SpecError` for a value of the DeepSpeed config that is not
-    allowed.
-    """
+    """Fill in what the libraries default to, by version."""
     modern = (release(values.get("versions", {}).get("transformers")) or NEWEST_TRANSFORMERS) >= (5,)
     if "method" not in values and any(key.startswith("lora_") for key in values):
         values["method"] = "lora"
@@ -44,24 +38,13 @@ def complete(values: dict[str, Any], facts: ModelFacts) -> None:
 
 
 def _engine(values: dict[str, Any]) -> None:
-    """The engine that the settings ask for, and what its own section says of its stage and its offload."""
+    """The engine that the settings ask for."""
     if "engine" not in values:
         sharded = bool(values.get("zero_stage")) or "deepspeed_config" in values
         plain = "ddp" if values.get("gpus", 1) > 1 else "single"
         values["engine"] = "deepspeed" if sharded else "fsdp" if values.get("fsdp") else plain
     if values["engine"] == "fsdp" and values.get("fsdp") is None:
         values["fsdp"] = Fsdp()
-    if values["engine"] != "deepspeed":
-        return
-    section = values.get("deepspeed_config", {}).get("zero_optimization")
-    zero = section if isinstance(section, Mapping) else {}
-    if "zero_stage" not in values:
-        values["zero_stage"] = choice(0, 1, 2, 3)("deepspeed_config.zero_optimization.stage", zero.get("stage", 0))
-    for key in ("offload_optimizer", "offload_param"):
-        part = zero.get(key)
-        if key not in values and isinstance(part, Mapping):
-            where = f"deepspeed_config.zero_optimization.{key}.device"
-            values[key] = choice("none", "cpu", "nvme")(where, part.get("device", "none"))
 
 
 def _trainer(values: dict[str, Any]) -> None:

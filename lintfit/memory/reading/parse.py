@@ -12,7 +12,7 @@ from lintfit.catalog import gpus
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import shown
 from lintfit.memory import litgpt
-from lintfit.memory.reading import deepspeed_values
+from lintfit.memory.reading import deepspeed_config, deepspeed_values
 from lintfit.memory.reading.checkpoint import quantize
 from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
@@ -53,9 +53,11 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     _check_parts(values, facts)
     quantize(values, str(obj.get("model") or facts.name), facts)
     deepspeed_values.check(values)
+    in_config = deepspeed_config.stated(values)
+    values.update(in_config)
     complete(values, facts)
     consistent(values, facts)
-    stated = frozenset([key for key, value in obj.items() if value is not None])
+    stated = frozenset([*[key for key, value in obj.items() if value is not None], *in_config])
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
 
 
