@@ -239,6 +239,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt_oss", {**GROUPED, "head_dim": 8, "num_local_experts": 4}),
     ("ministral", {**GROUPED, "head_dim": 16}),
     ("ministral3", {**GROUPED, "head_dim": 16}),
+    ("minimax", {**GROUPED, "head_dim": 16, "num_local_experts": 4}),
+    (
+        "minimax",
+        {**GROUPED, "num_local_experts": 4, "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+    ),
     ("minimax_m2", {**GROUPED, "head_dim": 16, "num_local_experts": 4}),
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20}),
     ("glm4_moe_lite", {**LATENT, **ROUTED, "q_lora_rank": 20, "mlp_layer_types": ["dense", "dense", "sparse"]}),

@@ -81,6 +81,7 @@ _MODULES = {
     "mamba2": "mamba",
     "mellum": "moe",
     "minicpm3": "moe",
+    "minimax": "minimax",
     "minimax_m2": "moe",
     "mistral4": "moe",
     "mixtral": "moe",

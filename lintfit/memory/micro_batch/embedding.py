@@ -239,9 +239,13 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
 
 
-def triangles(facts: ModelFacts) -> int:
+def triangles(facts: ModelFacts, item: int) -> int:
     """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
-    and CodeGen's fp32 tables in every layer."""
+    and CodeGen's fp32 tables in every layer; of MiniMax-01's decays over a block, ``item`` bytes an element."""
+    if facts.model_type == "minimax":
+        size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
+        sizes = (1, size, size, size**2)
+        return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
     positions = facts.max_positions or 0
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)

@@ -83,7 +83,7 @@ def record_model(
         copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held, experts=traits(facts).casts_experts),
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
-        front=lasting + exchanged + own.kept + triangles(facts) + sinusoids(spec.facts) + opening,
+        front=lasting + exchanged + own.kept + triangles(facts, recipe.weights) + sinusoids(spec.facts) + opening,
         opening=opening,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
         masks=passing + untaken,

@@ -53,7 +53,7 @@ EXPERTS_ALONE = frozenset(
 WHOLE_SHARED = frozenset({"granitemoe_swa"})
 """Model types whose plan leaves the shared MLP beside the experts whole."""
 
-WHOLE_MIXERS = frozenset({"olmo_hybrid"})
+WHOLE_MIXERS = frozenset({"minimax", "olmo_hybrid"})
 """Model types whose plan leaves what mixes tokens in the place of attention whole."""
 
 LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa"})
