@@ -148,8 +148,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
                 from bench import fake_vlm
 
                 stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
+            variable: list[Any] = []
             for step in range(2):
-                train_step(model, optimizer, spec, log, reference, last=step == 1)
+                train_step(model, optimizer, spec, log, reference, variable, last=step == 1)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         parts = {
             "parameters": _bytes(model.parameters()),
@@ -175,8 +176,13 @@ def _bytes(tensors: Any) -> int:
     return sum(seen.values())
 
 
-def train_step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference: Any, *, last: bool) -> None:
-    """One optimizer step as transformers' Trainer and Accelerate run it."""
+def train_step(
+    model: Any, optimizer: Any, spec: dict[str, Any], log: Log, reference: Any, variable: list[Any], *, last: bool
+) -> None:
+    """One optimizer step as transformers' Trainer and Accelerate run it.
+
+    ``variable``: what a loop of the script's own calls ``outputs``, where the spec has one.
+    """
     import torch
 
     prefix = "" if last else "first "
@@ -186,7 +192,7 @@ def train_step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, refer
         ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
         images = images_of(model, ids, spec)  # the Trainer's loop holds the batch through the step
-        loss = _forward(model, ids, spec, reference, images)
+        loss = _forward(model, ids, spec, reference, images, variable)
         log.phase = f"{prefix}backward"
         loss.backward()
         del loss, ids, images
@@ -194,6 +200,8 @@ def train_step(model: Any, optimizer: Any, spec: dict[str, Any], log: Log, refer
     torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=True)
     optimizer.step()
     optimizer.zero_grad()
+    if spec.get("loop_outputs") == "backward":
+        variable.clear()
 
 
 def images_of(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
@@ -203,8 +211,11 @@ def images_of(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     return fake_vlm.images(model.config, ids, spec) if spec.get("images") else {}
 
 
-def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images: dict[str, Any]) -> Any:
+def _forward(
+    model: Any, ids: Any, spec: dict[str, Any], reference: Any, images: dict[str, Any], variable: list[Any]
+) -> Any:
     import torch
+    from accelerate.utils import convert_outputs_to_fp32
 
     half = spec["mixed_precision"] != "no"
 
@@ -225,13 +236,15 @@ def _forward(model: Any, ids: Any, spec: dict[str, Any], reference: Any, images:
                 return fake_trl.reward(model, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
     padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
-    with context():
-        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images, **padding)
-    loss, logits = outputs.loss, outputs.logits
-    if half:
-        logits = logits.float()  # accelerate's convert_outputs_to_fp32
-    del outputs, logits
-    return loss
+
+    def passed() -> Any:
+        with context():
+            return model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images, **padding)
+
+    outputs = convert_outputs_to_fp32(passed)() if half and spec.get("upcast_outputs", True) else passed()
+    if spec.get("loop_outputs", "dropped") != "dropped":
+        variable[:] = [outputs]
+    return outputs.loss
 
 
 # --- recording and comparing ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
         tail.forward.temporaries,
         0,
     )
-    loss = Moment("loss, forward", "forward", together(states.forward, alive, step.outputs, step.earlier))
+    loss = Moment("loss, forward", "forward", together(states.forward, alive, step.earlier))
     if not step.stretches:
         return [loss]
     passing = worst_layer(step, saved, loss.allocated - total(states.forward))
@@ -105,7 +105,7 @@ def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> 
         max(copies, saved.casts),
         max(0, beside),
     )
-    return alive.plus(step.outputs).plus(step.earlier)
+    return alive.plus(step.earlier)
 
 
 def embedded(step: Step, index: int) -> int:

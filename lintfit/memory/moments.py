@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.frozen import replace
-from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
@@ -91,7 +91,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     around = step.inputs + step.front + step.cached + step.masks
     working = without_gradients(spec, step.recipe)
     alive = Live(around + working.activations - layer.input, casts=step.cast + working.casts)
-    parts = together(states.forward, saved, alive, step.outputs, step.earlier)
+    parts = together(states.forward, saved, alive, step.earlier)
     return [Moment(f"layer {last}, checkpointed forward", "forward", parts)]
 
 
@@ -236,7 +236,8 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     if most_without_graph(step) + step.cast > found[0][1].total:
         layer = layer_without_graph(spec, step, evaluating(step.recipe))
         found.append(("evaluation, a layer", layer.plus(Live(casts=step.cast - head_cast(spec, step)))))
-    return [Moment(name, "evaluate", together(states.evaluate, around, part)) for name, part in found]
+    left = step.results() if spec.loop_outputs == "held" else NOTHING
+    return [Moment(name, "evaluate", together(states.evaluate, around, part, left)) for name, part in found]
 
 
 def head_cast(spec: Spec, step: Step) -> int:

@@ -16,8 +16,19 @@ def record(spec: Spec, states: States) -> Step:
         from lintfit.memory.rollouts.ppo import both
 
         return both(spec, states)
-    if not spec.images or spec.facts.vision is None:
-        return record_model(spec, states, inventory(spec), loss_path(spec))
+    step = _with_images(spec, states) if spec.images and spec.facts.vision is not None else _of_text(spec, states)
+    if spec.loop_outputs == "dropped" or spec.trainer != "causal-lm":
+        return step
+    from lintfit.memory.micro_batch.loop_outputs import held
+
+    return held(spec, step)
+
+
+def _of_text(spec: Spec, states: States) -> Step:
+    return record_model(spec, states, inventory(spec), loss_path(spec))
+
+
+def _with_images(spec: Spec, states: States) -> Step:
     from lintfit.memory.micro_batch.vision import beside_text, in_sequence, with_tower
 
     seen, beside = in_sequence(spec), beside_text(spec)

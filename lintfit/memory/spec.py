@@ -160,6 +160,11 @@ class Spec:
     padded_batches: bool = False
     loss: Literal["full", "chunked", "liger"] = "full"
     use_cache: bool = False
+    loop_outputs: Literal["dropped", "backward", "held"] = "dropped"
+    """What becomes of the model's outputs in the loop that trains: gone before the backward pass, as in the Trainer;
+    held by a function's variable through it; or by the loop's until the next micro-batch has its own."""
+    upcast_outputs: bool = True
+    """Whether Accelerate, or Fabric, hands on in fp32 what comes out of autocast."""
     max_grad_norm: float = 1.0
     trainer: Literal["causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"] = "causal-lm"
     front_end: FrontEnd = "transformers"

@@ -125,6 +125,8 @@ class Recipe:
     """Whether they are in a cache where nothing is trained: that of a vision-language model's ``text_config``."""
     sdpa: Sdpa = "flash"
     """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
+    upcast_outputs: bool = True
+    """Whether what comes out of autocast is copied to fp32 behind the model's forward."""
 
     hashed: int = field(init=False, compare=False)
     """The hash, worked out once: forms are looked up by their recipe again and again."""
@@ -229,6 +231,7 @@ def _made(spec: Spec) -> Recipe:
         copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
         returns_states=spec.facts.vision is not None,
         sdpa=best_sdpa(spec),
+        upcast_outputs=spec.upcast_outputs,
     )
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from lintfit.frozen import frozen, replace
-from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.engines.states import States
-from lintfit.memory.loss.losses import own_loss, upcasts_itself
-from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.loss.preference import loss_path
+from lintfit.memory.loss.returned import logits_bytes
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
 from lintfit.memory.spec import Evaluation, Spec
-from lintfit.memory.tensors.tensor_parallel import logit_parts
 from lintfit.memory.versions import release, since
 
 SKIPS_LOGITS = (5, 15)
@@ -77,8 +75,9 @@ def batch(spec: Spec, states: States, step: Step) -> Round | None:
         return None
     if spec.generation is not None:  # ``GRPOTrainer.prediction_step`` gives back the loss alone
         evaluation = replace(evaluation, predictions="none", generates=False)
-    seen = replace(spec, micro_batch_size=evaluation.batch_size)
-    counted = step if seen.micro_batch_size == spec.micro_batch_size else record(seen, states)
+    seen = replace(spec, micro_batch_size=evaluation.batch_size, loop_outputs="dropped")
+    same = seen.micro_batch_size == spec.micro_batch_size and seen.loop_outputs == spec.loop_outputs
+    counted = step if same else record(seen, states)
     made = logits_bytes(seen, counted.recipe)
     return Round(seen, counted, evaluation, made, made * spec.data_parallel)
 
@@ -109,18 +108,3 @@ def makes_whole_logits(spec: Spec) -> bool:
 def makes_logits_apart(spec: Spec) -> bool:
     """Whether a loss that never holds logits is followed by a second forward that makes them (TRL's trainers)."""
     return loss_path(spec) == "chunked"
-
-
-def logits_bytes(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of the logits that the model gives back for a batch, on one rank."""
-    if loss_path(spec) == "score":
-        return 0
-    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
-    return tokens * -(-spec.facts.vocab // logit_parts(spec)) * returned_item(spec, recipe)
-
-
-def returned_item(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of a logit as the model gives it back: Accelerate hands autocast's on in fp32, models of transformers up to
-    4.45 upcast them."""
-    upcasts = upcasts_itself(spec.facts, recipe) and not own_loss(spec.facts, recipe)
-    return 4 if recipe.autocast or upcasts or recipe.upcast_head else recipe.weights

@@ -19,14 +19,14 @@ from lintfit.memory.tensors.parameters import inventory
 GRAPH = "evaluation, with its graph"
 
 
-def with_graph(run: Round, states: States) -> Moment:
+def with_graph(run: Round, states: States, left: Live) -> Moment:
     """The forward of a batch with gradients on, beside the graph of the batch before where a variable holds it.
 
     Layers are checkpointed while they train alone (``GradientCheckpointingLayer``: ``self.training``), and nothing is
-    dropped.
+    dropped. ``left``: what the training loop's variable still holds.
     """
     step = graph_of(run, states)
-    return Moment(GRAPH, "evaluate", together(largest(states, step).components, earlier_graph(run, step)))
+    return Moment(GRAPH, "evaluate", together(largest(states, step).components, earlier_graph(run, step), left))
 
 
 def largest(states: States, step: Step) -> Moment:
@@ -48,7 +48,7 @@ def graph_of(run: Round, states: States) -> Step:
 
 def graphed(spec: Spec) -> Spec:
     """The run as its evaluation makes a graph of it."""
-    return replace(spec, gradient_checkpointing=False, lora_dropout=0.0, evaluation=None)
+    return replace(spec, gradient_checkpointing=False, lora_dropout=0.0, evaluation=None, loop_outputs="dropped")
 
 
 def earlier_graph(run: Round, step: Step) -> Live:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lintfit.frozen import replace
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.host import ranks_per_node
-from lintfit.memory.evaluation.batch import logits_bytes
 from lintfit.memory.loss.preference import loss_path
+from lintfit.memory.loss.returned import logits_bytes
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import GIB, Spec
 

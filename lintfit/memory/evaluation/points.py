@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
-from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
-from lintfit.memory.evaluation.batch import Round, batch, makes_logits_apart, makes_whole_logits, returned_item
+from lintfit.memory.evaluation.batch import Round, batch, makes_logits_apart, makes_whole_logits
 from lintfit.memory.evaluation.graph import with_graph
 from lintfit.memory.forward import bare_head
 from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.language import language
@@ -39,8 +40,9 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     run = batch(spec, states, step)
     if run is None:
         return []
+    left = left_of_training(spec, step, run)
     if run.evaluation.graph:
-        return [with_graph(run, states)]
+        return [with_graph(run, states, left)]
     step = run.step
     around = Live(step.inputs, run.waiting, copies_without_head(run))
     loss = at_the_loss(run).plus(Live(step.evaluated))
@@ -56,13 +58,21 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         found.append((LOGITS, logits_apart(run)))
     if run.keeps:
         found.append((GATHERED, Live(step.inputs, run.gathered)))
-    result = [Moment(name, "evaluate", together(states.evaluate, alive)) for name, alive in found]
+    result = [Moment(name, "evaluate", together(states.evaluate, alive, left)) for name, alive in found]
     if generates:
         held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
         alive = Live(step.inputs + answers(run) + layer.activations, casts=copies_without_head(run))
-        result.append(Moment(GENERATION, "evaluate", together(held, alive)))
+        result.append(Moment(GENERATION, "evaluate", together(held, alive, left)))
     rolled = rollout(rolling_out(run.spec), states) if spec.generation is not None else ()
     return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
+
+
+def left_of_training(spec: Spec, step: Step, run: Round) -> Live:
+    """What the training loop's variable still holds: the evaluation's takes its place, where that is one of its own."""
+    if spec.loop_outputs != "held":
+        return NOTHING
+    results = step.results()
+    return Live(results.activations, max(0, results.logits - run.waiting))
 
 
 def earlier_states(step: Step) -> int:

@@ -7,12 +7,13 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import graph, kept, points
-from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits, returned_item
+from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits
 from lintfit.memory.explain import layers, scoring
 from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
 from lintfit.memory.explain.scoring import copies, one_layer
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.loss.preference import Path, sequences
+from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec

@@ -95,6 +95,8 @@ def layer(run: Pass) -> list[Term]:
     found.append(term("temporaries", f"gradients that wait for what lies before {number}", waiting))
     found.append(term("gradients", f"gradients of {number}", peak.gradients))
     pinned = "inputs of 4-bit products above, which the graph holds (bitsandbytes up to 0.43.1)"
+    if run.spec.loop_outputs != "dropped":
+        pinned = "keys and values of the layers above, which the loop's variable holds"
     if run.spec.trainer == "ppo":
         pinned = "inputs and key-value cache of the layers above, which the loop's output holds"
     found.append(term("activations", pinned, sum(part.pinned for part in done)))

@@ -229,8 +229,9 @@ def forward(run: Pass, *, count: int | None = None, inside: bool = False) -> lis
 
 
 def returned(run: Pass) -> Term:
-    """Keys and values that no layer saves; PPO's results have terms of their own."""
-    size = 0 if run.spec.trainer == "ppo" else run.step.earlier.activations
+    """Keys and values of this micro-batch that no layer saves; PPO's results have terms of their own."""
+    held = run.step.earlier if run.spec.loop_outputs == "dropped" else run.step.outputs
+    size = 0 if run.spec.trainer == "ppo" else held.activations
     return term("activations", "keys and values that the model returns (use_cache)", run.step.cached + size)
 
 

@@ -30,10 +30,12 @@ def held(spec: Spec, step: Step, moment: str) -> list[Term]:
     match moment:
         case _ if moment.endswith(", forward"):
             what = "outputs of the last micro-batch, and of this one in two dtypes"
+            activations = step.earlier.activations - step.outputs.activations
+            logits = step.earlier.logits - step.outputs.logits
             return [
                 *_outputs(spec, step),
-                term("activations", what, step.earlier.activations, source=SOURCE),
-                term("logits", "logits of the last micro-batch", step.earlier.logits, source=SOURCE),
+                term("activations", what, activations, source=SOURCE),
+                term("logits", "logits of the last micro-batch", logits, source=SOURCE),
             ]
         case "end of backward" | "optimizer step":
             return _results(spec, step)

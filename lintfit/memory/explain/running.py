@@ -13,11 +13,19 @@ from lintfit.memory.result import Moment
 def terms(run: Pass, moment: Moment) -> list[Term]:
     """What stands beside the states at a moment; nothing at load, initialization and save."""
     if run.spec.trainer != "ppo":
-        return _passes(run, moment)
+        return [*_passes(run, moment), *_held(run, moment)]
     from lintfit.memory.explain import ppo
 
     held = ppo.held(run.spec, run.step, moment.name)
     return [*_passes(run, moment), *held, *ppo.rounds(run.spec, run.states, run.step, moment)]
+
+
+def _held(run: Pass, moment: Moment) -> list[Term]:
+    if run.spec.loop_outputs == "dropped":
+        return []
+    from lintfit.memory.explain import loop_outputs
+
+    return loop_outputs.terms(run, moment)
 
 
 def _passes(run: Pass, moment: Moment) -> list[Term]:

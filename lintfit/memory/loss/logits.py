@@ -165,6 +165,7 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> _For
     points = [table.numbers([var.storage for var in alive])]
     if (
         recipe.autocast
+        and recipe.upcast_outputs
         and not loss_path.startswith("ppo")
         and (not upcasts_itself(facts, recipe) or own_loss(facts, recipe))
     ):

@@ -39,6 +39,12 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
     return layers * 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
 
 
+def returns_cache(spec: Spec) -> bool:
+    """Whether a model returns a cache while it trains."""
+    checkpoints = spec.gradient_checkpointing is not False
+    return not checkpoints and (spec.facts.vision is not None or caches(spec))
+
+
 def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:
     """Keys and values in a cache that no layer saves, until the forward's outputs go.
 
@@ -46,7 +52,7 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, i
     in the model's config, not in ``text_config``, whose default is on. Attention that repeats or casts what it is given
     leaves the cache with tensors of its own.
     """
-    if not (spec.facts.vision is not None or caches(spec)):
+    if not returns_cache(spec):
         return 0
     casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
     if not (casts or repeats(facts, recipe)):

@@ -67,8 +67,8 @@ class Step:
     embedded: int = 0
     """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
     outputs: Live = NOTHING
-    """What variables of the training loop hold of a micro-batch's results until the next one has its own, apart from
-    what the layers' ``pinned`` and the head's ``lingering`` say."""
+    """What variables of the training loop hold of a micro-batch's results in its backward pass and behind it, apart
+    from what the layers' ``pinned`` and the head's ``lingering`` say."""
     evaluated: int = 0
     """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
     untaken: int = 0
@@ -77,7 +77,8 @@ class Step:
     """Masks and tables that are gone before the first layers run backward: the first layer that takes each, and
     bytes."""
     earlier: Live = NOTHING
-    """What is there in the forward only: results of the last micro-batch, and outputs in two dtypes."""
+    """What is there in the forward beside the graph: results of the last micro-batch, and outputs that no layer saves,
+    or that are there in two dtypes."""
 
     count: int = field(init=False)
     """How many layers there are."""

@@ -249,6 +249,8 @@ READERS: Mapping[str, Read] = {
     "padded_batches": _flag,
     "loss": choice("full", "chunked", "liger"),
     "use_cache": _flag,
+    "loop_outputs": choice("dropped", "backward", "held"),
+    "upcast_outputs": _flag,
     "max_grad_norm": _amount(0, float("inf")),
     "trainer": choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
     "front_end": choice("transformers", "litgpt"),

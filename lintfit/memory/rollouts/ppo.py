@@ -58,6 +58,7 @@ def both(spec: Spec, states: States) -> Step:
     earlier = results.originals + max(0, others.loose - (results.loose if results.originals else 0))
     stale = micro_batches(spec) > 1
     kept = results.loose + results.pinned * policy.count
+    outputs = Live(results.loose, rolled(spec) + (scores if stale else 0))
     return replace(
         policy,
         stretches=stretches,
@@ -67,8 +68,8 @@ def both(spec: Spec, states: States) -> Step:
         masks=policy.masks + critic.masks,
         embedding_scratch=critic.embedding_scratch,
         out_of_place=False,
-        outputs=Live(results.loose, rolled(spec) + (scores if stale else 0)),
-        earlier=Live(earlier + (kept if stale else 0), logits if stale else 0),
+        outputs=outputs,
+        earlier=outputs.plus(Live(earlier + (kept if stale else 0), logits if stale else 0)),
         notes=tuple(dict.fromkeys((*policy.notes, *critic.notes))),
     )
 

@@ -119,11 +119,22 @@ EVALUATIONS: tuple[dict[str, Any], ...] = (
     {"evaluation": {"batch_size": 4}, "trainer": "dpo", "method": "lora", "quantization": "nf4"},
 )
 
+HELD: dict[str, Any] = {"loop_outputs": "held", "use_cache": True, "gradient_checkpointing": False}
+LOOPS: tuple[dict[str, Any], ...] = (
+    {**HELD, "mixed_precision": "bf16"},
+    {**HELD, "weights_dtype": "fp32", "mixed_precision": "bf16", "evaluation": {"batch_size": 2}},
+    {**HELD, "loop_outputs": "backward", "weights_dtype": "fp32"},
+    {**HELD, "method": "lora", "evaluation": {"batch_size": 4, "predictions": "held"}},
+    {**HELD, "evaluation": {"batch_size": 2, "predictions": "held", "graph": True}},
+    {**HELD, "upcast_outputs": False, "mixed_precision": "bf16", "gradient_checkpointing": True},
+    {**HELD, "loss": "liger", "gpus": 8, "zero_stage": 3},
+)
+
 
 def _specs() -> Iterator[dict[str, Any]]:
     for number, (engine, method, recipe) in enumerate(product(ENGINES, METHODS, RECIPES)):
         yield {"model": MODELS[number % len(MODELS)], **_SMALL, **engine, **method, **recipe}
-    for more in (*RL, *EVALUATIONS):
+    for more in (*RL, *EVALUATIONS, *LOOPS):
         yield {"model": "Qwen/Qwen2.5-7B", **_SMALL, **more}
     for more in SEEING:
         yield {**_SMALL, **more}

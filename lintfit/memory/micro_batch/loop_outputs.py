@@ -1,0 +1,50 @@
+"""What a variable of the script's own loop holds of a micro-batch: ``outputs = model(**batch)``.
+
+The Trainer lets go of the model's outputs before the backward pass. A loop that gives them a name has their logits, and
+the keys and values of a cache, beside the whole backward pass and the optimizer's step, and until the next micro-batch
+has outputs of its own: twice at the end of each forward pass.
+"""
+
+from __future__ import annotations
+
+from lintfit.frozen import replace
+from lintfit.memory.activations.form import NOTHING, Live
+from lintfit.memory.activations.tape import rounded
+from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.loss.returned import logits_bytes
+from lintfit.memory.micro_batch.kv_cache import returns_cache
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.step import Step, Stretch, pinned
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.tensor_parallel import local
+
+
+def held(spec: Spec, step: Step) -> Step:
+    """The same micro-batch in a loop that has a name for its outputs.
+
+    A loss that never makes whole logits returns none. A cache is made of tensors of its own, which the step knows
+    already, or of those that attention saves: these stay behind the backward of their layers.
+    """
+    logits = logits_bytes(spec, step.recipe) if loss_path(spec) == "full" and spec.pipeline_stage != "first" else 0
+    own = step.earlier.activations
+    stretches = step.stretches if own or not returns_cache(spec) else _pinned(spec, step)
+    last = NOTHING
+    if spec.loop_outputs == "held":
+        last = Live(own + pinned(stretches) - pinned(step.stretches), logits)
+    return replace(step, stretches=stretches, outputs=Live(own, logits), earlier=step.earlier.plus(last))
+
+
+def _pinned(spec: Spec, step: Step) -> tuple[Stretch, ...]:
+    """The layers, of each of which the cache holds the keys and values that it saves."""
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
+    item = 2 if step.recipe.autocast else step.recipe.weights
+    size = 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
+    found: list[Stretch] = []
+    start = 0
+    for stretch in step.stretches:
+        layer = stretch.layer
+        of_text = start >= step.before
+        found.append(replace(stretch, layer=replace(layer, pinned=layer.pinned + size)) if of_text else stretch)
+        start += stretch.length
+    return tuple(found)

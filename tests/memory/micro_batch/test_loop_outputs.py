@@ -1,0 +1,79 @@
+"""A loop of the script's own that gives the model's outputs a name, against torch's own count of small models.
+
+``bench.fake_tensors`` on torch 2.13 and transformers 5.23, four layers, 2 x 1024 tokens: MiB of two steps with SGD.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.fake_settings import LORA
+from tests.memory.activations.steps import AMP, BF16, FP32, MIB, step
+
+SMALL: dict[str, Any] = {
+    "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 2000,
+}  # fmt: skip
+GROUPED = {**SMALL, "num_key_value_heads": 4}
+WIDE = {**GROUPED, "vocab_size": 64000}
+HELD = {"loop_outputs": "held", "gradient_checkpointing": False}
+THROUGH = {**HELD, "loop_outputs": "backward"}
+CACHE = {"use_cache": True}
+EVERY = {**LORA, "lora_rank": 8, "lora_targets": "all-linear", "lora_dropout": 0.0}
+LOGITS = 2 * 1024 * 64000
+"""Entries of the logits of a wide vocabulary."""
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "counted"),
+    [
+        (SMALL, {**BF16, **HELD, **CACHE}, 569.58),
+        (SMALL, {**AMP, **HELD, **CACHE}, 973.38),
+        (SMALL, {**AMP, **THROUGH, **CACHE}, 909.16),
+        (SMALL, {**FP32, **HELD, **CACHE}, 1019.66),
+        (GROUPED, {**AMP, **HELD, **CACHE}, 817.38),
+        (GROUPED, {**AMP, **HELD, **CACHE, "upcast_outputs": False}, 809.57),
+        (GROUPED, {**FP32, **THROUGH, **CACHE}, 1592.68),
+        (GROUPED, {**BF16, **HELD, **CACHE, "attention": "eager"}, 1400.38),
+        (GROUPED, {**AMP, **HELD, **CACHE, **EVERY}, 752.57),
+        (WIDE, {**AMP, **HELD}, 3328.13),
+        (WIDE, {**AMP, **HELD, "upcast_outputs": False}, 3078.13),
+        (WIDE, {**AMP, **HELD, **CACHE, "gradient_accumulation_steps": 2}, 4016.16),
+        (WIDE, {**BF16, **HELD, "gradient_checkpointing": True}, 2118.30),
+        (WIDE, {**FP32, **HELD, **CACHE}, 3896.62),
+        ({**GROUPED, "model_type": "mixtral", "num_local_experts": 4}, {**BF16, **HELD, **CACHE}, 951.17),
+    ],
+)
+def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
+    assert step(config, 2, 1024, more).allocated_bytes / MIB == pytest.approx(counted, rel=1e-4)
+
+
+def test_whole_logits_stand_beside_the_backward_pass() -> None:
+    plain = step(WIDE, 2, 1024, {**AMP, "gradient_checkpointing": False})
+    for way, bytes_of in ((HELD, 4), ({**HELD, "upcast_outputs": False}, 2)):
+        held = step(WIDE, 2, 1024, {**AMP, **way})
+        assert held.allocated_bytes - plain.allocated_bytes == bytes_of * LOGITS
+
+
+def test_the_last_micro_batchs_stand_beside_the_forward_pass() -> None:
+    def forward(way: dict[str, Any]) -> int:
+        guess = step(WIDE, 2, 1024, {**AMP, **way})
+        return max(moment.allocated for moment in guess.moments if moment.phase == "forward")
+
+    assert forward(HELD) - forward(THROUGH) == 4 * LOGITS
+
+
+def test_the_training_loops_stay_in_an_evaluation() -> None:
+    def evaluation(way: dict[str, Any]) -> int:
+        guess = step(WIDE, 2, 1024, {**AMP, **way, "evaluation": {"batch_size": 2}})
+        return max(moment.allocated for moment in guess.moments if moment.in_evaluation)
+
+    assert evaluation(HELD) - evaluation(THROUGH) == 4 * LOGITS
+
+
+@pytest.mark.parametrize("more", [{"loss": "liger"}, {"trainer": "dpo"}])
+def test_no_logits_to_hold(more: dict[str, Any]) -> None:
+    plain, held = (step(WIDE, 2, 1024, {**AMP, **more, "loop_outputs": way}) for way in ("dropped", "held"))
+    assert plain.allocated_bytes == held.allocated_bytes
