@@ -15,7 +15,7 @@ from lintfit.memory.spec import DTYPE_BYTES, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
-from lintfit.memory.versions import NEWEST_TRANSFORMERS, since, transformers_version
+from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
 Sdpa = Literal["flash", "efficient", "math"]
@@ -253,13 +253,28 @@ COPIED_STATES = (4, 56)
 (``cache_utils.py:DynamicLayer.update``); before, it held them as they were."""
 
 
+CACHE_OFF = (5, 0)
+"""The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""
+
+SFT_CACHE_OFF = (0, 22)
+"""The first TRL whose SFT trainer asks the model for no cache (trl#3891)."""
+
+
+def _wants_cache(spec: Spec) -> bool:
+    """Whether ``use_cache`` is on: as stated, else by the model's config, which nobody overrules in older versions."""
+    if "use_cache" in spec.stated or transformers_version(spec) >= CACHE_OFF:
+        return spec.use_cache
+    by_sft = release(spec.versions.get("trl")) or (0,)
+    return by_sft < SFT_CACHE_OFF and spec.facts.config.get("use_cache") is not False
+
+
 def caches(spec: Spec) -> bool:
     """Whether the model returns keys and values while it trains, because somebody wants ``use_cache``.
 
     Checkpointing turns it off, TRL's preference trainers do so themselves, LitGPT's models have none.
     """
     return (
-        spec.use_cache
+        _wants_cache(spec)
         and spec.gradient_checkpointing is False
         and spec.trainer == "causal-lm"
         and spec.front_end != "litgpt"

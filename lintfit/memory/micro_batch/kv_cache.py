@@ -5,14 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.activations.recipe import Recipe, caches
+from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
-
-CACHE_OFF = (5, 0)
-"""The first transformers version whose Trainer sets ``config.use_cache`` (``TrainingArguments.use_cache``, off)."""
 
 
 def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:

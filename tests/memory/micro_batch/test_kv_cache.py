@@ -65,6 +65,26 @@ def test_nothing_is_returned(more: dict[str, Any]) -> None:
     assert kept.allocated_bytes == dropped.allocated_bytes
 
 
+@pytest.mark.parametrize(
+    ("config", "versions", "caches"),
+    [
+        (GROUPED, {"transformers": "4.57.0"}, True),
+        (GROUPED, {"transformers": "4.57.0", "trl": "0.21.0"}, True),
+        (GROUPED, {"transformers": "4.57.0", "trl": "0.22.1"}, False),
+        (GROUPED, {"transformers": "5.0.0"}, False),
+        ({**GROUPED, "use_cache": False}, {"transformers": "4.57.0"}, False),
+    ],
+)
+def test_transformers_4_goes_by_the_models_config(
+    config: dict[str, Any], versions: dict[str, str], caches: bool
+) -> None:
+    silent, said = (
+        step(config, 2, 1024, {**AMP, "versions": versions, **more})
+        for more in ({}, {"use_cache": caches, "gradient_checkpointing": False})
+    )
+    assert silent.allocated_bytes == said.allocated_bytes
+
+
 def test_an_image_encoder_has_no_cache() -> None:
     seeing = {"model": "Qwen/Qwen2-VL-2B-Instruct", "images": 1, "image_patches": 4096, **CACHE, **BF16}
     kept, dropped = (
