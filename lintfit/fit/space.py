@@ -18,6 +18,7 @@ PASSING = frozenset(
     {
         "micro_batch_size", "seq_len", "gradient_checkpointing", "loss", "attention",
         "eval_batch_size", "eval_accumulation_steps", "eval_predictions",
+        "loop_outputs",
     }
 )  # fmt: skip
 """Settings that change what comes and goes in a step and nothing of what lasts."""

@@ -25,6 +25,7 @@ from lintfit.settings import Setting, is_count
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
+    "loop_outputs", "upcast_outputs",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
     "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
     "kbit_upcast", "frozen_modules", "image_max_pixels",
@@ -192,6 +193,9 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sour
         values["frozen_modules"] = frozen_beside(facts, tuple(values["frozen_modules"]))
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")
+    if "loop_outputs" in values and "use_cache" not in settings:
+        # No trainer turns off what the model's config has on.
+        values["use_cache"] = facts.config.get("use_cache") is not False
     _optimizer(values, settings)
     _fsdp(values, settings)
     set_trainer(values, settings)

@@ -261,6 +261,8 @@ def _in_script(script: ScriptSource, name: str) -> bool:
 
 def _everywhere(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     """In the script or on its launch line, and in every config that states a number for it."""
+    if name == "gradient_accumulation_steps" and run.script is not None and run.script.steps_every_batch:
+        raise CannotWrite("the loop steps after every batch, without accelerator.accumulate")
     edits: list[FileEdit] = []
     states_it = False
     for source in (run.deepspeed, run.accelerate):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _GLUED = re.compile(r"--?[\w.-]+=")
+_COUNTS = re.compile(r"\baccumulate\(|\bno_sync\(|\bsync_gradients\b")
+"""What tells Accelerate when to step, or asks it."""
 
 AddFlag = Callable[[str, str | None], tuple[FileEdit, ...] | None]
 
@@ -67,6 +69,19 @@ class ScriptSource:
         load = self.reading.found.trained_load
         mapped = load is not None and not sure_none(load.keyword("device_map"))
         return mapped or any(r.function.startswith("unsloth") and r.taken is not False for r in self.reading.records)
+
+    @property
+    def steps_every_batch(self) -> bool:
+        """Whether the optimizer steps after every batch, whatever number of steps Accelerate is told to accumulate.
+
+        It only counts in ``accelerator.accumulate``; a loop that divides by a number of its own counts itself.
+        """
+        found, home = self.reading.found, self.reading.homes.get("gradient_accumulation_steps")
+        if found.accelerator is None or found.trainer is not None or found.arguments is not None or not found.trains:
+            return False
+        by_accelerator = ("Accelerator", "GradientAccumulationPlugin")
+        told = home is None or (home.record is not None and home.record.name in by_accelerator)
+        return told and not any(_COUNTS.search(text) for text in self.reading.calls.texts())
 
     def argument(self, *names: str) -> Setting | None:
         """A field of the trainer's arguments under the first of these names that it has: as passed, else the default.

@@ -86,6 +86,7 @@ AXES: Mapping[str, Axis] = {
         ("eval_accumulation_steps",),
         SCRIPT,
     ),
+    "outputs": Axis("outputs that a loop holds", {"loop_outputs": "dropped"}, {}, ("outputs",), frozenset({KEYWORD})),
     "loss": Axis("the loss's kernel", {"loss": "liger"}, {"use_liger_kernel": False}, ("use_liger_kernel",), SCRIPT),
     "attention": Axis(
         "attention's kernel", {"attention": "sdpa"}, {"attn_implementation": "eager"}, ("attn_implementation",), SCRIPT
@@ -173,6 +174,10 @@ def project(axis: str, place: str) -> Files:
     arguments = dict(AXES[axis].arguments)
     if axis == "cards":
         return _cards_by_variable()
+    if axis == "outputs":
+        lines = ("outputs = model(**batch)", "loss = outputs.loss", "accelerator.backward(loss)")
+        script = _loop().replace("accelerator.backward(model(**batch).loss)", f"\n{8 * ' '}".join(lines))
+        return {"train.py": script, "run.sh": "accelerate launch --num_processes 2 train.py\n"}
     if axis == "buckets":
         zero = '{"bf16": {"enabled": True}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 500_000_000}}'
         passed = {**{name: _code(value) for name, value in _base(axis).items()}, "deepspeed": zero}

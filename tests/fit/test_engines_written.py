@@ -55,8 +55,9 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 loader = torch.utils.data.DataLoader(dataset, batch_size=2)
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 for batch in loader:
-    accelerator.backward(model(**batch).loss)
-    optimizer.step()
+    with accelerator.accumulate(model):
+        accelerator.backward(model(**batch).loss)
+        optimizer.step()
 """
 YAML = """\
 compute_environment: LOCAL_MACHINE

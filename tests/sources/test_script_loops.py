@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lintfit.settings import AUTO
 from tests.sources.scripts import script, values
 
@@ -76,3 +78,25 @@ def test_deepspeed_config_from_its_own_flag() -> None:
         "--deepspeed_config ds.json",
     )
     assert values(source)["deepspeed"] == "ds.json"
+
+
+class TestWhoCountsTheSteps:
+    LOOP = (
+        "import torch\nfrom accelerate import Accelerator\nfrom transformers import AutoModelForCausalLM\n"
+        "accelerator = Accelerator({told})\nmodel = AutoModelForCausalLM.from_pretrained('a/b')\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "model, optimizer = accelerator.prepare(model, optimizer)\n"
+        "for step, batch in enumerate(loader):\n{body}"
+    )
+    STEP = "    accelerator.backward(model(**batch).loss)\n    optimizer.step()\n"
+    COUNTED = "    accelerator.backward(model(**batch).loss)\n    if step % 8 == 0:\n        optimizer.step()\n"
+    WITHIN = "    with accelerator.accumulate(model):\n" + STEP.replace("    ", "        ")
+
+    @pytest.mark.parametrize("told", ["", "gradient_accumulation_steps=8"])
+    @pytest.mark.parametrize(("body", "every"), [(STEP, True), (WITHIN, False)])
+    def test_accelerate_counts_within_accumulate_alone(self, told: str, body: str, every: bool) -> None:
+        assert script(self.LOOP.format(told=told, body=body)).steps_every_batch is every
+
+    def test_a_loop_that_counts_itself(self) -> None:
+        source = script(self.LOOP.format(told="", body=self.COUNTED))
+        assert not source.steps_every_batch and values(source)["gradient_accumulation_steps"] == 8

@@ -20,6 +20,7 @@ NAMES = (
     "micro_batch",
     "evaluation",
     "predictions",
+    "outputs",
     "loss",
     "attention",
     "sharding",

@@ -261,11 +261,13 @@ SFT_CACHE_OFF = (0, 22)
 
 
 def _wants_cache(spec: Spec) -> bool:
-    """Whether ``use_cache`` is on: as stated, else by the model's config, which nobody overrules in older versions."""
-    if "use_cache" in spec.stated or transformers_version(spec) >= CACHE_OFF:
-        return spec.use_cache
+    """Whether ``use_cache`` is on: as stated, else by the model's config, which nobody overrules in older versions,
+    nor in a loop of the script's own."""
+    if "use_cache" in spec.stated or spec.facts.config.get("use_cache") is False:
+        return spec.use_cache and "use_cache" in spec.stated
     by_sft = release(spec.versions.get("trl")) or (0,)
-    return by_sft < SFT_CACHE_OFF and spec.facts.config.get("use_cache") is not False
+    by_config = transformers_version(spec) < CACHE_OFF and by_sft < SFT_CACHE_OFF
+    return spec.use_cache or by_config or spec.loop_outputs != "dropped"
 
 
 def caches(spec: Spec) -> bool:

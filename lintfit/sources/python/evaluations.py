@@ -20,7 +20,7 @@ _GRADIENTS = re.compile(
 _ELSEWHERE = re.compile(r"set_grad_enabled\(|requires_grad|import lightning|pytorch_lightning")
 
 
-_FORWARD = re.compile(r"\.(forward|module|network)$")
+FORWARD = re.compile(r"\.(forward|module|network)$")
 """Parts of a model that run all of it."""
 
 
@@ -76,7 +76,7 @@ def _call(document: PythonDocument, loop: Loop, evals: dict[str, cst.Call]) -> E
     """The first call in a loop of a model that was switched to ``eval()`` above it."""
     start = document.span(loop.node).start
     for node in loops.inside(loop.node.body):
-        name = _FORWARD.sub("", loops.name_of(node.func) or "") if isinstance(node, cst.Call) else None
+        name = FORWARD.sub("", loops.name_of(node.func) or "") if isinstance(node, cst.Call) else None
         if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
             return Evaluation(loop, evals[name], node)
     return None

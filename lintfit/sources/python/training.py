@@ -14,6 +14,7 @@ from lintfit.sources.python import (
     operators,
     own_evaluation,
     own_loop,
+    own_outputs,
     ppo,
     recomputing,
     saving,
@@ -69,6 +70,7 @@ def read(reading: Reading) -> None:
         own_loop.read(reading)
     evaluating.read(reading)
     own_evaluation.read(reading)
+    own_outputs.read(reading)
     saving.read(reading)
     ppo.read(reading)
     recomputing.read(reading)

@@ -1,0 +1,37 @@
+"""The rule loop-outputs-held: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import breaks_or_strains, change, stated_at
+from lintfit.checks.wording import gib
+from lintfit.findings import Applicability
+
+_LET_GO = {"loop_outputs": "dropped"}
+
+_SHARE = 0.02
+"""Share of the card from which on what is held is worth a word."""
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run, spec, estimate = context.run, context.run.spec, context.estimate
+    held = run.settings.get("loop_outputs")
+    place = stated_at(run, "loop_outputs")
+    if spec is None or estimate is None or held is None or place is None or spec.loop_outputs == "dropped":
+        return
+    after = context.what_if(**_LET_GO)
+    if breaks_or_strains(context) is None or after is None or estimate.capacity_bytes is None:
+        return
+    saved = estimate.peak.likely - after.peak.likely
+    if saved <= _SHARE * estimate.capacity_bytes:
+        return
+    name = held.provenance.detail.partition(" ")[0]
+    until = ", and until the next batch has its own" if spec.loop_outputs == "held" else ""
+    yield Report(
+        place,
+        f"{name} holds the model's outputs through the backward pass{until}: {gib(saved)} at the peak",
+        fix=change(run, f"let go of {name} before the backward pass", Applicability.SAFE, _LET_GO),
+        help=f"only the loss is needed: del {name} once the loss is taken from it, or loss = model(**batch).loss",
+    )
