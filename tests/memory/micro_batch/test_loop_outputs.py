@@ -18,7 +18,7 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 GROUPED = {**SMALL, "num_key_value_heads": 4}
 WIDE = {**GROUPED, "vocab_size": 64000}
-HELD = {"loop_outputs": "held", "gradient_checkpointing": False}
+HELD = {"loop_outputs": "held", "use_cache": False, "gradient_checkpointing": False}
 THROUGH = {**HELD, "loop_outputs": "backward"}
 CACHE = {"use_cache": True}
 EVERY = {**LORA, "lora_rank": 8, "lora_targets": "all-linear", "lora_dropout": 0.0}
@@ -75,5 +75,16 @@ def test_the_training_loops_stay_in_an_evaluation() -> None:
 
 @pytest.mark.parametrize("more", [{"loss": "liger"}, {"trainer": "dpo"}])
 def test_no_logits_to_hold(more: dict[str, Any]) -> None:
-    plain, held = (step(WIDE, 2, 1024, {**AMP, **more, "loop_outputs": way}) for way in ("dropped", "held"))
+    plain, held = (step(WIDE, 2, 1024, {**AMP, **HELD, **more, "loop_outputs": way}) for way in ("dropped", "held"))
     assert plain.allocated_bytes == held.allocated_bytes
+
+
+def test_the_models_config_decides_about_its_cache() -> None:
+    """No trainer turns it off."""
+    silent = {name: value for name, value in HELD.items() if name != "use_cache"}
+    by_config, on, off = (
+        step(GROUPED, 2, 1024, {**AMP, **way}).allocated_bytes for way in (silent, {**HELD, **CACHE}, HELD)
+    )
+    assert by_config == on > off
+    vetoed = step({**GROUPED, "use_cache": False}, 2, 1024, {**AMP, **silent}).allocated_bytes
+    assert vetoed == off
