@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.reading.defaults import TRL_RESPONSE
 from lintfit.memory.spec import ROLLOUT_BATCH, Generation
 from lintfit.run.facts import facts_of
 from lintfit.settings import Setting, is_count
@@ -15,8 +16,8 @@ from lintfit.settings import Setting, is_count
 _TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"})
 """TRL's trainers whose step is known, beside the causal language model's."""
 
-PROMPT, RESPONSE = 512, 53
-"""Tokens of a prompt where nobody says (TRL's cap for GRPO's), and ``PPOConfig.response_length``."""
+PROMPT = 512
+"""Tokens of a prompt where nobody says: TRL's cap for GRPO's (``max_prompt_length``, up to 0.24)."""
 
 
 def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
@@ -35,7 +36,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         return
     completion = value("max_completion_length", 512)
     if "seq_len" not in settings:
-        values["seq_len"] = (value("max_prompt_length") or 512) + completion
+        values["seq_len"] = (value("max_prompt_length") or PROMPT) + completion
     colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
     stage_3 = values.get("zero_stage") == 3
     gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
@@ -50,7 +51,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
 
 def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callable[..., Any]) -> None:
     """A prompt of the length assumed and a response; every batch is padded, and its mask handed over."""
-    response = _whole(value("response_length")) or RESPONSE
+    response = _whole(value("response_length")) or TRL_RESPONSE
     if "seq_len" not in settings:
         values["seq_len"] = PROMPT + response
     values.setdefault("padded_batches", True)

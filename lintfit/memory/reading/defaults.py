@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from lintfit.catalog.defaults import default
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
+from lintfit.memory.loss.preference import ROLLOUTS
 from lintfit.memory.spec import Fsdp, Generation
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release
 
 DEFAULT_SEQUENCE = 2048
-TRL_COMPLETION = 256
-"""``GRPOConfig.max_completion_length``."""
 TRL_RESPONSE = 53
 """``PPOConfig.response_length``."""
 HF_BATCH = 8
@@ -53,10 +54,27 @@ def _trainer(values: dict[str, Any]) -> None:
     # TRL makes a reference model where none is handed in, unless adapters can be switched off for it.
     refers = trainer in ("dpo", "kto", "ppo") and values.get("method", "full") == "full"
     values.setdefault("reference_model", refers)
-    if trainer in ("grpo", "rloo") and values.get("generation") is None:
-        values["generation"] = Generation(completion_len=min(TRL_COMPLETION, values["seq_len"]))
     if trainer == "ppo":
         # Prompts of several lengths are padded on the left, and every forward gets the mask.
         values.setdefault("padded_batches", True)
-        if values.get("generation") is None:
-            values["generation"] = Generation(completion_len=min(TRL_RESPONSE, values["seq_len"]))
+    stated = values.get("generation")
+    if stated is not None or trainer in ROLLOUTS:
+        values["generation"] = _generation(values, stated or {})
+
+
+def _generation(values: Mapping[str, Any], stated: Mapping[str, Any]) -> Generation:
+    """What is generated: TRL's own length, and under ZeRO-3 with all weights (``ds3_gather_for_generation``)."""
+    length = stated.get("completion_len") or min(_completion(values), values["seq_len"])
+    on_vllm = bool(stated.get("vllm_gpu_memory_utilization"))
+    gathers = values.get("zero_stage") == 3 and values.get("trainer") in ROLLOUTS and not on_vllm
+    return Generation(**{"gather_weights": gathers, **stated, "completion_len": length})
+
+
+def _completion(values: Mapping[str, Any]) -> int:
+    """Tokens of a completion that TRL generates at the most where nobody says (``max_completion_length``)."""
+    config = {"grpo": "GRPOConfig", "rloo": "RLOOConfig"}.get(values.get("trainer", ""))
+    if config is None:
+        return TRL_RESPONSE
+    found = default("trl", config, "max_completion_length", values.get("versions", {}).get("trl"))
+    assert found is not None
+    return int(found.value)

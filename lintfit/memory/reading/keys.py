@@ -16,10 +16,8 @@ from lintfit.memory.spec import (
     KERNELS,
     LARGEST_COUNT,
     LARGEST_SEQUENCE,
-    ROLLOUT_BATCH,
     Evaluation,
     Fsdp,
-    Generation,
 )
 from lintfit.memory.tensors.optimizers import TABLE
 from lintfit.suggest import nearest
@@ -133,53 +131,41 @@ def _versions(key: str, value: Any) -> Mapping[str, str]:
     return dict(value)
 
 
-def _fsdp(key: str, value: Any) -> Fsdp | None:
-    if value is None:
-        return None
-    for name in _mapping(key, value):
-        if name not in ("version", "strategy", "cpu_offload"):
-            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, ('version', 'strategy', 'cpu_offload'))}")
-    strategy = choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2")(f"{key}.strategy", value.get("strategy", "FULL_SHARD"))
-    return Fsdp(
-        version=choice(1, 2)(f"{key}.version", value.get("version", 1)),
-        strategy=strategy.lstrip("_"),
-        cpu_offload=_flag(f"{key}.cpu_offload", value.get("cpu_offload", False)),
-    )
+def _parts(readers: Mapping[str, Read]) -> Callable[[str, Any], dict[str, Any]]:
+    """A reader of an object with keys of its own: those that are stated; null leaves a part to its default."""
+
+    def read(key: str, value: Any) -> dict[str, Any]:
+        stated = {}
+        for name, part in _mapping(key, value).items():
+            if name not in readers:
+                raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, tuple(readers))}")
+            if part is not None:
+                stated[name] = readers[name](f"{key}.{name}", part)
+        return stated
+
+    return read
 
 
-def _generation(key: str, value: Any) -> Generation | None:
-    if value is None:
-        return None
-    known = (
-        "completion_len",
-        "vllm_gpu_memory_utilization",
-        "gather_weights",
-        "steps_per_generation",
-        "vllm_sleeps",
-        "rollout_batch_size",
-        "mini_batches",
-    )
-    steps = value.get("steps_per_generation") if isinstance(value, Mapping) else None
-    for name in _mapping(key, value):
-        if name not in known:
-            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, known)}")
-    return Generation(
-        completion_len=_count(most=LARGEST_SEQUENCE)(f"{key}.completion_len", value.get("completion_len", 256)),
-        vllm_gpu_memory_utilization=_amount(0, 1)(
-            f"{key}.vllm_gpu_memory_utilization", value.get("vllm_gpu_memory_utilization", 0.0)
-        ),
-        gather_weights=_flag(f"{key}.gather_weights", value.get("gather_weights", False)),
-        steps_per_generation=None if steps is None else _count()(f"{key}.steps_per_generation", steps),
-        vllm_sleeps=_flag(f"{key}.vllm_sleeps", value.get("vllm_sleeps", False)),
-        rollout_batch_size=_count()(f"{key}.rollout_batch_size", value.get("rollout_batch_size", ROLLOUT_BATCH)),
-        mini_batches=_count()(f"{key}.mini_batches", value.get("mini_batches", 1)),
-    )
-
-
-def _evaluation(key: str, value: Any) -> Evaluation | None:
-    if value is None:
-        return None
-    readers: Mapping[str, Read] = {
+_FSDP = _parts(
+    {
+        "version": choice(1, 2),
+        "strategy": choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2"),
+        "cpu_offload": _flag,
+    }
+)
+_GENERATION = _parts(
+    {
+        "completion_len": _count(most=LARGEST_SEQUENCE),
+        "vllm_gpu_memory_utilization": _amount(0, 1),
+        "gather_weights": _flag,
+        "steps_per_generation": _count(),
+        "vllm_sleeps": _flag,
+        "rollout_batch_size": _count(),
+        "mini_batches": _count(),
+    }
+)
+_EVALUATION = _parts(
+    {
         "batch_size": _count(0),
         "predictions": choice("none", "dropped", "gathered", "kept", "held", "listed"),
         "graph": _flag,
@@ -189,13 +175,25 @@ def _evaluation(key: str, value: Any) -> Evaluation | None:
         "generates": _flag,
         "beams": _count(),
     }
-    stated = {}
-    for name, part in _mapping(key, value).items():
-        if name not in readers:
-            raise SpecError(f"{key}.{_named(name)}: unknown key{_meant(name, tuple(readers))}")
-        if part is not None:
-            stated[name] = readers[name](f"{key}.{name}", part)
-    return Evaluation(**{"batch_size": EVALUATION_BATCH, **stated})
+)
+
+
+def _fsdp(key: str, value: Any) -> Fsdp | None:
+    if value is None:
+        return None
+    stated = _FSDP(key, value)
+    if "strategy" in stated:
+        stated["strategy"] = stated["strategy"].lstrip("_")
+    return Fsdp(**stated)
+
+
+def _generation(key: str, value: Any) -> Mapping[str, Any] | None:
+    """The parts that are stated; :mod:`.defaults` makes a ``Generation`` of them."""
+    return None if value is None else _GENERATION(key, value)
+
+
+def _evaluation(key: str, value: Any) -> Evaluation | None:
+    return None if value is None else Evaluation(**{"batch_size": EVALUATION_BATCH, **_EVALUATION(key, value)})
 
 
 def _optimizer(key: str, value: Any) -> str:

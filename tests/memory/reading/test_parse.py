@@ -185,3 +185,39 @@ def test_torchs_name_of_a_strategy_is_the_same_without_its_underscore() -> None:
     ]
     assert named[0].fsdp == named[1].fsdp == Fsdp(1, "HYBRID_SHARD_ZERO2")
     assert named[0].fsdp is not None and named[0].fsdp.gathers == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        ({"trainer": "grpo"}, 512),
+        ({"trainer": "grpo", "versions": {"trl": "1.8.0"}}, 256),
+        ({"trainer": "rloo"}, 512),
+        ({"trainer": "ppo"}, 53),
+        ({"trainer": "grpo", "seq_len": 128}, 128),
+        ({"trainer": "grpo", "seq_len": 128, "generation": {"steps_per_generation": 2}}, 128),
+        ({"trainer": "grpo", "generation": {"completion_len": 7}}, 7),
+    ],
+)
+def test_a_completion_is_as_long_as_trl_lets_it_be(settings: dict[str, Any], tokens: int) -> None:
+    generation = parse(**settings).generation
+    assert generation is not None and generation.completion_len == tokens
+
+
+@pytest.mark.parametrize(
+    ("settings", "gathers"),
+    [
+        ({"zero_stage": 3}, True),
+        ({"zero_stage": 3, "generation": {"completion_len": 64}}, True),
+        ({"zero_stage": 3, "generation": {"gather_weights": False}}, False),
+        ({"zero_stage": 3, "generation": {"vllm_gpu_memory_utilization": 0.3}}, False),
+        ({"zero_stage": 2}, False),
+    ],
+)
+def test_zero_3_gathers_all_weights_to_generate(settings: dict[str, Any], gathers: bool) -> None:
+    generation = parse(trainer="grpo", gpus=8, **settings).generation
+    assert generation is not None and generation.gather_weights is gathers
+
+
+def test_null_leaves_a_part_to_its_default() -> None:
+    assert parse(gpus=2, fsdp={"version": None, "strategy": None}).fsdp == Fsdp()
