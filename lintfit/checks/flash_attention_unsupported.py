@@ -16,7 +16,7 @@ from lintfit.run.model import Run
 
 _EARLIEST = (4, 36)
 """The first transformers whose argument ``attn_implementation`` is."""
-_OTHER_KERNEL = frozenset({"gpt_oss", "granite_swa", "granitemoe_swa"})
+_OTHER_KERNEL = frozenset({"gpt_oss", "granite_swa", "granitemoe_swa", "mimo_v2_flash"})
 """Model types for which transformers takes another kernel in FlashAttention 2's place (5.12)."""
 
 

@@ -239,6 +239,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpt_oss", {**GROUPED, "head_dim": 8, "num_local_experts": 4}),
     ("ministral", {**GROUPED, "head_dim": 16}),
     ("ministral3", {**GROUPED, "head_dim": 16}),
+    ("mimo_v2_flash", {**GROUPED, **ROUTED, "head_dim": 16, "v_head_dim": 12, "n_group": 2}),
+    (
+        "mimo_v2_flash",
+        {
+            **GROUPED,
+            **ROUTED,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "mlp_layer_types": ["sparse", "dense", "dense"],
+            "attention_bias": True,
+        },
+    ),
     ("minimax", {**GROUPED, "head_dim": 16, "num_local_experts": 4}),
     (
         "minimax",

@@ -49,6 +49,7 @@ ROUTERS = {
     "glm4_moe": SIGMOID,
     "glm4_moe_lite": SIGMOID,
     "glm4v_moe_text": SIGMOID,
+    "mimo_v2_flash": SIGMOID,
     "minimax": Router(kept=True),
     "minimax_m2": Router(kept=True),
     "mistral4": Router(upcast=False, kept=True, soft=True),

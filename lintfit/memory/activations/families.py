@@ -80,6 +80,7 @@ _MODULES = {
     "mamba": "mamba",
     "mamba2": "mamba",
     "mellum": "moe",
+    "mimo_v2_flash": "mimo_v2_flash",
     "minicpm3": "moe",
     "minimax": "minimax",
     "minimax_m2": "moe",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import laguna
+from lintfit.catalog.architectures import laguna, mimo_v2_flash
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.blocks import Layer
@@ -69,9 +69,12 @@ FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2
 
 TABLES_BY = {
     **dict.fromkeys(("granite_swa", "granitemoe_swa"), "layer_rope_theta"),
-    **dict.fromkeys(("laguna", "mellum", "olmo_hybrid"), "layer_types"),
+    **dict.fromkeys(("laguna", "mellum", "mimo_v2_flash", "olmo_hybrid"), "layer_types"),
 }
 """What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
+
+TURNED = {"laguna": laguna.turned, "mimo_v2_flash": mimo_v2_flash.turned}
+"""Elements of a head that the layers of a kind turn, where these differ."""
 
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
@@ -126,9 +129,9 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]
     if facts.model_type in TABLES_BY:
         widths *= len(_firsts(facts))
-    if facts.model_type == "laguna":
+    if facts.model_type in TURNED:
         kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
-        widths = [laguna.turned(facts.config, kind, facts.head_dim) for kind in kinds]
+        widths = [TURNED[facts.model_type](facts.config, kind, facts.head_dim) for kind in kinds]
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)

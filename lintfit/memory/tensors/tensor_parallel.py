@@ -56,7 +56,7 @@ WHOLE_SHARED = frozenset({"granitemoe_swa"})
 WHOLE_MIXERS = frozenset({"minimax", "olmo_hybrid"})
 """Model types whose plan leaves what mixes tokens in the place of attention whole."""
 
-LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa"})
+LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa", "mimo_v2_flash"})
 """Model types whose plan splits parameters of a module that is none of its linear layers (``local_params``)."""
 
 
