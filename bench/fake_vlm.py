@@ -7,6 +7,7 @@ here makes what it would make, and the features' gradient has their shape.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -239,9 +240,10 @@ NAMES = (
 def features(model: Any, pictures: int) -> Iterator[None]:
     """A forward pass in which so many pictures are put into the sequences."""
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    module = sys.modules[type(base).__module__]
+    written = {type(module).__module__ for module in base.modules()}  # an encoder may be another model's
+    modules = [sys.modules[name] for name in sorted(written) if name.startswith("transformers.models.")]
     with contextlib.ExitStack() as stack:
-        for name in NAMES:
+        for module, name in itertools.product(modules, NAMES):
             if hasattr(module, name):
                 stack.enter_context(mock.patch.object(module, name, _on_values(getattr(module, name))))
         stack.enter_context(mock.patch.object(FakeTensor, "tolist", _lengths(base.config.model_type, pictures)))

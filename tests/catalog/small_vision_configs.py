@@ -196,6 +196,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "vision_config": {**GLM4V_VISION, "attention_bias": True, "spatial_merge_size": 1},
         },
     ),
+    ("glm46v", {"text_config": {**PADDED, "model_type": "glm4v_text"}, "vision_config": GLM4V_VISION}),
+    (
+        "glm46v",
+        {
+            "text_config": {**PADDED, **ROUTED, "head_dim": 16, "model_type": "glm4v_moe_text"},
+            "vision_config": {**GLM4V_VISION, "model_type": "glm4v_moe_vision"},
+            "tie_word_embeddings": True,
+        },
+    ),
     ("glm4v_moe", {"text_config": {**PADDED, **ROUTED, "head_dim": 16}, "vision_config": GLM4V_VISION}),
     (
         "glm4v_moe",

@@ -79,7 +79,7 @@ class Layer(Tape):
                 self.op(weight, (), (), weights=(gradient,))
             if trains or not self.graph:
                 inputs.append(weight)
-            if x.grad:
+            if x.grad or (convolves and trains):
                 saved.append(weight)
         elif trains:
             made = (gradient,)

@@ -129,21 +129,36 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[
     held, own = results(facts), _recipe(spec)
     states = rounded(seen.number * seen.positions * tower.hidden * _stream(own, style(facts)))
     rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
-    features = held.features * rounded(rows * (2 if own.autocast else own.weights))
+    one = rounded(rows * (2 if own.autocast else own.weights))
     embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe))
     saved = states if held.states and encoder and encoder[-1].layer.keeps_input else 0
-    return held.states * states + features + embeds, saved
+    saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
+    return held.states * states + (held.inner + held.features) * one + embeds, saved
 
 
 def _adapted(spec: Spec) -> bool:
     """Whether anything of the encoder itself is trained.
 
-    Adapters in an encoder that checkpoints itself are not: what goes into its first layer needs no gradient, and under
-    reentrant checkpointing what comes out needs none then.
+    Adapters in an encoder that is checkpointed reentrantly are not, but behind patches that are made to need a
+    gradient, or have an adapter: what goes into its first layer needs none, and so does what comes out then.
     """
-    if style(spec.facts).checkpoints_itself and spec.method == "lora" and not _hooked(spec):
-        return False
+    how = style(spec.facts)
+    if spec.method == "lora" and not _hooked(spec):
+        reentrant = _checkpoints(spec, how) and spec.use_reentrant and not _begins(_trained(spec))
+        if how.checkpoints_itself or reentrant:
+            return False
     return any(not any(part in name for part in PROJECTORS) for name in _trained(spec))
+
+
+def _checkpoints(spec: Spec, how: Style) -> bool:
+    """Whether the encoder's layers follow the model's checkpointing."""
+    follows = how.checkpointed_before is None or transformers_version(spec) < how.checkpointed_before
+    return spec.gradient_checkpointing is not False and follows
+
+
+def _begins(trained: list[str]) -> bool:
+    """Whether the convolution over patches has an adapter."""
+    return any(name.endswith(".lora_A") and any(part in name for part in PATCHES) for name in trained)
 
 
 def _projects(spec: Spec) -> bool:
@@ -284,16 +299,14 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
     """
     facts, recipe, how = spec.facts, _recipe(spec), style(spec.facts)
     batch, seq = _sequences(spec, recipe, how)
-    checkpoints = spec.gradient_checkpointing is not False and (
-        how.checkpointed_before is None or transformers_version(spec) < how.checkpointed_before
-    )
+    checkpoints = _checkpoints(spec, how)
     trained, adapted = _trained(spec), _adapted(spec)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
     projects = _projects(spec)
     encoder = recipe if adapted else replace(recipe, frozen=True)
     connector = recipe if projects else replace(recipe, frozen=True)
-    begins = any(name.endswith(".lora_A") and any(part in name for part in PATCHES) for name in trained)
+    begins = _begins(trained)
     flows = _hooked(spec) or not encoder.frozen or begins
     stream = _stream(recipe, how)
     parts: list[Stretch] = []

@@ -78,6 +78,7 @@ def test_text_alone(more: dict[str, Any], counted: float) -> None:
         (FP32, 3482.69),
         ({**BF16, "attention": "eager"}, 4340.52),
         ({**BF16, **GC}, 528.73),
+        ({**AMP, **GC}, 755.36),
         ({**HALF_AMP, **ALL}, 1463.8),
         ({**HALF_AMP, **QUERIES}, 582.93),
         ({**HALF_AMP, **ALL, **REENTRANT}, 549.37),

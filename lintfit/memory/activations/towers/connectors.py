@@ -134,6 +134,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "aya_vision": aya.connector,
     "cohere2_vision": aya.connector,
     "gemma3": _gemma3,
+    "glm46v": glm4v.connector,
     "glm4v": glm4v.connector,
     "glm4v_moe": glm4v.connector,
     "idefics2": perceiver.connector,

@@ -94,7 +94,7 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
         named = "proj" if t.recipe.lora is not None and t.recipe.lora.on("proj") else "patch_embedding"
         y = t.linear(named, x, x.width, tower.hidden)
     else:
-        y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains)
+        y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains, convolves=True)
     leaf = flows and not trains and not adapted and not how.embeds_whole
     y.grad = y.grad or flows
     if how.positions or how.classes:

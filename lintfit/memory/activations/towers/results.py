@@ -15,17 +15,21 @@ from lintfit.catalog.facts import ModelFacts
 class Results(NamedTuple):
     """How many there are of each.
 
-    ``states``: what layers of the encoder gave; ``features``: what the connector gave; ``embeds``: the same as the
-    sequence takes it, in a tensor of its own (``torch.cat``).
+    ``states``: what layers of the encoder gave; ``inner``: what is as wide and long as the features, but is made on
+    the way to them; ``features``: what the connector gave; ``embeds``: the same as the sequence takes it, in a tensor
+    of its own (``torch.cat``).
     """
 
     states: int = 0
+    inner: int = 0
     features: int = 0
     embeds: int = 0
 
 
-QWEN = Results(1, 1, 1)
+GLM = Results(inner=1, features=1, embeds=1)
+QWEN = Results(states=1, features=1, embeds=1)
 RESULTS: Mapping[str, Results] = {
+    **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe"), GLM),
     **dict.fromkeys(("qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
 }
 """By model type, as far as it is read."""
