@@ -72,6 +72,8 @@ class _Put(torch.autograd.Function):
         return torch.empty_like(grad), torch.empty(ctx.shape, dtype=grad.dtype, device=grad.device)
 
 
+PLAIN = frozenset({"exaone4_5_vision"})
+"""Encoders whose model gives its text no positions of three kinds."""
 MERGED = 4
 PADDED = 1024
 """Patches of a picture that is filled up with padding."""
@@ -194,11 +196,10 @@ def _packed(vision: Any, ids: Any, count: int) -> dict[str, Any]:
     width = 3 * vision.temporal_patch_size * vision.patch_size**2
     with torch._C._DisableTorchDispatch():
         grid = torch.tensor([[1, SIDE, SIDE]] * count)
-    return {
-        "pixel_values": torch.empty(count * SIDE * SIDE, width, device="cuda:0"),
-        "image_grid_thw": grid,
-        "position_ids": torch.empty(3, *ids.shape, dtype=torch.long, device="cuda:0"),
-    }
+    given = {"pixel_values": torch.empty(count * SIDE * SIDE, width, device="cuda:0"), "image_grid_thw": grid}
+    if vision.model_type not in PLAIN:
+        given["position_ids"] = torch.empty(3, *ids.shape, dtype=torch.long, device="cuda:0")
+    return given
 
 
 def _on_values(function: Any) -> Any:

@@ -220,6 +220,29 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tie_word_embeddings": True,
         },
     ),
+    (
+        "exaone4_5",
+        {
+            "text_config": {**PADDED, "model_type": "exaone4", "sliding_window": 64},
+            "vision_config": {**QWEN2_5_VISION, "num_key_value_heads": 2},
+        },
+    ),
+    (
+        "exaone4_5",
+        {
+            "text_config": {**PADDED, "model_type": "exaone4", "head_dim": 24},
+            "vision_config": {**QWEN2_5_VISION, "num_heads": 8},
+            "tie_word_embeddings": True,
+        },
+    ),
+    ("glm_ocr", {"text_config": {**PADDED, "head_dim": 24}, "vision_config": GLM4V_VISION}),
+    (
+        "glm_ocr",
+        {
+            "text_config": {**PADDED, "tie_word_embeddings": True},
+            "vision_config": {**GLM4V_VISION, "attention_bias": False},
+        },
+    ),
     ("gemma4", {"text_config": GEMMA4_ROUTED, "vision_config": GEMMA4_VISION}),
     ("gemma4", {"text_config": GEMMA4_SMALL, "vision_config": GEMMA4_VISION, "audio_config": GEMMA4_AUDIO}),
     ("llama4", {"text_config": {**LLAMA4, "model_type": "llama4_text"}, "vision_config": LLAMA4_VISION}),

@@ -40,6 +40,10 @@ NOT_CONFIRMED = {"granitemoeshared", "hunyuan_v1_moe"}
 """Architectures whose one published model has a config that nobody could be asked for."""
 
 
+UNPUBLISHED = {"glm46v"}
+"""Architectures of transformers that the published checkpoints do not name."""
+
+
 def test_every_module_has_a_model_in_the_catalogue() -> None:
     used = set()
     for model in ids():
@@ -48,7 +52,7 @@ def test_every_module_has_a_model_in_the_catalogue() -> None:
         module = architectures.find(facts.model_type)
         assert module is not None
         used.add(module.__name__.rpartition(".")[2])
-    assert used == set(MODULES) - TEXT_PARTS - NOT_CONFIRMED
+    assert used == set(MODULES) - TEXT_PARTS - NOT_CONFIRMED - UNPUBLISHED
 
 
 @pytest.mark.parametrize("name", ["_blocks", "_decoder", "", "llama.evil", "../llama", "os", "LLAMA ", "no_such_type"])

@@ -55,6 +55,7 @@ _MODULES = {
     "glm_moe_dsa": "dsa",
     "glm4v_moe_text": "moe",
     "glm4v_text": "postnorm",
+    "glm_ocr_text": "postnorm",
     "gpt2": "gpt2",
     "gpt_bigcode": "gpt2",
     "gpt_neo": "gptj",

@@ -1,9 +1,9 @@
-"""Llama's parts with norms behind the blocks: OLMo 2 and 3, FlexOlmo, EXAONE 4, GLM 4 and 4V.
+"""Llama's parts with norms behind the blocks: OLMo 2 and 3, FlexOlmo, EXAONE 4, GLM 4, 4V and OCR.
 
 And GLM, whose norms are Llama's.
 
 Sources: ``modeling_olmo2.py``, ``modeling_olmo3.py``, ``modeling_exaone4.py``, ``modeling_glm.py``,
-``modeling_glm4.py``, ``modeling_glm4v.py``.
+``modeling_glm4.py``, ``modeling_glm4v.py``, ``modeling_glm_ocr.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lintfit.memory.activations.llama import attended, heads, mlp, projected, tu
 from lintfit.memory.activations.tape import Var, function, positions
 
 OLMO = frozenset({"flex_olmo", "olmo2", "olmo3", "olmo_hybrid"})
-GLM = frozenset({"glm", "glm4", "glm4v_text"})
+GLM = frozenset({"glm", "glm4", "glm4v_text", "glm_ocr_text"})
 SPREADS_TABLES = frozenset({"glm", "glm4"})
 """Model types that spread cos and sin over pairs anew in every layer; GLM 4V does so once."""
 

@@ -87,6 +87,7 @@ PARTLY_ROTARY = frozenset(
         "glm4_moe",
         "glm4v_moe_text",
         "glm4v_text",
+        "glm_ocr_text",
         "gpt_neox",
         "granitemoehybrid",
         "jamba",
@@ -106,7 +107,16 @@ PARTLY_ROTARY = frozenset(
 )
 """Model types whose tables are as wide as the part of a head that they turn, or that may have none."""
 
-TABLES_OF_SAMPLES = frozenset({"glm4v_moe_text", "glm4v_text", "qwen2_5_omni_text", "qwen3_5_moe_text", "qwen3_5_text"})
+TABLES_OF_SAMPLES = frozenset(
+    {
+        "glm4v_moe_text",
+        "glm4v_text",
+        "glm_ocr_text",
+        "qwen2_5_omni_text",
+        "qwen3_5_moe_text",
+        "qwen3_5_text",
+    }
+)
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 

@@ -27,7 +27,9 @@ SPLIT_TIED_HEAD = (0, 19, 8)
 GATHERED_ATTENTION = frozenset({"flex_olmo", "minimax_m2", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"})
 """Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
 
-GATHERED_MLP = frozenset({"glm", "glm4", "glm46v", "glm4v", "glm4v_text", "phi3", "phi4_multimodal"})
+GATHERED_MLP = frozenset(
+    {"glm", "glm4", "glm46v", "glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "phi3", "phi4_multimodal"}
+)
 """Model types whose plan gathers the fused gate and up projection."""
 
 WHOLE_ATTENTION = frozenset({"deepseek_v3", "mistral4", "youtu"})

@@ -35,6 +35,7 @@ Closed = Callable[[int, int, int], int]
         ("Qwen/Qwen2.5-VL-3B-Instruct", lambda w, i, a: 28 * w + 8 + 4 * a + 8 * i),
         ("Qwen/Qwen2.5-Omni-7B", lambda w, i, a: 24 * w + 8 + 4 * a + 8 * i),
         ("zai-org/GLM-4.1V-9B-Thinking", lambda w, i, a: 28 * w + 8 + 4 * a + 8 * i),
+        ("zai-org/GLM-OCR", lambda w, i, a: 40 * w + 8 + 12 * a + 8 * i),
         ("Qwen/Qwen3-VL-4B-Instruct", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),
         ("OpenGVLab/InternVL3-8B-hf", lambda w, i, a: 20 * w + 16 + 4 * a + 4 * i),
         ("mistral-community/pixtral-12b", lambda w, i, a: 24 * w + 8 + 4 * a + 8 * i),

@@ -44,6 +44,7 @@ def _spec(model: str, **more: Any) -> Spec:
         ("mistral-community/pixtral-12b", 8192, (1, 4096)),
         ("Qwen/Qwen3-VL-4B-Instruct", 2048, (1, 8192)),
         ("zai-org/GLM-4.1V-9B-Thinking", 2048, (1, 8192)),
+        ("zai-org/GLM-OCR", 2048, (1, 8192)),
         ("zai-org/GLM-4.5V", 16384, (1, 30_000)),
     ],
 )

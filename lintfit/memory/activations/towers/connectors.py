@@ -27,9 +27,12 @@ def counted(facts: ModelFacts) -> bool:
 
     MiniCPM-V's code, which no library has, and Phi 4 multimodal's are read but not measured.
     """
-    read = facts.model_type in CONNECTORS or facts.model_type.startswith("qwen")
+    read = facts.model_type in CONNECTORS or facts.model_type.startswith(QWENS)
     return read and facts.model_type not in UNMEASURED
 
+
+QWENS = ("exaone4_5", "qwen")
+"""How the names of the model types begin whose merger is Qwen's."""
 
 UNMEASURED = frozenset({"minicpmv", "phi4_multimodal", "phi4mm"})
 """Model types whose way from pixels to words is counted as their code was read, and held against nothing."""
@@ -137,6 +140,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "glm46v": glm4v.connector,
     "glm4v": glm4v.connector,
     "glm4v_moe": glm4v.connector,
+    "glm_ocr": glm4v.connector,
     "idefics2": perceiver.connector,
     "idefics3": _idefics3,
     "internvl": _internvl,

@@ -55,13 +55,15 @@ def norm(t: Layer, x: Var, how: Style, width: int | None = None) -> Var:
 @function
 def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     h = tower.hidden
-    heads = Heads(tower.heads, tower.heads, h // tower.heads)
+    heads = Heads(tower.heads, how.groups or tower.heads, h // tower.heads)
+    narrow = heads.keys * heads.dim
     if not how.fused:
         q, k, v = (t.linear(name, y, h, h, bias=how.bias) for name in how.names[:3])
     else:
-        q, k, v = t.split(t.linear("qkv", y, h, 3 * h, bias=how.bias), (h, h, h))
-    if how.head_norms:
-        q, k = t.rmsnorm(q, h), t.rmsnorm(k, h)
+        q, k, v = t.split(t.linear("qkv", y, h, h + 2 * narrow, bias=how.bias), (h, narrow, narrow))
+    if how.head_norms or how.each_head:
+        normed = heads.dim if how.each_head else h
+        q, k = t.rmsnorm(q, normed), t.rmsnorm(k, normed)
     if how.rotary and how.apart:
         q, k = _turned_in_full(t, q, k)
     elif how.rotary:

@@ -10,7 +10,7 @@ from lintfit.catalog.architectures.glm4v import VISION
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers.encoder import norm
+from lintfit.memory.activations.towers.encoder import CHANNELS, norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import style, tower_of, vision_config
 
@@ -38,7 +38,9 @@ def with_positions(t: Layer, x: Var) -> Var:
 def connector(t: Layer, x: Var) -> Var:
     """From the encoder's last states to the language model's tokens."""
     facts, tower = t.facts, tower_of(t.facts)
-    out, inner = tower.intermediate, _number(facts, "intermediate_size")
+    out, inner = facts.hidden, _number(facts, "intermediate_size")
+    if facts.model_type == "glm_ocr":
+        inner = out * CHANNELS
     y = norm(t, x, style(facts))
     y = t.view(y, tower.merge * tower.hidden, Merged(tower.merge))
     trains = t.recipe.trains("downsample")

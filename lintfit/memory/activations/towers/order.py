@@ -14,7 +14,7 @@ Part = tuple[str, int | None]
 FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
 """Layers that attend to whole images, and the pixels of a window's side (``Qwen2_5_VLVisionConfig``)."""
 
-WINDOWED = frozenset({"qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl"})
+WINDOWED = frozenset({"exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl"})
 """Model types whose encoder attends in windows."""
 
 DEEP = (8, 16, 24)

@@ -29,8 +29,8 @@ class Results(NamedTuple):
 GLM = Results(inner=1, features=1, embeds=1)
 QWEN = Results(states=1, features=1, embeds=1)
 RESULTS: Mapping[str, Results] = {
-    **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe"), GLM),
-    **dict.fromkeys(("qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
+    **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
+    **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
 }
 """By model type, as far as it is read."""
 

@@ -11,23 +11,21 @@ from lintfit.catalog.facts import ModelFacts, VisionTower
 class Style(NamedTuple):
     """How an encoder is written.
 
-    ``names``: its linear modules: query, key, value (or all in one), output, and those of the MLP. ``rotary``: queries
-    and keys are turned; ``packed``: images stand one after the other in one sequence.
-    ``padded``: squares that an image does not fill have a mask, of which SDPA makes an additive one in every layer.
-    ``gated``: a gated MLP.
-    ``rms``: RMSNorm. ``head_norms``: RMSNorm on queries and keys of all heads together. ``scaled``: learnt factors on
-    what the blocks give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions
-    beside the patches. ``positions``: learnt positions added to the patches, or another copy of them.
-    ``embeds_whole``: what counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm
-    behind the patches' embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm
-    (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds its embeddings.
-    ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
-    ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
-    checkpointing; None where they do.
-    ``unused``: layers at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
-    ``scaled_queries``: eager attention scales the queries, not the scores. ``checkpoints_itself``: in training every
-    layer is checkpointed, reentrantly, whatever the model does.
-    ``activation``: by default.
+    ``names``: its linear modules: query, key, value (or all in one), output, and those of the MLP. ``rotary``:
+    queries and keys are turned; ``packed``: images stand one after the other in one sequence. ``padded``: squares
+    that an image does not fill have a mask, of which SDPA makes an additive one in every layer. ``gated``: a gated
+    MLP. ``rms``: RMSNorm. ``head_norms``: RMSNorm on queries and keys of all heads together; ``each_head``: of
+    each. ``groups``: heads of keys and values where they are fewer. ``scaled``: learnt factors on what the blocks
+    give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions beside the
+    patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
+    counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm behind the patches'
+    embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm (:mod:`.glm4v`).
+    ``hooked``: ``enable_input_require_grads`` finds its embeddings. ``joins``: the tiles of an image are one
+    sequence of their own (:mod:`.mllama`). ``checkpointed_before``: the transformers version from which on the
+    layers no longer follow the model's gradient checkpointing; None where they do. ``unused``: layers at the end
+    whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype. ``scaled_queries``: eager
+    attention scales the queries, not the scores. ``checkpoints_itself``: in training every layer is checkpointed,
+    reentrantly, whatever the model does. ``activation``: by default.
     """
 
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
@@ -38,6 +36,8 @@ class Style(NamedTuple):
     gated: bool = False
     rms: bool = False
     head_norms: bool = False
+    each_head: bool = False
+    groups: int | None = None
     scaled: bool = False
     bias: bool = True
     frames: int = 1
@@ -98,7 +98,9 @@ KINDS: Mapping[str, Style] = {
     "qwen2_vl": QWEN,
     "qwen2_5_omni_vision_encoder": QWEN2_5._replace(names=("q", "k", "v", *QWEN2_5.names[1:])),
     "qwen2_5_vl": QWEN2_5,
+    "exaone4_5": QWEN2_5._replace(groups=8),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe"), GLM),
+    "glm_ocr": GLM._replace(bias=True, first_norm=False, sampled=False, each_head=True),
     "qwen3_vl": QWEN3,
     "qwen3_vl_moe": QWEN3,
     "qwen3_5": QWEN3,
@@ -211,6 +213,8 @@ def style(facts: ModelFacts) -> Style:
             rms=config.get("norm_type") == "rms_norm",
             head_norms=bool(config.get("use_qk_norm") or config.get("qk_normalization")),
         )
+    if found.groups is not None:
+        found = found._replace(groups=int(config.get("num_key_value_heads") or found.groups))
     return found._replace(activation=str(config.get("hidden_act") or found.activation))
 
 
