@@ -27,11 +27,13 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     y = t.rmsnorm(x) if glm else x
     t.held = (x, y)
     branch = _attention(t, y, index)
+    t.held = (x, branch)
     x = t.add(x, _norm(t, branch) if behind else branch)
     t.held = (x,)
     y = t.rmsnorm(x) if glm else x
     t.held = (x, y)
     branch = _joined_mlp(t, y) if glm else mlp(t, y) if t.facts.moe is None else experts(t, y, t.facts.moe)
+    t.held = (x, branch)
     return t.add(x, _norm(t, branch) if behind else branch)
 
 
