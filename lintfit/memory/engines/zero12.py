@@ -17,6 +17,9 @@ from lintfit.memory.tensors.expert_parallel import parts
 from lintfit.memory.tensors.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
 from lintfit.memory.tensors.parameters import Inventory, rounded, trained_dtype
 
+COPIED_FIRST_SINCE = (0, 18, 3)
+"""The first DeepSpeed release that copies the own partition on the GPU before it goes to the host."""
+
 
 @frozen
 class _Sizes:
@@ -73,7 +76,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
     }
     rank_host = _host(config, held, size, accumulates) if offload else RankHost()
     made = flattening(spec, config.version, size.parameters, size.parameters - held.frozen_bytes)
-    initialize = _initialize(size, offload, made.gpu)
+    initialize = _initialize(config, size, made.gpu)
     waiting = 4 * size.shard if fp32_flat else 0 if offload else size.gradient_shard
     return States(
         load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
@@ -193,19 +196,30 @@ def overflow_check(spec: Spec, config: ZeroConfig, largest: int) -> int:
     return 11 * largest if checks and config.version < (0, 19, 8) else 0
 
 
-def _initialize(size: _Sizes, offload: bool, flat_copy: int) -> Components:
+def _initialize(config: ZeroConfig, size: _Sizes, flat_copy: int) -> Components:
     """The flat copy of all parameters beside the originals, as far as it is on the GPU, or what comes after it.
 
     That is the masters while the own partition is copied for them, then their first zero gradients (on the host
     where states are offloaded).
     """
-    masters = 0 if offload else size.masters
+    masters = 0 if config.offload_optimizer else size.masters
     own = components(parameters=size.parameters, master_weights=masters)
     return larger(
         components(parameters=size.parameters, temporaries=flat_copy),
-        {**own, **components(temporaries=size.itemsize * size.shard)},
+        {**own, **components(temporaries=copied_partition(config, size))},
         {**own, **components(gradients=masters)},
     )
+
+
+def copied_partition(config: ZeroConfig, size: _Sizes) -> int:
+    """Bytes of the own partition's copy on the GPU, from which the masters are made.
+
+    Offloaded masters are made of a partition that has gone to the host before, up to 0.18.2; since then the copy is
+    made first (stage_1_and_2.py ``weights_partition``, #7700).
+    """
+    if config.offload_optimizer and config.version < COPIED_FIRST_SINCE:
+        return 0
+    return size.itemsize * size.shard
 
 
 def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_modelled: tuple[str, ...]) -> States:

@@ -270,9 +270,10 @@ def _initialize(case: _Case) -> list[list[Term]]:
     own = _parameters(case)
     offloads = case.config.offload_optimizer
     made = [] if offloads else [flat.masters(case.shared, size.masters, case.ranks, SOURCE, size.master)]
-    copied = _shard(case, size.itemsize, "the own partition being copied", "temporaries")
+    first = zero12.copied_partition(case.config, size)
+    copied = [_shard(case, size.itemsize, "the own partition being copied", "temporaries")] if first else []
     zero = [_shard(case, size.master, "zero gradients of the masters")] if made else []
-    return [[*own, copy], own, [*own, *made, copied], [*own, *made, *zero]]
+    return [[*own, copy], own, [*own, *made, *copied], [*own, *made, *zero]]
 
 
 def _bf16(case: _Case, state: str) -> list[Term]:
