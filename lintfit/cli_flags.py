@@ -65,6 +65,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "image-patches": ("N", "Patches of an image before they are merged."),
     "front-end": ("NAME", "transformers or litgpt: whose model and loop."),
     "kbit-upcast": ("PARTS", "none, norms or all: what is cast to fp32 beside a four- or eight-bit base."),
+    "zero3-init": ("BOOL", "ZeRO-3: whether the model is partitioned as it loads; false: every card takes it whole."),
     "fused-kernels": ("NAMES", "rms_norm,rope,cross_entropy,lora: kernels in place of the model's own code."),
     "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
 }

@@ -22,6 +22,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     load = _load(facts)
     if config is None or load is None or load.order > config.order:
         return
+    if any(call.order < load.order for call in facts.partitioning):
+        return
     yield Report(
         load.place,
         f"the model is loaded before {config.name} exists: ZeRO-3 cannot partition it while it loads, and {_cost(run)}",

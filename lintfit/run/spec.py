@@ -16,6 +16,7 @@ from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import Found
 from lintfit.run.generation import length_stated, models_beside, set_trainer
 from lintfit.run.hardware import missing_gpu
+from lintfit.run.loading import loading
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import unfollowed_trainer, unread_training
@@ -69,9 +70,6 @@ _CHOICES: Mapping[str, frozenset[Any]] = {
     "quantization": frozenset({None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"}),
     "lora_dtype": frozenset({"fp32", "bf16", "fp16"}),
 }
-
-_PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
-
 
 _WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank", "image_max_pixels"})
 
@@ -132,6 +130,8 @@ def assemble(
         doubtful.append("trainer")
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, sources, facts)
+    if sources.script is not None:
+        loading(values, settings, sources, versions)
     if facts.max_positions is not None:
         values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
     evaluates = evaluation(settings, values, doubtful)
@@ -199,8 +199,6 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sour
     _optimizer(values, settings)
     _fsdp(values, settings)
     set_trainer(values, settings)
-    if sources.script is not None:
-        _loading(values, settings, sources)
 
 
 def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | None, doubtful: list[str]) -> None:
@@ -235,22 +233,3 @@ def _fsdp(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
     values["saves_on_gpu"] = whole is not None and whole.value is True and values["fsdp"].version == 1
     if replicas is not None and is_count(replicas.value, LARGEST_COUNT):
         values["fsdp"] = replace(values["fsdp"], replicas=replicas.value)
-
-
-def _loading(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources) -> None:
-    """How the model gets onto the card: partitioned while it loads, or whole first."""
-    assert sources.script is not None
-    script = sources.script.facts
-    loads = [load for load in script.loads if load.taken is not False]
-    configured = script.training_arguments or script.accelerator or script.initialize
-    if values.get("zero_stage") == 3 and loads and configured is not None:
-        values["zero3_init"] = configured.order < min(load.order for load in loads)
-    consumer = script.trainer or script.initialize
-    values["loaded_on_gpu"] = any(
-        move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
-    )
-    if any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
-        values.setdefault("kbit_upcast", "all")
-    upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
-    if upcasts and values.get("engine") == "deepspeed":
-        values["full_load_dtype"] = "fp32"

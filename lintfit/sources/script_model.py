@@ -100,5 +100,7 @@ class ScriptFacts:
     initialize: Call | None = None
     """``deepspeed.initialize`` or ``accelerator.prepare``."""
     accelerator: Call | None = None
+    partitioning: tuple[Call, ...] = ()
+    """``HfDeepSpeedConfig(…)`` and ``deepspeed.zero.Init(…)``: from there on loads are partitioned."""
     parse_call: Call | None = None
     """``parser.parse_args_into_dataclasses()`` and the like: where a filled config object comes to be."""

@@ -6,7 +6,7 @@ from lintfit.frozen import frozen
 from lintfit.memory.components import components, larger
 from lintfit.memory.engines.gradients import tied_gradient
 from lintfit.memory.engines.host import RankHost, host_memory
-from lintfit.memory.engines.loading import load_temporary, loaded_bytes
+from lintfit.memory.engines.loading import gpu_load, load_temporary
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import ZeroConfig, optimizer_name
 from lintfit.memory.result import Components
@@ -224,9 +224,13 @@ def _largest_in_layer(gathers: list[Weight]) -> int:
 
 
 def _load(spec: Spec, held: Inventory, size: _Sizes, config: ZeroConfig) -> Components:
-    """The shards and one whole parameter on its way; everything where the script moved a whole model first."""
-    if spec.loaded_on_gpu:
-        return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
+    """The shards and one whole parameter on its way; everything where a whole model gets there first.
+
+    The script moves it, or DeepSpeed does with what ``zero.Init`` has not made (engine.py
+    ``_configure_distributed_model``), before it shards that tensor by tensor.
+    """
+    if spec.loaded_on_gpu or not spec.zero3_init:
+        return components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec))
     shards = 0 if config.offload_param else size.shards + size.frozen_shards
     second = size.buffers - size.ipg
     return components(parameters=shards, communication_buffers=second, temporaries=size.itemsize * size.largest)

@@ -213,8 +213,8 @@ def _gather(case: _Case) -> list[Term]:
 
 
 def _load(case: _Case) -> list[Term]:
-    if case.spec.loaded_on_gpu:
-        return load(case.spec, case.held)
+    if case.spec.loaded_on_gpu or not case.spec.zero3_init:
+        return load(case.spec, case.held, whole=case.spec.loaded_on_gpu)
     factors = ((case.size.itemsize, "bytes"), (case.size.largest, "elements of the largest tensor"))
     whole = term(
         "temporaries", "one whole tensor before it is sharded", case.size.itemsize * case.size.largest, *factors

@@ -254,6 +254,7 @@ READERS: Mapping[str, Read] = {
     "front_end": choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": choice("none", "norms", "all"),
+    "zero3_init": _flag,
     "reference_model": _flag,
     "generation": _generation,
     "evaluation": _evaluation,

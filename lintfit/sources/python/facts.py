@@ -40,6 +40,7 @@ class Found:
     peft: Record | None = None
     quantization: Record | None = None
     checkpointing: list[Record] = field(default_factory=list)
+    partitioning: list[Record] = field(default_factory=list)
     casts: list[tuple[Record, str]] = field(default_factory=list)
     """Calls that change the dtype of the trained model as a whole, with the dtype."""
     moves: list[Record] = field(default_factory=list)
@@ -72,6 +73,7 @@ def find(records: list[Record]) -> Found:
     found.peft = _peft(records)
     found.quantization = _named(records, "BitsAndBytesConfig", "GPTQConfig", "AwqConfig", "HqqConfig", "TorchAoConfig")
     found.checkpointing = [record for record in records if record.name in _ENABLERS]
+    found.partitioning = [record for record in records if record.taken is not False and _partitions(record)]
     end = _end_of_training(records, found)
     for record in records:
         if record.node.func is not None and is_trained(found, record.receiver):
@@ -109,6 +111,7 @@ def facts(found: Found, calls: Calls) -> ScriptFacts:
         peft_config=_call(found.peft, calls),
         quantization_config=_call(found.quantization, calls),
         initialize=_call(found.initialize, calls),
+        partitioning=tuple(calls.call(record) for record in found.partitioning),
         accelerator=_call(found.accelerator, calls),
         parse_call=_call(found.arguments.call, calls) if found.arguments and found.arguments.parsed else None,
     )
@@ -119,6 +122,10 @@ def is_trainer(record: Record) -> bool:
     if record.name in ("get_trainer", "SageMakerTrainer"):
         return False
     return bool(_TRAINER.search(record.function)) and record.function.rpartition(".")[2][:1].isupper()
+
+
+def _partitions(record: Record) -> bool:
+    return record.name in ("HfDeepSpeedConfig", "HfTrainerDeepSpeedConfig") or record.function == "deepspeed.zero.Init"
 
 
 def _is_initialize(record: Record) -> bool:

@@ -181,6 +181,33 @@ def test_zero_3_gathers_and_lets_go(baichuan_7b: ModelFacts) -> None:
     assert alone.forward["communication_buffers"] == ipg
 
 
+@pytest.mark.parametrize("offload", ["none", "cpu"])
+def test_without_zero_init_every_card_takes_the_whole_model_first(baichuan_7b: ModelFacts, offload: str) -> None:
+    spec = zero(baichuan_7b, 3, 8, offload_optimizer=offload, offload_param=offload)
+    late = states(replace(spec, zero3_init=False))
+    assert late.load["parameters"] == pytest.approx(2 * baichuan_7b.parameters, rel=1e-3)
+    assert states(spec).load.get("parameters", 0) <= late.load["parameters"] / 8
+    assert late.step == states(spec).step
+
+
+def test_without_a_precision_the_whole_model_is_as_it_was_loaded(baichuan_7b: ModelFacts) -> None:
+    spec = zero(baichuan_7b, 3, 8, mixed_precision="no", weights_dtype="fp32", zero3_init=False)
+    assert states(spec).load["parameters"] == pytest.approx(4 * baichuan_7b.parameters, rel=1e-3)
+
+
+@pytest.mark.parametrize(("version", "offload", "copied"), [
+    ("0.18.2", "cpu", False), ("0.18.3", "cpu", True), ("0.18.2", "none", True), ("0.18.3", "none", True),
+])  # fmt: skip
+def test_the_own_partition_is_copied_where_it_lies(
+    baichuan_7b: ModelFacts, version: str, offload: str, copied: bool
+) -> None:
+    found = states(zero(baichuan_7b, 2, 1, offload_optimizer=offload, versions={"deepspeed": version})).initialize
+    whole = 2 * baichuan_7b.parameters
+    extra = found.get("temporaries", 0) + found.get("gradients", 0)
+    assert found["parameters"] == pytest.approx(whole, rel=1e-3)
+    assert extra >= 0.99 * whole if copied else extra == 0
+
+
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_a_second_shard_is_there_from_the_load_to_the_save(baichuan_7b: ModelFacts, ranks: int) -> None:
     alone = Spec(facts=baichuan_7b, engine="deepspeed", zero_stage=3, gpus=8, mixed_precision="bf16")

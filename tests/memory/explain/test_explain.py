@@ -68,6 +68,9 @@ MODELS = ("meta-llama/Llama-2-7b-hf", "Qwen/Qwen2.5-0.5B", "gpt2", "mistralai/Mi
 RL: tuple[dict[str, Any], ...] = (
     *({"zero_stage": stage, "gpus": 4, "method": "lora", "weights_dtype": "bf16"} for stage in (1, 2, 3)),
     {"trainer": "dpo", "reference_model": True, "gpus": 8, "zero_stage": 3},
+    *({"zero_stage": 3, "gpus": 8, "zero3_init": False, "offload_param": device} for device in ("none", "cpu")),
+    {"zero_stage": 3, "gpus": 2, "zero3_init": False, "method": "lora", "weights_dtype": "bf16"},
+    {"zero_stage": 2, "gpus": 1, "offload_optimizer": "cpu", "versions": {"deepspeed": "0.16.4"}},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
     *(

@@ -1,0 +1,65 @@
+"""How a run's model gets onto the cards: partitioned while it loads, or whole first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.run.precedence import Sources
+from lintfit.run.versions import before
+from lintfit.settings import Setting
+from lintfit.sources.script_model import Call
+
+_PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+
+
+def loading(
+    values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, versions: Mapping[str, str]
+) -> None:
+    """What a script's own calls decide, put to the spec's values."""
+    assert sources.script is not None
+    script = sources.script.facts
+    if values.get("zero_stage") == 3:
+        values["zero3_init"] = not _whole(sources, versions)
+    consumer = script.trainer or script.initialize
+    values["loaded_on_gpu"] = any(
+        move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
+    )
+    if any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
+        values.setdefault("kbit_upcast", "all")
+    upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
+    if upcasts and values.get("engine") == "deepspeed":
+        values["full_load_dtype"] = "fp32"
+
+
+def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:
+    """Whether every rank surely loads a whole model, because nobody has told transformers of ZeRO-3 by then.
+
+    The arguments and the ``Accelerator`` tell it of their config, accelerate before 1.0 only with ``zero3_init_flag``;
+    a script may do so by hand (``HfDeepSpeedConfig``) or call ``zero.Init`` itself.
+    """
+    assert sources.script is not None
+    script = sources.script.facts
+    load = _trained(script.loads, script.trained_model)
+    if load is None or load.taken is not True:
+        return False
+    tell: list[Call] = list(script.partitioning)
+    if not _init_is_off(sources, versions):
+        tell += [call for call in (script.training_arguments, script.parse_call, script.accelerator) if call]
+    trains = script.training_arguments or script.accelerator or script.initialize
+    return trains is not None and all(call.order > load.order for call in tell)
+
+
+def _trained(loads: tuple[Call, ...], name: str | None) -> Call | None:
+    """The load of the model that is trained: the one of its name, or the only one there is."""
+    found = [load for load in loads if load.taken is not False]
+    named = [load for load in found if name is not None and load.assigned_to == name]
+    return min(named, key=lambda load: load.order) if named else found[0] if len(found) == 1 else None
+
+
+def _init_is_off(sources: Sources, versions: Mapping[str, str]) -> bool:
+    """Whether accelerate is told to partition nothing, and heeds it (before 1.0); the Trainer's own config does not."""
+    flag = sources.said("launch", "zero3_init_flag") or sources.said("accelerate", "zero3_init_flag")
+    if flag is None or flag.value is not False or sources.said("script", "deepspeed") is not None:
+        return False
+    return before(versions.get("accelerate"), "1.0") is True

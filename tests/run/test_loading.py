@@ -1,0 +1,83 @@
+"""Whether a run's model is partitioned while it loads, or gets whole onto every card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lintfit.engine import load_runs
+from lintfit.memory.spec import Spec
+from lintfit.options import Options
+
+LOAD = 'model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", torch_dtype=torch.bfloat16)'
+ARGUMENTS = 'args = TrainingArguments("out", bf16=True{config})'
+TRAIN = "Trainer(model=model, args=args, train_dataset=data).train()"
+IMPORTS = """import deepspeed
+import torch
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from transformers.integrations import HfDeepSpeedConfig
+"""
+OWN = ', deepspeed="ds.json"'
+ZERO_3 = json.dumps({"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": {"stage": 3}})
+ACCELERATE = """compute_environment: LOCAL_MACHINE
+distributed_type: DEEPSPEED
+deepspeed_config:
+  zero_stage: 3
+  zero3_init_flag: {flag}
+mixed_precision: bf16
+num_processes: 8
+"""
+
+
+def _spec(folder: Path, script: tuple[str, ...], launch: str = "deepspeed --num_gpus 8 train.py", **files: str) -> Spec:
+    (folder / "train.py").write_text(IMPORTS + "\n".join(script) + "\n")
+    (folder / "run.sh").write_text(launch + "\n")
+    (folder / "ds.json").write_text(ZERO_3)
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    _, results = load_runs([folder], Options())
+    (run,) = [result.run for result in results if result.run.launch is not None]
+    assert run.spec is not None
+    assert run.spec.zero_stage == 3
+    return run.spec
+
+
+@pytest.mark.parametrize(
+    ("script", "partitioned"),
+    [
+        ((ARGUMENTS.format(config=OWN), LOAD, TRAIN), True),
+        ((LOAD, ARGUMENTS.format(config=OWN), TRAIN), False),
+        (('alive = HfDeepSpeedConfig("ds.json")', LOAD, ARGUMENTS.format(config=OWN), TRAIN), True),
+        ((LOAD, 'engine, *_ = deepspeed.initialize(model=model, config="ds.json")', "engine.step()"), False),
+        (
+            (
+                'with deepspeed.zero.Init(config_dict_or_path="ds.json"):',
+                "    " + LOAD,
+                'engine, *_ = deepspeed.initialize(model=model, config="ds.json")',
+                "engine.step()",
+            ),
+            True,
+        ),
+    ],
+)
+def test_what_comes_first_decides(tmp_path: Path, script: tuple[str, ...], partitioned: bool) -> None:
+    assert _spec(tmp_path, script).zero3_init is partitioned
+
+
+@pytest.mark.parametrize(
+    ("flag", "accelerate", "config", "partitioned"),
+    [
+        ("true", "0.34.2", "", True),
+        ("false", "0.34.2", "", False),
+        ("false", "1.2.0", "", True),
+        ("false", "0.34.2", OWN, True),
+    ],
+)
+def test_accelerate_was_told_not_to(tmp_path: Path, flag: str, accelerate: str, config: str, partitioned: bool) -> None:
+    script = (ARGUMENTS.format(config=config), LOAD, TRAIN)
+    launch = "accelerate launch --config_file acc.yaml train.py"
+    files = {"acc_yaml": ACCELERATE.format(flag=flag), "requirements_txt": f"accelerate=={accelerate}\n"}
+    assert _spec(tmp_path, script, launch, **files).zero3_init is partitioned
