@@ -87,6 +87,7 @@ def test_expressions(expression: str, value: object) -> None:
         "x = x\nwhile True:\n    x = [x]\n",
         "import torch\nclass A(A):\n    pass\nA().b()\n",
         "a, *b = 1\n*a, b = c\n(a, b), c = [1, 2]\n",
+        "from transformers import AutoModel\n[] = AutoModel.from_pretrained('m')\n() = AutoModel()\n",
         "x = [i for i in range(10**9)]\n",
         "match a:\n    case [1, *rest]:\n        b()\n    case _:\n        pass\n",
         "import argparse\np = argparse.ArgumentParser()\np.add_argument(*x, **y)\np.add_argument()\np.parse_args().z\n",

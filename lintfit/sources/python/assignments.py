@@ -173,7 +173,7 @@ class Assignments(Invocations):
             )
         if isinstance(value, Items) and not value.open and len(value.items) == len(elements) and not starred:
             parts: list[Value] = value.items
-        elif isinstance(value, Object) and value.call is not None and not starred:
+        elif elements and isinstance(value, Object) and value.call is not None and not starred:
             parts = [value, *(Unknown(target) for _ in elements[1:])]
         elif isinstance(value, Items) and starred:
             parts = [*value.items[: len(elements)], *(Unknown(target) for _ in elements)][: len(elements)]
