@@ -17,6 +17,12 @@ from lintfit.memory.tensors.expert_parallel import parts
 from lintfit.memory.tensors.optimizers import Optimizer, flat_state_bytes, flat_step_temporaries, optimizer
 from lintfit.memory.tensors.parameters import Inventory, rounded, trained_dtype
 
+HOOKS_SINCE = (0, 18, 3)
+"""The first DeepSpeed release whose gradients make the buckets as they come (``process_gradients``).
+
+Before, the backward began with them (``backward``, ``backward_prologue``), so that they stand beside the loss's gradients.
+"""
+
 COPIED_FIRST_SINCE = (0, 18, 3)
 """The first DeepSpeed release that copies the own partition on the GPU before it goes to the host."""
 
@@ -82,7 +88,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
         load=components(parameters=gpu_load(spec, held), temporaries=load_temporary(spec)),
         initialize=initialize,
         forward=between,
-        backward_start=between,
+        backward_start=first if early_buckets(config) else between,
         first_gradient=first,
         backward_end=end,
         reduced={**steady, **components(gradients=waiting)},
@@ -209,6 +215,11 @@ def _initialize(config: ZeroConfig, size: _Sizes, flat_copy: int) -> Components:
         {**own, **components(temporaries=copied_partition(config, size))},
         {**own, **components(gradients=masters)},
     )
+
+
+def early_buckets(config: ZeroConfig) -> bool:
+    """Whether the buckets are there before the first gradient is."""
+    return config.version < HOOKS_SINCE
 
 
 def copied_partition(config: ZeroConfig, size: _Sizes) -> int:

@@ -124,10 +124,9 @@ def stages_1_2(spec: Spec, state: str) -> list[list[Term]]:
     steady = [*_parameters(case), *_states(case)]
     if state in ("evaluate", "save"):
         return [[*steady, *_on_its_way(case)]]
-    if state in ("forward", "backward_start"):
-        return [[*steady, *_on_its_way(case), *_between(case)]]
-    if state == "first_gradient":
-        return [[*steady, *_on_its_way(case), *_between(case), *_buckets(case)]]
+    if state in ("forward", "backward_start", "first_gradient"):
+        begun = state == "first_gradient" or (state == "backward_start" and zero12.early_buckets(config))
+        return [[*steady, *_on_its_way(case), *_between(case), *(_buckets(case) if begun else [])]]
     if state == "backward_end":
         return [[*steady, *_on_its_way(case), *_buckets(case), *_flush(case), *_end(case)]]
     return [[*steady, *_on_its_way(case), *way] for way in _step(case)]

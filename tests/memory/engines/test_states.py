@@ -165,6 +165,16 @@ def test_the_bucket_is_there_from_the_first_gradient(baichuan_7b: ModelFacts) ->
     )
 
 
+@pytest.mark.parametrize(("version", "early"), [("0.18.2", True), ("0.18.3", False)])
+@pytest.mark.parametrize("stage", [1, 2])
+def test_the_bucket_was_there_before_the_loss_went_back(
+    baichuan_7b: ModelFacts, stage: int, version: str, early: bool
+) -> None:
+    found = states(zero(baichuan_7b, stage, 8, versions={"deepspeed": version}))
+    assert "communication_buffers" not in found.forward
+    assert (found.backward_start == found.first_gradient) is early
+
+
 def test_an_auto_bucket_is_the_hidden_size_squared(baichuan_7b: ModelFacts) -> None:
     config = {"zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"}}
     held = states(zero(baichuan_7b, 2, 8, deepspeed_config=config))

@@ -71,6 +71,7 @@ RL: tuple[dict[str, Any], ...] = (
     *({"zero_stage": 3, "gpus": 8, "zero3_init": False, "offload_param": device} for device in ("none", "cpu")),
     {"zero_stage": 3, "gpus": 2, "zero3_init": False, "method": "lora", "weights_dtype": "bf16"},
     {"zero_stage": 2, "gpus": 1, "offload_optimizer": "cpu", "versions": {"deepspeed": "0.16.4"}},
+    {"zero_stage": 1, "gpus": 4, "versions": {"deepspeed": "0.16.4"}, "gradient_accumulation_steps": 2},
     {"trainer": "grpo", "gpus": 8, "zero_stage": 3, "generation": {"completion_len": 512, "gather_weights": True}},
     {"trainer": "grpo", "gpus": 8, "generation": {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}},
     *(
