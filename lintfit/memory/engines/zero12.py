@@ -20,7 +20,7 @@ from lintfit.memory.tensors.parameters import Inventory, rounded, trained_dtype
 HOOKS_SINCE = (0, 18, 3)
 """The first DeepSpeed release whose gradients make the buckets as they come (``process_gradients``).
 
-Before, the backward began with them (``backward``, ``backward_prologue``), so that they stand beside the loss's gradients.
+Before, the backward began with them (``backward``, ``backward_prologue``): they stand beside the loss's gradients.
 """
 
 COPIED_FIRST_SINCE = (0, 18, 3)
