@@ -136,7 +136,7 @@ def run(case: dict[str, Any]) -> dict[str, int]:
             from bench import fake_vlm
 
             stack.enter_context(fake_vlm.features(model, fake_vlm.pictures(spec)))
-        train_step(model, optimizer, spec, log, None, last=False)
+        train_step(model, optimizer, spec, log, None, [], last=False)
         model.eval()
         by_itself = chosen(spec).get("graph") or chosen(spec).get("predictions") == "held"
         (evaluate_by_itself if by_itself else evaluate)(model, spec, log)

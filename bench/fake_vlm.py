@@ -39,7 +39,7 @@ TYPED = frozenset({"gemma3", "paligemma"})
 """Model types that are told which tokens stand for images."""
 SEQUENCES = frozenset({"idefics2", "idefics3", "smolvlm"})
 """Model types whose pixels come by sequences."""
-TILED = frozenset({"llava_next", "llava_onevision"})
+TILED = frozenset({"llava_next", "llava_next_video", "llava_onevision"})
 """Model types whose pixels come by images, and that look at the images' sizes."""
 
 

@@ -143,6 +143,16 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("llava", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": SIGLIP}),
     ("llava", {"text_config": {"model_type": "llama", "vocab_size": 32064, "num_hidden_layers": 2}}),
     ("llava_next", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
+    ("llava_next_video", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
+    (
+        "llava_next_video",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen2", "tie_word_embeddings": True},
+            "vision_config": CLIP,
+            "spatial_pool_mode": "conv",
+            "spatial_pool_out_channels": 24,
+        },
+    ),
     ("qwen2_vl", {"text_config": GROUPED, "vision_config": QWEN2_VISION}),
     ("qwen2_vl", {**GROUPED, "vision_config": QWEN2_VISION, "tie_word_embeddings": True}),
     ("qwen2_5_vl", {"text_config": GROUPED, "vision_config": QWEN2_5_VISION}),

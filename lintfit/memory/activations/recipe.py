@@ -229,7 +229,7 @@ def _made(spec: Spec) -> Recipe:
         ulysses=spec.sequence_parallel if spec.engine == "deepspeed" else 1,
         ring=spec.sequence_parallel if spec.engine != "deepspeed" else 1,
         copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
-        returns_states=spec.facts.vision is not None,
+        returns_states=caches_text(spec),
         sdpa=best_sdpa(spec),
         upcast_outputs=spec.upcast_outputs,
     )
@@ -281,6 +281,17 @@ def caches(spec: Spec) -> bool:
         and spec.trainer == "causal-lm"
         and spec.front_end != "litgpt"
     )
+
+
+HANDS_ON = frozenset({"gemma4_unified", "llava_next", "llava_next_video", "llava_onevision", "mistral3", "smolvlm"})
+"""Vision-language models whose forward asks its own config for ``use_cache`` (``merge_with_config_defaults``), which
+the Trainer turns off, and hands it on."""
+
+
+def caches_text(spec: Spec) -> bool:
+    """Whether a vision-language model's text has a cache though nobody asks for one: its ``text_config`` decides."""
+    asks = spec.facts.model_type in HANDS_ON and transformers_version(spec) >= (5, 0)
+    return spec.facts.vision is not None and not asks
 
 
 SEES_BOTH_WAYS = frozenset({"gemma3", "paligemma"})

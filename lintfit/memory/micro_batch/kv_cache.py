@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches
+from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
@@ -30,7 +30,7 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
 
     The config that decides is ``text_config`` (:func:`forward_states`).
     """
-    if spec.facts.vision is None:
+    if not caches_text(spec):
         return 0
     layers = sum(not kind.crosses for kind in kinds(facts))
     return layers * 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
@@ -39,7 +39,7 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
 def returns_cache(spec: Spec) -> bool:
     """Whether a model returns a cache while it trains."""
     checkpoints = spec.gradient_checkpointing is not False
-    return not checkpoints and (spec.facts.vision is not None or caches(spec))
+    return not checkpoints and (caches_text(spec) or caches(spec))
 
 
 def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:

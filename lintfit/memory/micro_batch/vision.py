@@ -133,7 +133,21 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[
     embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe))
     saved = states if held.states and encoder and encoder[-1].layer.keeps_input else 0
     saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
-    return held.states * states + (held.inner + held.features) * one + embeds, saved
+    listed = _listed(spec, encoder, states) if held.every else 0
+    return listed + held.states * states + (held.inner + held.features) * one + embeds, saved
+
+
+def _listed(spec: Spec, encoder: tuple[Stretch, ...], state: int) -> int:
+    """Bytes of the results of all layers of the encoder that no graph has, and of the graph of those nobody takes.
+
+    ``state``: bytes of one layer's.
+    """
+    blocks = [part for part in encoder[:-1] if part.layer.input]
+    if not blocks:
+        return (tower_of(spec.facts).layers + 1) * state
+    last, unused = blocks[-1], style(spec.facts).unused
+    kept = last.layer.input if last.checkpointed else last.layer.saved.total
+    return unused * kept + state
 
 
 def _adapted(spec: Spec) -> bool:
@@ -202,6 +216,8 @@ def transient(spec: Spec) -> int:
     stream = _stream(recipe, style(spec.facts))
     bare = without_graph(spec.facts, recipe, "block", stream=stream, batched=batch > 1)
     one = bare.peak(batch, seq).activations
+    if results(spec.facts).every:
+        return one + tower_of(spec.facts).layers * rounded(batch * seq * tower_of(spec.facts).hidden * stream)
     if not style(spec.facts).joins:
         return one
     tower, given = tower_of(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
@@ -343,7 +359,7 @@ CHECKPOINTED = frozenset({"block", "gated_block"})
 PATCHES = ("patch_embed", "patch_conv")
 """What the name of the convolution over patches has in it."""
 
-PROJECTORS = ("multi_modal_projector", "merger", "resampler", "connector", "mlp1", "img_projection")
+PROJECTORS = ("multi_modal_projector", "image_newline", "merger", "resampler", "connector", "mlp1", "img_projection")
 """What the names of the parts behind the encoder have in them."""
 
 

@@ -148,6 +148,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "lfm2_vl": lfm2_vl.connector,
     "llava": _two_layers,
     "llava_next": _two_layers,
+    "llava_next_video": _two_layers,
     "llava_onevision": _two_layers,
     "minicpmv": resampler.connector,
     "mistral3": _mistral3,
