@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.litgpt import as_built
-from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Fsdp, Spec
+from lintfit.memory.reading.contradictions import SpecError
+from lintfit.memory.reading.keys import READERS
+from lintfit.memory.spec import LARGEST_COUNT, Fsdp, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.evaluation import evaluation
@@ -21,7 +24,7 @@ from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import unfollowed_trainer, unread_training
 from lintfit.run.versions import LIBRARIES, concrete
-from lintfit.settings import Setting, is_count
+from lintfit.settings import UNKNOWN, Setting, is_count
 
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
@@ -56,24 +59,6 @@ A run that does not fit even so does not fit; any better verdict is not known.
 
 ASSUMED_LENGTH = 2048
 """Tokens of a sequence where nobody states them (the default of ``Spec``), if the model has so many positions."""
-
-_CHOICES: Mapping[str, frozenset[Any]] = {
-    "engine": frozenset({"single", "ddp", "deepspeed", "fsdp"}),
-    "zero_stage": frozenset({0, 1, 2, 3}),
-    "offload_optimizer": frozenset({"none", "cpu", "nvme"}),
-    "offload_param": frozenset({"none", "cpu", "nvme"}),
-    "weights_dtype": frozenset({"fp32", "bf16", "fp16"}),
-    "mixed_precision": frozenset({"no", "bf16", "fp16"}),
-    "method": frozenset({"full", "lora"}),
-    "attention": frozenset({"eager", "sdpa", "flash_attention_2"}),
-    "loss": frozenset({"full", "chunked", "liger"}),
-    "quantization": frozenset({None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"}),
-    "lora_dtype": frozenset({"fp32", "bf16", "fp16"}),
-}
-
-_WHOLE = frozenset({"micro_batch_size", "gradient_accumulation_steps", "seq_len", "lora_rank", "image_max_pixels"})
-
-_LONG = frozenset({"seq_len", "image_max_pixels"})
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
@@ -121,8 +106,9 @@ def assemble(
         setting = settings.get(name)
         if setting is None:
             continue
-        if setting.known and _allowed(name, setting.value):
-            values[name] = setting.value
+        value = _as_in_a_spec(name, setting.value)
+        if value is not UNKNOWN:
+            values[name] = value
         elif name in FAVOURABLE:
             values[name] = FAVOURABLE[name]
             doubtful.append(name)
@@ -162,14 +148,15 @@ def assemble(
     return Assembled(spec, tuple(unknown), tuple(doubtful))
 
 
-def _allowed(name: str, value: Any) -> bool:
-    if name in _CHOICES:
-        return isinstance(value, (str, int, type(None))) and value in _CHOICES[name]
-    if name in _WHOLE:
-        return is_count(value, LARGEST_COUNT if name not in _LONG else LARGEST_SEQUENCE)
-    if name == "lora_targets":
-        return value is None or value == "all-linear" or isinstance(value, (list, tuple))
-    return value is not None
+def _as_in_a_spec(name: str, value: Any) -> Any:
+    """The value that a key of a spec has; UNKNOWN for one that it cannot have.
+
+    Libraries ask flags whether they are true: a number is one, too.
+    """
+    for each in (value, bool(value)) if isinstance(value, (int, float)) else (value,):
+        with suppress(SpecError):
+            return READERS[name](name, each)
+    return UNKNOWN
 
 
 def _stated(settings: Mapping[str, Setting], doubtful: list[str]) -> set[str]:
@@ -186,11 +173,8 @@ def _gpus_stated(hardware: Hardware) -> frozenset[str]:
 
 def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
     """Bring the files' values into the spec's form."""
-    for name in ("lora_targets", "lora_modules_to_save"):
-        if isinstance(values.get(name), list):
-            values[name] = tuple(values[name])
     if "frozen_modules" in values:
-        values["frozen_modules"] = frozen_beside(facts, tuple(values["frozen_modules"]))
+        values["frozen_modules"] = frozen_beside(facts, values["frozen_modules"])
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")
     if "loop_outputs" in values and "use_cache" not in settings:

@@ -37,6 +37,7 @@ def _whatever_the_batch(spec: Spec) -> tuple[str, ...]:
         _rollouts(spec),
         _encoder(spec),
         _stored(spec),
+        _quantised(spec),
     )
     return tuple(filter(None, lines))
 
@@ -56,6 +57,13 @@ def _stored(spec: Spec) -> str:
     if stored is None or stored.method is not None or spec.quantization is None or "quantization" in spec.stated:
         return ""
     return f"quantization: the model's weights are {stored.kind}, whose bytes nobody has counted"
+
+
+def _quantised(spec: Spec) -> str:
+    """transformers refuses to train quantised weights (``trainer_utils.py:validate_quantization_for_training``)."""
+    if spec.quantization is None or spec.method != "full":
+        return ""
+    return f"quantization: {spec.quantization} weights without adapters, which the Trainer refuses to train"
 
 
 def _no_adapters(spec: Spec) -> str:

@@ -1,0 +1,63 @@
+"""What a file says in the wrong type is no value of a spec: it is left out, and nothing stops."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from lintfit.engine import load_runs
+from lintfit.memory.spec import Spec
+from lintfit.memory.verdict.bounds import Verdict
+from lintfit.options import Options
+
+
+def _spec(folder: Path, arguments: str = "", lora: str = "") -> Spec:
+    adapters = f"peft_config=LoraConfig({lora})" if lora else ""
+    (folder / "train.py").write_text(
+        "from peft import LoraConfig\nfrom transformers import AutoModelForCausalLM\n"
+        "from trl import SFTConfig, SFTTrainer\n"
+        "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
+        f"SFTTrainer(model=model, args=SFTConfig('out', {arguments}), {adapters}).train()\n"
+    )
+    _, (run,) = load_runs((folder / "train.py",), Options())
+    assert run.run.spec is not None and run.estimate is not None
+    return run.run.spec
+
+
+DEFAULTS = {field.name: field.default for field in fields(Spec)}
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "name"),
+    [
+        ("lora", "lora_dropout='8'", "lora_dropout"),
+        ("lora", "lora_dropout={}", "lora_dropout"),
+        ("lora", "lora_dropout=8", "lora_dropout"),
+        ("lora", "modules_to_save=3", "lora_modules_to_save"),
+        ("lora", "target_modules=['q_proj', 1]", "lora_targets"),
+        ("arguments", "activation_offloading=[]", "activation_offload"),
+        ("arguments", "max_grad_norm='no'", "max_grad_norm"),
+    ],
+)
+def test_a_value_of_another_type_is_left_out(tmp_path: Path, where: str, text: str, name: str) -> None:
+    spec = _spec(tmp_path, **{where: text})
+    assert getattr(spec, name) == DEFAULTS[name]
+
+
+@pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
+def test_a_number_is_a_flag(tmp_path: Path, number: str, flag: bool) -> None:
+    assert _spec(tmp_path, f"gradient_checkpointing={number}").gradient_checkpointing is flag
+
+
+def test_quantised_weights_without_adapters_are_not_trained(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments\n"
+        "how = BitsAndBytesConfig(load_in_4bit=True)\n"
+        "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B', quantization_config=how)\n"
+        "args = TrainingArguments('out', per_device_train_batch_size=1, gradient_checkpointing=True)\n"
+        "Trainer(model=model, args=args).train()\n"
+    )
+    _, (run,) = load_runs((tmp_path / "train.py",), Options(gpu="H100", seq_len=512))
+    assert run.estimate is not None and run.estimate.verdict is Verdict.UNKNOWN
