@@ -113,6 +113,14 @@ OMNI_AUDIO: dict[str, Any] = {
     "num_mel_bins": 20,
     "output_dim": 64,
 }
+UNIFIED: dict[str, Any] = {**PADDED, "head_dim": 16, "global_head_dim": 24, "num_hidden_layers": 7}
+UNIFIED_VISION: dict[str, Any] = {
+    "patch_size": 4,
+    "pooling_kernel_size": 2,
+    "mm_embed_dim": 40,
+    "mm_posemb_size": 12,
+    "output_proj_dims": 40,
+}
 DELTA_VISION = {**QWEN2_5_VISION, "num_position_embeddings": 64}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -255,6 +263,17 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("gemma4", {"text_config": GEMMA4_ROUTED, "vision_config": GEMMA4_VISION}),
     ("gemma4", {"text_config": GEMMA4_SMALL, "vision_config": GEMMA4_VISION, "audio_config": GEMMA4_AUDIO}),
+    (
+        "gemma4_unified",
+        {"text_config": UNIFIED, "vision_config": UNIFIED_VISION, "audio_config": {"audio_embed_dim": 20}},
+    ),
+    (
+        "gemma4_unified",
+        {
+            "text_config": {**UNIFIED, "num_global_key_value_heads": 1, "attention_k_eq_v": True},
+            "tie_word_embeddings": False,
+        },
+    ),
     ("llama4", {"text_config": {**LLAMA4, "model_type": "llama4_text"}, "vision_config": LLAMA4_VISION}),
     ("qwen3_5", {"text_config": DELTA, "vision_config": DELTA_VISION, "tie_word_embeddings": True}),
     ("qwen3_5", {"text_config": {**DELTA, "full_attention_interval": 3}, "vision_config": DELTA_VISION}),

@@ -300,7 +300,12 @@ sequence (``token_type_ids``); FlashAttention takes no such mask and does withou
 
 
 def masks_images(spec: Spec) -> bool:
-    """Whether every sequence has a mask because of its images, so that SDPA cannot take FlashAttention's kernel."""
+    """Whether every sequence has a mask because of its images, so that SDPA cannot take FlashAttention's kernel.
+
+    Gemma 4 without encoders makes one for text alone, too (``block_sequence_ids``), unless its config says otherwise.
+    """
+    if spec.facts.model_type == "gemma4_unified":
+        return bool(spec.facts.text_config.get("use_bidirectional_attention") == "vision")
     return bool(spec.images) and spec.facts.model_type in SEES_BOTH_WAYS
 
 

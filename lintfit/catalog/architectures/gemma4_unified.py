@@ -1,0 +1,80 @@
+"""Gemma 4 without encoders (12B): pixels and sound go through a norm and a projection between the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import gemma4_text
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.frozen import replace
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True, "vision_soft_tokens_per_image": 280}
+TEXT: Mapping[str, Any] = {
+    **gemma4_text.DEFAULTS,
+    "max_position_embeddings": 262144,
+    "sliding_window": 1024,
+    "hidden_size_per_layer_input": 0,
+    "use_bidirectional_attention": "vision",
+}
+VISION: Mapping[str, Any] = {
+    "patch_size": 16,
+    "pooling_kernel_size": 3,
+    "mm_embed_dim": 3840,
+    "mm_posemb_size": 1120,
+    "output_proj_dims": 3840,
+}
+AUDIO: Mapping[str, Any] = {"audio_embed_dim": 640}
+CHANNELS = 3
+
+
+def text_of(config: Config) -> Config:
+    """The language model's part: it has neither experts nor inputs of its own for every layer."""
+    own = {"enable_moe_block": False, "hidden_size_per_layer_input": 0}
+    return part(config, "text_config", TEXT, tie_word_embeddings=config.flag("tie_word_embeddings"), **own)
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "gemma4_text", text_of(config)
+
+
+def _patch(vision: Config) -> int:
+    """Pixels along a side of what becomes a token."""
+    return vision.size("patch_size") * vision.size("pooling_kernel_size")
+
+
+def shape(config: Config) -> Shape:
+    numbers = gemma4_text.shape(text_of(config))
+    if config.get("vision_config") is None:
+        return numbers
+    vision = part(config, "vision_config", VISION)
+    width = vision.size("mm_embed_dim", kind="hidden")
+    tokens = config.size("vision_soft_tokens_per_image")
+    tower = VisionTower(width, 1, 1, width, _patch(vision), tokens=tokens, merge=1, most=tokens)
+    return replace(numbers, vision=tower)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    text = text_of(config)
+    hidden = gemma4_text.shape(text).hidden
+    found: list[Tensor] = []
+    if config.get("vision_config") is not None:
+        vision, name = part(config, "vision_config", VISION), "model.embed_vision"
+        width, pixels = vision.size("mm_embed_dim", kind="hidden"), CHANNELS * _patch(vision) ** 2
+        out = vision.size("output_proj_dims", kind="hidden")
+        found += [
+            Tensor(f"{name}.pos_embedding", (vision.size("mm_posemb_size"), 2, width), 1, "other"),
+            *norm(f"{name}.patch_ln1", pixels, bias=True),
+            *linear(f"{name}.patch_dense", width, pixels, bias=True),
+            *norm(f"{name}.patch_ln2", width, bias=True),
+            *norm(f"{name}.pos_norm", width, bias=True),
+            *linear(f"{name}.multimodal_embedder.embedding_projection", hidden, out),
+        ]
+    if config.get("audio_config") is not None:
+        sound = part(config, "audio_config", AUDIO).size("audio_embed_dim", kind="hidden")
+        found += linear("model.embed_audio.embedding_projection", hidden, sound)
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(gemma4_text, text))
