@@ -122,3 +122,9 @@ class TestLettingGo:
 
     def test_not_where_it_is_used_behind_the_loop(self) -> None:
         assert script(loop(*HELD) + "\nprint(outputs.loss)\n").write("loop_outputs", "dropped") is None
+
+
+def test_a_loop_that_drops_them_says_so_of_its_cache_too() -> None:
+    lines = ("loss = model(**batch, use_cache=False).loss", "accelerator.backward(loss)")
+    assert values(script(loop(*lines)))["use_cache"] is False
+    assert "use_cache" not in values(script(loop("loss = model(**batch).loss", "accelerator.backward(loss)")))

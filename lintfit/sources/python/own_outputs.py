@@ -42,16 +42,20 @@ def read(reading: Reading) -> None:
     document = reading.calls.script
     if document.module is None or "backward(" not in document.text:
         return
-    for held in holders(reading, document):
+    # DeepSpeed's engine and torch.autocast hand on what they have made.
+    copied = found.accelerator is not None or any(record.name == "Fabric" for record in reading.records)
+    reading.derive("upcast_outputs", copied, "Accelerate and Fabric copy outputs to fp32")
+    held = next(holders(reading, document), None)
+    if held is None:
+        reading.derive("loop_outputs", "dropped", "no name holds what the model gives")
+    else:
         reading.state("loop_outputs", held.until, held.forward, f"{held.name} holds what the model gives")
-        # DeepSpeed's engine and torch.autocast hand on what they have made.
-        copied = found.accelerator is not None or any(record.name == "Fabric" for record in reading.records)
-        reading.derive("upcast_outputs", copied, "Accelerate and Fabric copy outputs to fp32")
-        if "use_cache" not in reading.settings and (not held.whole or _CACHE.search(document.text)):
-            why = "the script says something of it" if held.whole else "only the logits have a name"
-            reading.derive("use_cache", False, why)
+    if "use_cache" in reading.settings:
         return
-    reading.derive("loop_outputs", "dropped", "no name holds what the model gives")
+    if _CACHE.search(document.text):
+        reading.derive("use_cache", False, "the script says something of it")
+    elif held is not None and not held.whole:
+        reading.derive("use_cache", False, "only the logits have a name")
 
 
 def holders(reading: Reading, document: PythonDocument) -> Iterator[Held]:
