@@ -188,18 +188,24 @@ def train_step(
     prefix = "" if last else "first "
     batch, seq = spec["micro_batch_size"], spec["seq_len"]
     pairs = 2 if spec.get("trainer") in ("dpo", "orpo", "cpo", "reward") else 1
+    zeroed = spec.get("zero_grad", "step")
+    if zeroed == "forward":
+        optimizer.zero_grad()
     for _ in range(spec.get("gradient_accumulation_steps", 1)):
         ids = torch.empty(pairs * batch, seq, dtype=torch.long, device="cuda:0")
         log.phase = f"{prefix}forward"
         images = images_of(model, ids, spec)  # the Trainer's loop holds the batch through the step
         loss = _forward(model, ids, spec, reference, images, variable)
         log.phase = f"{prefix}backward"
+        if zeroed == "backward":
+            optimizer.zero_grad()
         loss.backward()
         del loss, ids, images
     log.phase = f"{prefix}step"
     torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=True)
     optimizer.step()
-    optimizer.zero_grad()
+    if zeroed in ("step", "never"):
+        optimizer.zero_grad(set_to_none=zeroed == "step")
     if spec.get("loop_outputs") == "backward":
         variable.clear()
 

@@ -14,6 +14,7 @@ Engine = Literal["single", "ddp", "deepspeed", "fsdp"]
 Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
+ZeroGrad = Literal["step", "forward", "backward", "never"]
 
 KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
 """Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
@@ -163,6 +164,9 @@ class Spec:
     loop_outputs: Literal["dropped", "backward", "held"] = "dropped"
     """What becomes of the model's outputs in the loop that trains: gone before the backward pass, as in the Trainer;
     held by a function's variable through it; or by the loop's until the next micro-batch has its own."""
+    zero_grad: ZeroGrad = "step"
+    """When a loop of the script's own lets go of its gradients: behind the optimizer's step, as the Trainer; in front
+    of the forward pass, or of the backward pass; or never, where they are filled with zeros."""
     upcast_outputs: bool = True
     """Whether Accelerate, or Fabric, hands on in fp32 what comes out of autocast."""
     max_grad_norm: float = 1.0

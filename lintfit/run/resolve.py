@@ -18,8 +18,8 @@ from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, is_count
 FROM_SCRIPT = (
     "method", "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora",
     "quantization", "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches",
-    "loss", "use_cache", "loop_outputs", "upcast_outputs", "weights_dtype", "trainer", "reference_model",
-    "num_generations", "max_completion_length", "max_prompt_length", "use_vllm", "vllm_mode",
+    "loss", "use_cache", "loop_outputs", "upcast_outputs", "zero_grad", "weights_dtype", "trainer",
+    "reference_model", "num_generations", "max_completion_length", "max_prompt_length", "use_vllm", "vllm_mode",
     "vllm_gpu_memory_utilization", "ds3_gather_for_generation", "vllm_enable_sleep_mode", "steps_per_generation",
     "reward_model", "value_model", "response_length", "rollout_batch_size", "mini_batches", "frozen_modules",
     "text_only", "eval_batch_size", "eval_accumulation_steps", "eval_do_concat_batches", "eval_predictions",

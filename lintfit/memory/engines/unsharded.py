@@ -8,6 +8,7 @@ from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, un
 from lintfit.memory.engines.host import RankHost, host_memory
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
 from lintfit.memory.engines.states import States
+from lintfit.memory.engines.zeroing import stay_behind_step, stay_in_forward, zero_filled
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import inventory
@@ -34,9 +35,9 @@ def unsharded(spec: Spec) -> States:
         communication_buffers=buckets,
     )
     accumulates = spec.gradient_accumulation_steps > 1 and not spec.optimizer_in_backward
-    between = {**steady, **components(gradients=gradients if accumulates else 0)}
     full = {**steady, **components(gradients=gradients)}
-    late = tied_gradient(spec, held) + (largest if accumulates else 0)
+    between = full if accumulates or zero_filled(spec) else steady
+    late = tied_gradient(spec, held) + (largest if accumulates or zero_filled(spec) else 0)
     step = {**full, **components(temporaries=step_temporaries(entry, held.weights))}
     rank_host = RankHost(plain=state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0)
     return States(
@@ -46,14 +47,14 @@ def unsharded(spec: Spec) -> States:
             communication_buffers=buckets,
             temporaries=broadcast_bytes(held) if buckets else 0,
         ),
-        forward=between,
+        forward=full if stay_in_forward(spec) else between,
         backward_start=between,
         first_gradient=between,
         backward_end={**full, **components(temporaries=late)},
         reduced=full,
         step=step if not spec.optimizer_in_backward else {**full},
-        evaluate=steady,
-        save=steady,
+        evaluate=full if stay_behind_step(spec) else steady,
+        save=full if stay_behind_step(spec) else steady,
         host=host_memory(spec, held, rank_host),
         rank_host=rank_host,
         not_modelled=not_modelled,

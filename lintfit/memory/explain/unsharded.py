@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.memory.engines.ddp import broadcast_bytes
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.loading import load_temporary
+from lintfit.memory.engines.zeroing import stay_behind_step, stay_in_forward, zero_filled
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.spec import Spec
@@ -31,9 +32,12 @@ def terms(spec: Spec, state: str) -> list[Term]:
         *buckets,
     ]
     accumulates = spec.gradient_accumulation_steps > 1 and not spec.optimizer_in_backward
+    accumulates = accumulates or zero_filled(spec)
     gradients = _gradients(spec, held)
     if state in ("evaluate", "save"):
-        return steady
+        return [*steady, *(gradients if stay_behind_step(spec) else [])]
+    if state == "forward" and stay_in_forward(spec):
+        return [*steady, *gradients]
     if state in ("forward", "backward_start", "first_gradient"):
         return [*steady, *(gradients if accumulates else [])]
     if state == "backward_end":

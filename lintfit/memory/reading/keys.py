@@ -248,6 +248,7 @@ READERS: Mapping[str, Read] = {
     "loss": choice("full", "chunked", "liger"),
     "use_cache": _flag,
     "loop_outputs": choice("dropped", "backward", "held"),
+    "zero_grad": choice("step", "forward", "backward", "never"),
     "upcast_outputs": _flag,
     "max_grad_norm": _amount(0, float("inf")),
     "trainer": choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),

@@ -20,7 +20,7 @@ def let_go(reading: Reading) -> Edits | None:
     """The edits that delete each name before the backward pass; None where one is needed behind it, or goes on under
     another."""
     document = reading.calls.script
-    found = {(id(held.scope), held.name): held for held in holders(reading, document)}
+    found = {(id(held.one.scope), held.name): held for held in holders(reading)}
     edits: list[Edits] = []
     for held in found.values():
         statement = _statement(document, held)
@@ -32,14 +32,14 @@ def let_go(reading: Reading) -> Edits | None:
 
 def _statement(document: PythonDocument, held: Held) -> cst.SimpleStatementLine | None:
     """The statement of the backward pass, if the name may be gone by then."""
-    backward = _line(document, held.backward)
+    backward = _line(document, held.one.backward)
     forward = _line(document, held.forward)
     if backward is None or forward is None or not _reaches(document, forward, backward):
         return None
     start, end = document.span(forward), document.span(backward)
     for node in _uses(document, held):
         place = document.span(node).start
-        inside = document.span(held.scope).start <= place < document.span(held.scope).end
+        inside = document.span(held.one.scope).start <= place < document.span(held.one.scope).end
         if inside and not start.start <= place < end.start:
             return None
         if not inside and not _own_use(document, node, held.name):
@@ -49,7 +49,7 @@ def _statement(document: PythonDocument, held: Held) -> cst.SimpleStatementLine 
 
 def _uses(document: PythonDocument, held: Held) -> Iterator[cst.Name]:
     """Every place of the name in the function, or the module, around the loop."""
-    around: cst.CSTNode | None = held.scope
+    around: cst.CSTNode | None = held.one.scope
     while around is not None and not isinstance(around, cst.FunctionDef | cst.Module):
         around = document.parent(around)
     for node in walk(around) if around is not None else ():
@@ -78,7 +78,7 @@ def _own_use(document: PythonDocument, node: cst.Name, name: str) -> bool:
 
 def _goes_on(document: PythonDocument, held: Held, between: Span) -> bool:
     """Whether another name takes over the logits, or all of the outputs."""
-    for _, value, statement in loops.assignments(held.scope.body):
+    for _, value, statement in loops.assignments(held.one.scope.body):
         if value is None or not between.start <= document.span(statement).start < between.end:
             continue
         text = loops.text(document, value).strip()

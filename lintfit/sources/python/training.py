@@ -13,6 +13,7 @@ from lintfit.sources.python import (
     models,
     operators,
     own_evaluation,
+    own_gradients,
     own_loop,
     own_outputs,
     ppo,
@@ -71,6 +72,7 @@ def read(reading: Reading) -> None:
     evaluating.read(reading)
     own_evaluation.read(reading)
     own_outputs.read(reading)
+    own_gradients.read(reading)
     saving.read(reading)
     ppo.read(reading)
     recomputing.read(reading)

@@ -1,0 +1,25 @@
+"""Where gradients are beyond their backward and the optimizer's step, because of when a loop lets go of them.
+
+``zero_grad`` sets them to None (torch since 2.0). The Trainer calls it behind the step; a loop that calls it in front
+of the next forward pass has them beside its evaluation and its checkpoints, one that calls it in front of the backward
+pass beside the whole forward pass, too. With ``set_to_none=False`` they are never gone.
+"""
+
+from __future__ import annotations
+
+from lintfit.memory.spec import Spec
+
+
+def zero_filled(spec: Spec) -> bool:
+    """Whether new gradients are added to zeros that the last step's became."""
+    return spec.zero_grad == "never" and not spec.optimizer_in_backward
+
+
+def stay_in_forward(spec: Spec) -> bool:
+    """Whether the last step's gradients are there while the next batch goes forward."""
+    return spec.zero_grad in ("backward", "never") and not spec.optimizer_in_backward
+
+
+def stay_behind_step(spec: Spec) -> bool:
+    """Whether they are there between steps."""
+    return spec.zero_grad != "step" and not spec.optimizer_in_backward
