@@ -16,6 +16,7 @@ from lintfit.catalog.config import CatalogError
 from lintfit.catalog.models import config_of, from_config, ids
 from lintfit.memory.reading.keys import READERS
 from lintfit.specs import estimate_mapping
+from tests.catalog.small_vision_configs import CASES as SEEING
 
 NESTED: list[Any] = []
 for _ in range(900):
@@ -40,6 +41,8 @@ def _configs() -> dict[str, dict[str, Any]]:
     for model in ids():
         config, _ = config_of(model)
         found.setdefault(config["model_type"], config)
+    for kind, config in SEEING:
+        found.setdefault(kind, {"model_type": kind, **config})
     for file in sorted(Path(architectures.__file__).parent.glob("[a-z]*.py")):
         module = architectures.find(file.stem)
         assert module is not None
