@@ -6,6 +6,8 @@ stays gathered from its first use to the end of the backward.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lintfit.frozen import frozen, replace
 from lintfit.memory.components import components
 from lintfit.memory.engines.gradients import tied_gradient
@@ -28,6 +30,16 @@ class Unit:
     gradient: int
 
 
+class Gathered(NamedTuple):
+    """Bytes of parameters that are gathered: at the loss, inside a layer's backward, where that ends if more is there
+    then, and at the end of the backward."""
+
+    turn: int
+    layer: int
+    layer_end: int | None
+    end: int
+
+
 def fsdp(spec: Spec) -> States:
     """Bytes of one rank under FSDP.
 
@@ -35,72 +47,54 @@ def fsdp(spec: Spec) -> States:
     ``prepare_model``, fsdp_utils.py ``fsdp2_prepare_model``): 16 bytes a parameter over the ranks, gathered in half
     precision. Without it all stays in the dtype of the weights.
     """
-    settings = spec.fsdp or Fsdp()
-    ranks = sharers(spec)
+    offload = spec.fsdp is not None and spec.fsdp.cpu_offload
     held = stored(spec)
-    shard = sharded(held, ranks)
+    shard = sharded(held, sharers(spec))
     entry, not_modelled = optimizer(spec.optimizer)
-    layer, root = units(spec, held)
-    whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
-    accumulates = spec.gradient_accumulation_steps > 1
-    gradients = shard.trainable_bytes
     states = resident_bytes(entry, shard.weights)
-    offload = settings.cpu_offload
-    steady = components(
-        parameters=0 if offload else shard.bytes,
-        optimizer_states=0 if offload else states,
-    )
-    kept = accumulated(spec, held) if accumulates else 0
-    at_turn, in_layer, last = _gathered_at(spec, settings.gathers, ranks, layer, root, whole)
-    forward = {**steady, **components(gradients=kept, communication_buffers=at_turn)}
-    # A unit's gradients are views of one flat gradient: pieces and flat tensor are there at once.
-    running = {
-        **forward,
-        **components(communication_buffers=in_layer, temporaries=2 * layer.gradient if ranks > 1 else 0),
-    }
-    end = {
-        **steady,
-        **components(
-            gradients=0 if offload else gradients,
-            communication_buffers=last,
-            temporaries=(2 * root.gradient if ranks > 1 else 0) + tied_gradient(spec, shard),
-        ),
-    }
-    step = (
-        steady
-        if offload
-        else {
-            **steady,
-            **components(gradients=gradients, temporaries=step_temporaries(entry, shard.weights)),
-        }
-    )
-    rank_host = RankHost((shard.bytes, gradients), states) if offload else RankHost()
+    steady = {} if offload else components(parameters=shard.bytes, optimizer_states=states)
+    reduced = {**steady, **components(gradients=0 if offload else shard.trainable_bytes)}
+    stepping = {} if offload else components(temporaries=step_temporaries(entry, shard.weights))
+    rank_host = RankHost((shard.bytes, shard.trainable_bytes), states) if offload else RankHost()
+    gathered = _gathered(spec, held)
+    layer, root = units(spec, held)
+    kept = components(gradients=accumulated(spec, held) if spec.gradient_accumulation_steps > 1 else 0)
+    forward = {**steady, **kept, **components(communication_buffers=gathered.turn)}
+    inside = {**steady, **kept, **components(temporaries=_pieces(spec, layer))}
+    late = _pieces(spec, root) + tied_gradient(spec, shard)
     return States(
         load=_load(spec, held, shard),
         initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
         forward=forward,
         backward_start=forward,
-        first_gradient=running,
-        layer_end={**running, **components(communication_buffers=in_layer + layer.gathered)}
-        if wraps_adapters(spec) and ranks > 1 and in_layer < whole
-        else None,
-        backward_end=end,
-        reduced={**steady, **components(gradients=0 if offload else gradients)},
-        step=step,
-        evaluate={**steady, **components(communication_buffers=at_turn)},
-        # FSDP 1 drops the flat gradients only at the next forward (flat_param.py
-        # _reset_flat_param_grad_info_if_needed), whatever zero_grad did.
-        save={
-            **steady,
-            **components(
-                gradients=gradients if settings.version == 1 and not offload else 0,
-                temporaries=saved(spec, held),
-            ),
-        },
+        first_gradient={**inside, **components(communication_buffers=gathered.layer)},
+        layer_end=None
+        if gathered.layer_end is None
+        else {**inside, **components(communication_buffers=gathered.layer_end)},
+        backward_end={**reduced, **components(communication_buffers=gathered.end, temporaries=late)},
+        reduced=reduced,
+        step={**reduced, **stepping},
+        evaluate={**steady, **components(communication_buffers=gathered.turn)},
+        save=_save(spec, held, steady, reduced),
         host=host_memory(spec, held, rank_host),
         rank_host=rank_host,
         not_modelled=not_modelled,
     )
+
+
+def _save(spec: Spec, held: Inventory, steady: Components, reduced: Components) -> Components:
+    """What is there while a full state dict is made.
+
+    FSDP 1 drops the flat gradients only at the next forward (``flat_param.py:_reset_flat_param_grad_info_if_needed``),
+    whatever ``zero_grad`` did.
+    """
+    first = (spec.fsdp or Fsdp()).version == 1
+    return {**(reduced if first else steady), **components(temporaries=saved(spec, held))}
+
+
+def _pieces(spec: Spec, unit: Unit) -> int:
+    """Bytes of a unit's gradient while its pieces, which are views of one flat gradient, are there with that."""
+    return 2 * unit.gradient if sharers(spec) > 1 else 0
 
 
 def accumulated(spec: Spec, held: Inventory) -> int:
@@ -184,18 +178,22 @@ def units(spec: Spec, held: Inventory) -> tuple[Unit, Unit]:
     return Unit(int(layer), int(gradient)), Unit(int(root), int(root_gradient))
 
 
-def _gathered_at(spec: Spec, gathers: int, ranks: int, layer: Unit, root: Unit, whole: int) -> tuple[int, int, int]:
-    """Bytes gathered at the loss, inside a layer's backward, and at the end of the backward.
+def _gathered(spec: Spec, held: Inventory) -> Gathered:
+    """What is gathered in the passes.
 
-    Inside, the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the forward
-    gathered until its backward.
+    Inside the backward the next unit is prefetched (``BACKWARD_PRE``; FSDP 2 always). ``SHARD_GRAD_OP`` keeps what the
+    forward gathered until its backward.
     """
-    if ranks == 1:
-        return 0, 0, 0
-    if gathers == 1:
-        return whole, whole, root.gathered
-    ahead = 0 if wraps_adapters(spec) else layer.gathered
-    return root.gathered, root.gathered + layer.gathered + ahead, root.gathered
+    if sharers(spec) == 1:
+        return Gathered(0, 0, None, 0)
+    layer, root = units(spec, held)
+    whole = sum(gathered_bytes(spec, weight) for weight in held.weights)
+    if (spec.fsdp or Fsdp()).gathers == 1:
+        return Gathered(whole, whole, None, root.gathered)
+    both = root.gathered + layer.gathered
+    if wraps_adapters(spec):
+        return Gathered(root.gathered, both, both + layer.gathered if both < whole else None, root.gathered)
+    return Gathered(root.gathered, both + layer.gathered, None, root.gathered)
 
 
 def wraps_adapters(spec: Spec) -> bool:
