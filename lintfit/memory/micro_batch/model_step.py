@@ -16,7 +16,8 @@ from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.engines.gradients import sums_out_of_place
 from lintfit.memory.engines.states import States
-from lintfit.memory.loss.logits import Head, head
+from lintfit.memory.loss.head import Head
+from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.autocast import cached_copies, head_copy

@@ -8,7 +8,7 @@ from lintfit.frozen import field, frozen
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.profile import Profile
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.loss.logits import Head
+from lintfit.memory.loss.head import Head
 
 
 @frozen
