@@ -51,6 +51,9 @@ AXES: Mapping[str, Axis] = {
         ("dtype", "precision"),
         SCRIPT | {RECIPE},
     ),
+    "partitioning": Axis(
+        "ZeRO-3 before the load", {"zero3_init": True}, {}, ("args", "output_dir", "=", ")"), frozenset({KEYWORD})
+    ),
     "precision": Axis(
         "mixed precision",
         {"mixed_precision": "bf16"},
@@ -178,6 +181,8 @@ def project(axis: str, place: str) -> Files:
         lines = ("outputs = model(**batch)", "loss = outputs.loss", "accelerator.backward(loss)")
         script = _loop().replace("accelerator.backward(model(**batch).loss)", f"\n{8 * ' '}".join(lines))
         return {"train.py": script, "run.sh": "accelerate launch --num_processes 2 train.py\n"}
+    if axis == "partitioning":
+        return {"train.py": _late(), "run.sh": "torchrun --nproc_per_node 2 train.py  # kept\n"}
     if axis == "buckets":
         zero = '{"bf16": {"enabled": True}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 500_000_000}}'
         passed = {**{name: _code(value) for name, value in _base(axis).items()}, "deepspeed": zero}
@@ -269,6 +274,21 @@ def _load(own: Mapping[str, str], stated: Mapping[str, Any]) -> list[str]:
     if "upcast" in stated:
         lines.append("model = model.float()")
     return lines
+
+
+def _late() -> str:
+    return f"""\
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("{MODEL}", torch_dtype=torch.bfloat16)
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,
+    deepspeed={{"bf16": {{"enabled": True}}, "zero_optimization": {{"stage": 3}}}},
+)
+Trainer(model=model, args=args).train()
+"""
 
 
 def _plugin() -> str:

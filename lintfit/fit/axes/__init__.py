@@ -15,6 +15,7 @@ from lintfit.fit.options import LEAVE, Option, Subject
 NAMES = (
     "forced_float32",
     "loading",
+    "partitioning",
     "precision",
     "checkpointing",
     "micro_batch",
