@@ -129,6 +129,8 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     """The pixels of a micro-batch and what comes with them: images of the config's size, or of 64 by 64 patches."""
     vision, batch = config.vision_config, len(ids)
     count, tiles = spec["images"], spec.get("image_tiles", 1)
+    if config.model_type == "kimi_k25":
+        return _framed(vision, batch * count)
     if hasattr(vision, "temporal_patch_size"):
         return _packed(vision, ids, batch * count)
     size = getattr(vision, "image_size", 512)
@@ -152,6 +154,14 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
         rows = [int(tiles**0.5) * size or size] * 2 if config.model_type in TILED else [SIDE * vision.patch_size] * 2
         given["image_sizes"] = [rows] * (batch * count)
     return given
+
+
+def _framed(vision: Any, count: int) -> dict[str, Any]:
+    """Kimi's way: all patches of all images, each with its channels apart."""
+    with torch._C._DisableTorchDispatch():
+        grid = torch.tensor([[1, SIDE, SIDE]] * count)
+    shape = count * SIDE * SIDE, 3, vision.patch_size, vision.patch_size
+    return {"pixel_values": torch.empty(*shape, device="cuda:0"), "image_grid_thw": grid}
 
 
 class _Sizes(list[Any]):
@@ -233,7 +243,7 @@ def _lengths(model_type: str, pictures: int) -> Any:
 
 NAMES = (
     "get_vision_position_ids", "get_vision_attention_seqlens", "get_vision_window_index", "get_max_seqlen",
-    "get_vision_interpolation_indices_and_weights",
+    "get_vision_interpolation_indices_and_weights", "get_vision_frame_index", "get_vision_temporal_merge_index",
 )  # fmt: skip
 
 

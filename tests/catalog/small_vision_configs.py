@@ -113,6 +113,28 @@ OMNI_AUDIO: dict[str, Any] = {
     "num_mel_bins": 20,
     "output_dim": 64,
 }
+KIMI_TEXT: dict[str, Any] = {
+    **PADDED,
+    "kv_lora_rank": 16,
+    "q_lora_rank": 24,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 12,
+    "v_head_dim": 12,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 40,
+    "first_k_dense_replace": 1,
+    "n_group": 1,
+    "topk_group": 1,
+}
+MOON: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "pos_emb_height": 6,
+    "pos_emb_width": 6,
+}
 UNIFIED: dict[str, Any] = {**PADDED, "head_dim": 16, "global_head_dim": 24, "num_hidden_layers": 7}
 UNIFIED_VISION: dict[str, Any] = {
     "patch_size": 4,
@@ -271,6 +293,23 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         "gemma4_unified",
         {
             "text_config": {**UNIFIED, "num_global_key_value_heads": 1, "attention_k_eq_v": True},
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        "kimi_k25",
+        {
+            "text_config": {**KIMI_TEXT, "model_type": "deepseek_v3"},
+            "vision_config": MOON,
+            "projection_hidden_size": 32,
+        },
+    ),
+    (
+        "kimi_k25",
+        {
+            "text_config": {**KIMI_TEXT, "q_lora_rank": None, "model_type": "deepseek_v3"},
+            "vision_config": {**MOON, "merge_kernel_size": [1, 2], "pos_emb_width": 4},
+            "projection_hidden_size": 32,
             "tie_word_embeddings": False,
         },
     ),

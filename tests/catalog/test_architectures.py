@@ -40,7 +40,7 @@ NOT_CONFIRMED = {"granitemoeshared", "hunyuan_v1_moe"}
 """Architectures whose one published model has a config that nobody could be asked for."""
 
 
-UNPUBLISHED = {"gemma4_unified", "glm46v"}
+UNPUBLISHED = {"gemma4_unified", "glm46v", "kimi_k25"}
 """Architectures of transformers whose published configs nobody could be asked for, or do not name them."""
 
 

@@ -78,7 +78,7 @@ def attend(
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
         k, v = t.add(k), t.add(t.cast(v, k.item))
-    if t.recipe.returns_states and not t.graph:
+    if t.recipe.returns_states and not t.graph and "kv_lora_rank" not in t.facts.config:
         t.lasting = (*t.lasting, k, t.cast(v, k.item))
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)

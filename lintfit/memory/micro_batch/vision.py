@@ -127,11 +127,13 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[
     the connector saves."""
     facts, seen, tower = spec.facts, pictures(spec), tower_of(spec.facts)
     held, own = results(facts), _recipe(spec)
-    states = rounded(seen.number * seen.positions * tower.hidden * _stream(own, style(facts)))
+    stream = 4 if held.normed and own.autocast else _stream(own, style(facts))
+    states = rounded(seen.number * seen.positions * tower.hidden * stream)
     rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
     one = rounded(rows * (2 if own.autocast else own.weights))
     embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe))
-    saved = states if held.states and encoder and encoder[-1].layer.keeps_input else 0
+    kept = held.states and not held.normed and encoder and encoder[-1].layer.keeps_input
+    saved = states if kept else 0
     saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
     listed = _listed(spec, encoder, states) if held.every else 0
     return listed + held.states * states + (held.inner + held.features) * one + embeds, saved
@@ -359,7 +361,16 @@ CHECKPOINTED = frozenset({"block", "gated_block"})
 PATCHES = ("patch_embed", "patch_conv")
 """What the name of the convolution over patches has in it."""
 
-PROJECTORS = ("multi_modal_projector", "image_newline", "merger", "resampler", "connector", "mlp1", "img_projection")
+PROJECTORS = (
+    "multi_modal_projector",
+    "image_newline",
+    "mm_projector",
+    "merger",
+    "resampler",
+    "connector",
+    "mlp1",
+    "img_projection",
+)
 """What the names of the parts behind the encoder have in them."""
 
 

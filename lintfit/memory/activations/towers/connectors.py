@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import aya, glm4v, lfm2_vl, mllama, perceiver, phi4, resampler
+from lintfit.memory.activations.towers import aya, glm4v, kimi, lfm2_vl, mllama, perceiver, phi4, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
@@ -145,6 +145,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "idefics3": _idefics3,
     "internvl": _internvl,
     "internvl_chat": _internvl,
+    "kimi_k25": kimi.connector,
     "lfm2_vl": lfm2_vl.connector,
     "llava": _two_layers,
     "llava_next": _two_layers,

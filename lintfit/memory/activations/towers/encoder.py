@@ -12,6 +12,8 @@ from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.towers.style import Style, style, tower_of
 
 CHANNELS = 3
+INDEX = 8
+"""Bytes of an index (int64): ``embedding_bag`` keeps those of the rows, those of their sums, and lengths."""
 
 
 def block(t: Layer, x: Var, *, gated: bool = False) -> Var:
@@ -100,7 +102,10 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
     leaf = flows and not trains and not adapted and not how.embeds_whole
     y.grad = y.grad or flows
     if how.positions or how.classes:
-        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (y,) if leaf else ())
+        kept = (y,) if leaf else ()
+        if how.taps and t.recipe.trains("position_embedding"):
+            kept = (*kept, t.like(y, how.taps * (2 * INDEX + t.recipe.weights) + 3 * INDEX, 1, False))
+        y = t.op(t.like(y, y.width, y.item, y.grad), (y,), kept)
     if how.joins:  # the tiles' positions are looked up for every image, and multiplied by one number
         table = t.like(y, y.width, t.recipe.weights, False)
         y = t.op(t.like(y, y.width, y.item, y.grad), (y,), (table,) if t.recipe.trains("gate") else ())

@@ -17,7 +17,8 @@ class Results(NamedTuple):
 
     ``states``: what layers of the encoder gave; ``inner``: what is as wide and long as the features, but is made on
     the way to them; ``features``: what the connector gave; ``embeds``: the same as the sequence takes it, in a tensor
-    of its own (``torch.cat``). ``every``: whether the encoder lists the results of all of its layers, and with them the
+    of its own (``torch.cat``). ``normed``: whether the states are those behind a LayerNorm, which no
+    graph has. ``every``: whether the encoder lists the results of all of its layers, and with them the
     graph of those that nobody takes.
     """
 
@@ -26,12 +27,14 @@ class Results(NamedTuple):
     features: int = 0
     embeds: int = 0
     every: bool = False
+    normed: bool = False
 
 
 GLM = Results(inner=1, features=1, embeds=1)
 LISTED = Results(features=1, embeds=1, every=True)
 QWEN = Results(states=1, features=1, embeds=1)
 RESULTS: Mapping[str, Results] = {
+    "kimi_k25": QWEN._replace(normed=True),
     **dict.fromkeys(("llava_next", "llava_next_video"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
     **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),

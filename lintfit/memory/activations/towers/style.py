@@ -18,14 +18,15 @@ class Style(NamedTuple):
     each. ``groups``: heads of keys and values where they are fewer. ``scaled``: learnt factors on what the blocks
     give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions beside the
     patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
-    counts as the encoder's input embeddings adds the positions itself. ``first_norm``: a norm behind the patches'
-    embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm (:mod:`.glm4v`).
-    ``hooked``: ``enable_input_require_grads`` finds its embeddings. ``joins``: the tiles of an image are one
-    sequence of their own (:mod:`.mllama`). ``checkpointed_before``: the transformers version from which on the
-    layers no longer follow the model's gradient checkpointing; None where they do. ``unused``: layers at the end
-    whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype. ``scaled_queries``: eager
-    attention scales the queries, not the scores. ``checkpoints_itself``: in training every layer is checkpointed,
-    reentrantly, whatever the model does. ``activation``: by default.
+    counts as the encoder's input embeddings adds the positions itself. ``taps``: places in the grid of learnt
+    positions that a patch's own is summed of, by one function that keeps them. ``first_norm``: a norm behind the
+    patches' embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm
+    (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds its embeddings. ``joins``: the tiles of an
+    image are one sequence of their own (:mod:`.mllama`). ``checkpointed_before``: the transformers version from
+    which on the layers no longer follow the model's gradient checkpointing; None where they do. ``unused``: layers
+    at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
+    ``scaled_queries``: eager attention scales the queries, not the scores. ``checkpoints_itself``: in training
+    every layer is checkpointed, reentrantly, whatever the model does. ``activation``: by default.
     """
 
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
@@ -44,6 +45,7 @@ class Style(NamedTuple):
     classes: int = 0
     positions: bool = True
     embeds_whole: bool = False
+    taps: int = 0
     first_norm: bool = False
     sampled: bool = False
     hooked: bool = True
@@ -120,6 +122,14 @@ KINDS: Mapping[str, Style] = {
         scaled_queries=True,
         checkpoints_itself=True,
         activation="gelu",
+    ),
+    "kimi_k25": QWEN._replace(
+        names=("q_proj", "k_proj", "v_proj", "proj", "fc1", "fc2"),
+        frames=1,
+        positions=True,
+        taps=16,
+        hooked=False,
+        activation="gelu_pytorch_tanh",
     ),
     "pixtral": Style(
         names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
