@@ -27,6 +27,9 @@ DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 ROLLOUT_BATCH = 64
 """Sequences that PPO generates and scores at once where nobody says (``local_rollout_forward_batch_size``)."""
 
+DEFAULT_SEQUENCE = 2048
+"""Tokens of a sequence where nobody says, if the model has so many positions: an assumption, no library's default."""
+
 LARGEST_COUNT = 2**20
 """Cards, sequences and steps: far beyond any run; below it numbers are taken as meant."""
 LARGEST_SEQUENCE = 2**27
@@ -153,7 +156,7 @@ class Spec:
     optimizer_in_backward: bool = False
     micro_batch_size: int = 1
     gradient_accumulation_steps: int = 1
-    seq_len: int = 2048
+    seq_len: int = DEFAULT_SEQUENCE
     gradient_checkpointing: bool | Literal["selective"] = False
     use_reentrant: bool = False
     activation_offload: bool = False

@@ -12,7 +12,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
-from lintfit.memory.spec import LARGEST_COUNT, Fsdp, Spec
+from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.evaluation import evaluation
@@ -57,9 +57,6 @@ FAVOURABLE: Mapping[str, Any] = {
 A run that does not fit even so does not fit; any better verdict is not known.
 """
 
-ASSUMED_LENGTH = 2048
-"""Tokens of a sequence where nobody states them (the default of ``Spec``), if the model has so many positions."""
-
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
     "adamw": "adamw_torch_fused",
@@ -100,26 +97,13 @@ def assemble(
     facts = model.facts
     if facts is None:
         return Assembled(None, model.missing, ())
-    values: dict[str, Any] = {}
-    doubtful: list[str] = []
-    for name in _DIRECT:
-        setting = settings.get(name)
-        if setting is None:
-            continue
-        value = _as_in_a_spec(name, setting.value)
-        if value is not UNKNOWN:
-            values[name] = value
-        elif name in FAVOURABLE:
-            values[name] = FAVOURABLE[name]
-            doubtful.append(name)
-    if "trainer" in settings and not settings["trainer"].known:
-        doubtful.append("trainer")
+    values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, sources, facts)
     if sources.script is not None:
         loading(values, settings, sources, versions)
     if facts.max_positions is not None:
-        values.setdefault("seq_len", min(ASSUMED_LENGTH, facts.max_positions))
+        values.setdefault("seq_len", min(DEFAULT_SEQUENCE, facts.max_positions))
     evaluates = evaluation(settings, values, doubtful)
     if evaluates is not None:
         values["evaluation"] = evaluates
@@ -146,6 +130,25 @@ def assemble(
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")
     return Assembled(spec, tuple(unknown), tuple(doubtful))
+
+
+def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]:
+    """The settings that have the name of a spec's field, and those of them that cannot be told."""
+    values: dict[str, Any] = {}
+    doubtful: list[str] = []
+    for name in _DIRECT:
+        setting = settings.get(name)
+        if setting is None:
+            continue
+        value = _as_in_a_spec(name, setting.value)
+        if value is not UNKNOWN:
+            values[name] = value
+        elif name in FAVOURABLE:
+            values[name] = FAVOURABLE[name]
+            doubtful.append(name)
+    if "trainer" in settings and not settings["trainer"].known:
+        doubtful.append("trainer")
+    return values, doubtful
 
 
 def _as_in_a_spec(name: str, value: Any) -> Any:

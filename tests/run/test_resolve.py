@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,14 +15,12 @@ from lintfit.documents.model import FileText
 from lintfit.documents.workspace import Workspace
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.engine import load_runs
-from lintfit.memory.spec import Spec
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.model import Origin
 from lintfit.run.precedence import Sources, first
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
-from lintfit.run.spec import ASSUMED_LENGTH
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed
@@ -179,8 +176,7 @@ def test_auto_says_nothing_and_unknown_wins() -> None:
     assert first("x", auto, None) is None
 
 
-def test_assumed_length_is_the_specs_and_no_more_than_the_model_has_positions(tmp_path: Path) -> None:
-    assert {field.name: field.default for field in fields(Spec)}["seq_len"] == ASSUMED_LENGTH
+def test_the_assumed_length_is_no_more_than_the_model_has_positions(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
         "from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments\n"

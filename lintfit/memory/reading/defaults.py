@@ -9,10 +9,9 @@ from lintfit.catalog.defaults import default
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
 from lintfit.memory.loss.preference import ROLLOUTS
-from lintfit.memory.spec import Fsdp, Generation
+from lintfit.memory.spec import DEFAULT_SEQUENCE, Fsdp, Generation
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release
 
-DEFAULT_SEQUENCE = 2048
 TRL_RESPONSE = 53
 """``PPOConfig.response_length``."""
 HF_BATCH = 8
