@@ -90,6 +90,7 @@ AXES: Mapping[str, Axis] = {
         SCRIPT,
     ),
     "outputs": Axis("outputs that a loop holds", {"loop_outputs": "dropped"}, {}, ("outputs",), frozenset({KEYWORD})),
+    "gradients": Axis("gradients that a loop holds", {"zero_grad": "step"}, {}, ("zero_grad",), frozenset({KEYWORD})),
     "loss": Axis("the loss's kernel", {"loss": "liger"}, {"use_liger_kernel": False}, ("use_liger_kernel",), SCRIPT),
     "attention": Axis(
         "attention's kernel", {"attention": "sdpa"}, {"attn_implementation": "eager"}, ("attn_implementation",), SCRIPT
@@ -183,6 +184,10 @@ def project(axis: str, place: str) -> Files:
         return {"train.py": script, "run.sh": "accelerate launch --num_processes 2 train.py\n"}
     if axis == "partitioning":
         return {"train.py": _late(), "run.sh": "torchrun --nproc_per_node 2 train.py  # kept\n"}
+    if axis == "gradients":
+        line = "optimizer.step()\n"
+        script = _loop().replace(line, f"{line}        optimizer.zero_grad(set_to_none=False)\n")
+        return {"train.py": script, "run.sh": "accelerate launch --num_processes 2 train.py\n"}
     if axis == "buckets":
         zero = '{"bf16": {"enabled": True}, "zero_optimization": {"stage": 2, "reduce_bucket_size": 500_000_000}}'
         passed = {**{name: _code(value) for name, value in _base(axis).items()}, "deepspeed": zero}

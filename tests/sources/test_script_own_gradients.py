@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sources.scripts import script, values
+from tests.sources.scripts import after, script, values
 
 SCRIPT = """
 import torch
@@ -57,3 +57,36 @@ def test_a_trainer_has_no_such_loop() -> None:
         "model = AutoModelForCausalLM.from_pretrained('a/b')\nTrainer(model=model).train()\n"
     )
     assert "zero_grad" not in source.settings
+
+
+class TestBehindTheStep:
+    @staticmethod
+    def moved(*lines: str) -> str | None:
+        source = script(SCRIPT.format(body="\n".join(f"    {line}" for line in lines)))
+        edits = source.write("zero_grad", "step")
+        return None if edits is None else after(source, edits)
+
+    @pytest.mark.parametrize("lines", [(FORWARD, ZERO, BACKWARD, STEP), (ZERO, FORWARD, BACKWARD, STEP)])
+    def test_a_statement_of_its_own_is_moved(self, lines: tuple[str, ...]) -> None:
+        text = self.moved(*lines)
+        wanted = SCRIPT.format(body="\n".join(f"    {line}" for line in (FORWARD, BACKWARD, STEP, ZERO)))
+        assert text is not None and text.strip() == wanted.strip()
+        assert values(script(text))["zero_grad"] == "step"
+
+    def test_zeros_become_none(self) -> None:
+        text = self.moved(FORWARD, BACKWARD, STEP, "optimizer.zero_grad(set_to_none=False)")
+        assert text is not None and f"    {STEP}\n    {ZERO}" in text
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            (FORWARD, ZERO, BACKWARD, STEP, "log(model.weight.grad.norm())"),
+            (FORWARD, ZERO, BACKWARD, "if step % 8 == 0:", f"    {STEP}"),
+            (FORWARD, "if step % 8 == 0:", f"    {ZERO}", BACKWARD, STEP),
+            (ZERO, FORWARD, ZERO, BACKWARD, STEP),
+            (FORWARD, ZERO, BACKWARD, STEP, "other_optimizer.step()"),
+            (f"{ZERO}; {FORWARD}", BACKWARD, STEP),
+        ],
+    )
+    def test_not_where_it_may_matter(self, lines: tuple[str, ...]) -> None:
+        assert self.moved(*lines) is None

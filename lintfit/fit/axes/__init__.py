@@ -22,6 +22,7 @@ NAMES = (
     "evaluation",
     "predictions",
     "outputs",
+    "gradients",
     "loss",
     "attention",
     "sharding",

@@ -12,24 +12,29 @@ from lintfit.sources.python.values import Record
 
 def read(reading: Reading) -> None:
     """Note it for the first backward pass whose loop or function has a ``zero_grad``."""
-    if not own(reading):
-        return
-    records = {id(record.node): record for record in reading.records}
-    for one in passes(reading):
-        found = [call for call in one.calls() if _method(call) == "zero_grad"]
+    found = deciding(reading)
+    if found is not None:
+        call, when = _when(reading, *found)
+        reading.state("zero_grad", when, call)
+
+
+def deciding(reading: Reading) -> tuple[Pass, list[cst.Call]] | None:
+    """The first such backward pass, with the calls of ``zero_grad`` around it."""
+    for one in passes(reading) if own(reading) else ():
+        found = [call for call in one.calls() if method(call) == "zero_grad"]
         if found:
-            call, when = _when(reading, one, found, records)
-            reading.state("zero_grad", when, call)
-            return
+            return one, found
+    return None
 
 
-def _method(call: cst.Call) -> str:
-    """The name of the method that a call is of."""
+def method(call: cst.Call) -> str:
+    """The name of the method that is called; empty for a function."""
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 
-def _when(reading: Reading, one: Pass, calls: list[cst.Call], records: dict[int, Record]) -> tuple[cst.Call, str]:
+def _when(reading: Reading, one: Pass, calls: list[cst.Call]) -> tuple[cst.Call, str]:
     """The call that decides, and when gradients go."""
+    records = {id(record.node): record for record in reading.records}
     for call in calls:
         if _fills(reading, records.get(id(call))):
             return call, "never"

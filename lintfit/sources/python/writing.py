@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.sources.deepspeed import ZERO_SIZES
-from lintfit.sources.python import adapters, evaluating, letting_go, moving
+from lintfit.sources.python import adapters, evaluating, letting_go, moving, zeroing_sooner
 from lintfit.sources.python.training import ARGUMENTS
 from lintfit.sources.python.writer import TORCH, Edits, Script, Writer
 
@@ -46,6 +46,8 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return letting_go.let_go(source.reading)
         case "zero3_init" if value is True:
             return moving.configured_first(source.reading)
+        case "zero_grad" if value == "step":
+            return zeroing_sooner.behind_the_step(source.reading)
         case "prediction_loss_only":
             return writer.argument((name,), value)
         case "eval_batch_size" if source.reading.found.arguments is None:
