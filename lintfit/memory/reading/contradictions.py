@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,23 +17,50 @@ class SpecError(LintfitError):
     """A spec that cannot be estimated. The message is one line: the key, its value, and what is allowed."""
 
 
+SPLITS = ("tensor_parallel", "pipeline_parallel", "sequence_parallel")
+"""Keys that say how many ranks share a model or a sequence."""
+
+
 def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     """Raise :class:`SpecError` for the first settings that contradict each other."""
-    ranks = values.get("gpus", 1)
-    nodes = values.get("nodes", 1)
-    engine = values["engine"]
+    _ranks(values, facts)
+    _engine(values)
+    _trainer(values)
+    images = values.get("images") or 0
+    if images > values["seq_len"] and facts.model_type not in IMAGES_BESIDE:
+        raise SpecError(f"images: {images} need a token each, seq_len is {values['seq_len']}")
+    if values.get("quantization") and values.get("method", "full") == "full":
+        raise SpecError(
+            f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
+        )
+
+
+def _ranks(values: Mapping[str, Any], facts: ModelFacts) -> None:
+    """How the GPUs divide a model, a sequence, or experts."""
+    ranks, nodes = values.get("gpus", 1), values.get("nodes", 1)
     if nodes > ranks:
         raise SpecError(f"nodes: {nodes} is more than gpus ({ranks}), which counts the GPUs of all nodes")
     if values.get("pipeline_parallel", 1) > facts.layers:
         pipeline = values["pipeline_parallel"]
         raise SpecError(f"pipeline_parallel: {pipeline} is more than the model's {facts.layers} layers")
-    product = 1
-    for key in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
-        product *= values.get(key, 1)
+    product = _split(values)
     if ranks % product:
-        raise SpecError(
-            f"gpus: {ranks} is no multiple of tensor_parallel x pipeline_parallel x sequence_parallel ({product})"
-        )
+        raise SpecError(f"gpus: {ranks} is no multiple of {' x '.join(SPLITS)} ({product})")
+    if ranks % values.get("expert_parallel", 1):
+        raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
+    unshared = unshared_experts(facts, values.get("expert_parallel", 1))
+    if unshared:
+        raise SpecError(f"expert_parallel: {unshared}")
+
+
+def _split(values: Mapping[str, Any]) -> int:
+    """Ranks that hold a model and a sequence together."""
+    return math.prod(values.get(key, 1) for key in SPLITS)
+
+
+def _engine(values: Mapping[str, Any]) -> None:
+    """What only one engine knows."""
+    engine = values["engine"]
     if values.get("zero_stage") and engine != "deepspeed":
         raise SpecError(f"zero_stage: {values['zero_stage']} needs engine 'deepspeed', the spec says '{engine}'")
     if values.get("fsdp") is not None and engine != "fsdp":
@@ -40,28 +68,21 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     for key in ("offload_optimizer", "offload_param"):
         if values.get(key, "none") != "none" and engine != "deepspeed":
             raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")
-    if ranks % values.get("expert_parallel", 1):
-        raise SpecError(f"gpus: {ranks} is no multiple of expert_parallel ({values['expert_parallel']})")
-    unshared = unshared_experts(facts, values.get("expert_parallel", 1))
-    if unshared:
-        raise SpecError(f"expert_parallel: {unshared}")
-    if engine == "single" and ranks > 1:
+    if engine == "single" and values.get("gpus", 1) > 1:
+        ranks = values["gpus"]
         raise SpecError(f"engine: 'single' runs on one GPU, gpus is {ranks}; use 'ddp', 'deepspeed' or 'fsdp'")
+
+
+def _trainer(values: Mapping[str, Any]) -> None:
+    """What TRL's trainers cannot do, and rollouts longer than a sequence."""
+    product = _split(values)
     if values.get("trainer") == "ppo" and product > 1:
         raise SpecError(f"trainer: 'ppo' splits no model over GPUs, the spec does so {product} times")
-    images = values.get("images") or 0
-    if images > values["seq_len"] and facts.model_type not in IMAGES_BESIDE:
-        raise SpecError(f"images: {images} need a token each, seq_len is {values['seq_len']}")
-    generation = values.get("generation")
-    if generation is not None and generation.completion_len > values["seq_len"]:
-        longest = values["seq_len"]
+    generation, longest = values.get("generation"), values["seq_len"]
+    if generation is not None and generation.completion_len > longest:
         raise SpecError(
             f"generation.completion_len: {generation.completion_len} is more than seq_len ({longest}), which counts "
             "prompt and completion"
-        )
-    if values.get("quantization") and values.get("method", "full") == "full":
-        raise SpecError(
-            f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
         )
 
 
