@@ -305,6 +305,22 @@ def _with_script(
         submitted = take_apart(words[inner:])
         machines = next((option for option in arguments(words[index + 1 : inner]) if option.name in _MACHINES), None)
         return replace(submitted, machines=machines) if submitted is not None and machines is not None else submitted
+    trains = front_ends.training_module(script.value) if module else None
+    if trains is not None:
+        front_end, action = trains
+        behind = words[index + 1 :]
+        return Invocation(
+            launcher=front_end,
+            program=words[program],
+            options={},
+            script=None,
+            module=False,
+            arguments=own,
+            positional=_positional(behind),
+            opaque=opaque,
+            prefix=tuple(words[:program]),
+            action=action,
+        )
     return Invocation(
         launcher=launcher,
         program=words[program],

@@ -62,6 +62,9 @@ _TUNES = re.compile(r"finetun|dpo|ppo|grpo|qat|distil|train|rlhf|sft")
 """Parts of the names of torchtune's recipes that train; others generate, evaluate or quantize."""
 _MODULES: Mapping[str, FrontEnd] = {"litgpt": "litgpt", "swift.cli.main": "swift", "llamafactory.cli": "llamafactory"}
 
+_TRAINING_MODULES: Mapping[str, tuple[FrontEnd, str]] = {"axolotl.cli.train": ("axolotl", "train")}
+"""Modules of front ends that train by themselves, with the command that they are; launchers start them with ``-m``."""
+
 READERS: Mapping[FrontEnd, str] = {"litgpt": "lintfit.sources.litgpt", "trl": "lintfit.sources.trl"}
 """The module that reads a front end's recipe, with ``read_recipe``; the others' recipes are not read yet."""
 
@@ -84,6 +87,11 @@ def trains_by_recipe(name: str | None) -> bool:
 def of_module(module: str) -> FrontEnd | None:
     """The front end that ``python -m module`` starts."""
     return _MODULES.get(module)
+
+
+def training_module(module: str | None) -> tuple[FrontEnd, str] | None:
+    """The front end, and its command, that a launcher starts with ``-m module``."""
+    return _TRAINING_MODULES.get(module or "")
 
 
 def is_front_end(launcher: str) -> bool:

@@ -426,3 +426,19 @@ def test_torchtune_does_other_things_too(shell_document: Read, line: str) -> Non
 def test_the_arguments_of_a_string_that_is_run_end_with_its_command(launch: Callable[[str], Launch]) -> None:
     found = launch("bash -c 'torchrun train.py --lr 1 ; python plot.py --size 3'")
     assert [flag.name for flag in found.flags] == ["lr"]
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("accelerate launch -m axolotl.cli.train a.yml", "train"),
+        ("accelerate launch --num_processes 4 -m axolotl.cli.train a.yml --lora_r 8", "train"),
+        ("python -m axolotl.cli.train a.yml", "train"),
+        ("accelerate launch -m axolotl.cli.inference a.yml", None),
+        ("python -m project.train a.yml", None),
+    ],
+)
+def test_a_front_ends_module_is_its_command(launch: Callable[[str], Launch], text: str, action: str | None) -> None:
+    found = launch(text)
+    assert found.action == action
+    assert (found.launcher == "axolotl") is (action is not None)
