@@ -434,7 +434,6 @@ def test_the_arguments_of_a_string_that_is_run_end_with_its_command(launch: Call
         ("accelerate launch -m axolotl.cli.train a.yml", "train"),
         ("accelerate launch --num_processes 4 -m axolotl.cli.train a.yml --lora_r 8", "train"),
         ("python -m axolotl.cli.train a.yml", "train"),
-        ("accelerate launch -m axolotl.cli.inference a.yml", None),
         ("python -m project.train a.yml", None),
     ],
 )
