@@ -211,7 +211,7 @@ def record(spec: dict[str, Any]) -> Recording:
         marks = [len(log.events)]
         for length in (lengths[1], *lengths):
             log.phase = "batch"
-            train_step(model, optimizer, {**spec, "seq_len": length}, log, None, last=True)
+            train_step(model, optimizer, {**spec, "seq_len": length}, log, None, [], last=True)
             marks.append(len(log.events))
     parts = _by_phase(log, marks)
     short, whole = parts[2], parts[3]

@@ -177,7 +177,8 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
     done = step.head.weights
     held = 0
     stuck = 0
-    worst: tuple[int, int, Stretch, int, int, int] | None = None
+    hands_on = False  # whether the layer above holds its input, and that input its gradient, which comes in
+    worst: tuple[int, int, Stretch, int, int, int, int] | None = None
     above = step.count
     sizes: dict[int, tuple[int, int]] = {}
     for stretch in reversed(step.stretches):
@@ -188,27 +189,27 @@ def worst_layer(step: Step, saved: Live) -> tuple[int, Live] | None:
             keeps = step.keeps(stretch).total
             sizes[id(layer)] = keeps, step.own(stretch) + layer.peak.total - keeps
         keeps, alone = sizes[id(layer)]
-        retained = layer.input if step.retained else 0
+        retained = layer.input if step.retained or layer.retains else 0
         # Inside a stretch what is alive changes by the same amount from one layer to the next: its ends decide.
         for passed in (0, count - 1) if count > 1 else (0,):
             share = int(step.kept_share * (done + passed * layer.weights))
             inputs = held + passed * retained
             pinned = stuck + passed * layer.pinned
-            # The gradient that comes in is the one that the layer above's input holds.
-            shared = layer.output if inputs else 0
+            shared = layer.output if (retained if passed else hands_on) else 0
             index = above - 1 - passed
             total = left - passed * keeps + alone + share + 2 * inputs - shared + pinned + expected - step.gone(index)
             if worst is None or total > worst[0]:
-                worst = total, index, stretch, share, inputs, pinned
+                worst = total, index, stretch, share, inputs, pinned, shared
         left -= count * keeps
         done += count * layer.weights
         held += count * retained
         stuck += count * layer.pinned
+        hands_on = bool(retained)
         above -= count
     if worst is None:
         return None
-    _, index, stretch, share, inputs, pinned = worst
-    waiting = (inputs - stretch.layer.output if inputs else 0) + stretch.waiting
+    _, index, stretch, share, inputs, pinned, shared = worst
+    waiting = inputs - shared + stretch.waiting
     beside = Live(step.own(stretch) + inputs + pinned, temporaries=waiting, gradients=share)
     return index, step.kept(index).plus(beside).plus(stretch.layer.peak)
 

@@ -263,6 +263,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_n_heads": 2, "indexer_types": ["full", "shared", "full"]}),
     ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_topk_freq": 2, "mlp_layer_types": ["sparse"] * 3}),
     ("glm_moe_dsa", {**DEEPSEEK, "q_lora_rank": 20, "index_topk_pattern": "FSS", "attention_bias": True}),
+    ("recurrent_gemma", {**GROUPED, "num_hidden_layers": 4}),
+    (
+        "recurrent_gemma",
+        {**SMALL, "lru_width": 96, "block_types": ["attention", "recurrent"], "tie_word_embeddings": False},
+    ),
+    ("recurrent_gemma", {**GROUPED, "attention_bias": True, "conv1d_width": 3}),
     ("qwen3_next", {**GROUPED, **EXPERTS, "head_dim": 16, "num_hidden_layers": 5, "linear_num_value_heads": 4}),
     (
         "qwen3_next",

@@ -18,17 +18,20 @@ class Lengthened:
         return batch * (seq + self.more)
 
 
-def convolution(t: Layer, x: Var, module: str, kernel: int, *, activated: bool, bias: bool = False) -> Var:
+def convolution(
+    t: Layer, x: Var, module: str, kernel: int, *, activated: bool, bias: bool = False, as_it_is: bool = False
+) -> Var:
     """The convolution of ``module`` over ``kernel`` tokens, and SiLU behind it where ``activated``.
 
     In plain torch it saves its input and its longer result, of which a view goes on. CUDA's kernel wants a channel's
-    tokens side by side: a copy on either way (``Convolution.cpp``, ``_conv_depthwise2d``).
+    tokens side by side: a copy on either way (``Convolution.cpp``, ``_conv_depthwise2d``). ``as_it_is``: a plain module
+    runs it, which casts nothing to the weight's dtype and knows no other kernel.
     """
     width, recipe, held = x.width, t.recipe, t.held
     trains, item = recipe.trains(module), recipe.weights
-    if packages.CONVOLUTION in recipe.kernels:
+    if packages.CONVOLUTION in recipe.kernels and not as_it_is:
         return packages.convolution(t, x, module, kernel, bias=bias)
-    full = t.cast(x, item)
+    full = x if as_it_is else t.cast(x, item)
     saved = []
     if recipe.autocast:
         full = t.cast(full, 2)

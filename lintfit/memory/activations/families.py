@@ -108,6 +108,7 @@ _MODULES = {
     "qwen3_5_text": "qwen3_next",
     "qwen3_moe": "moe",
     "qwen3_next": "qwen3_next",
+    "recurrent_gemma": "recurrent_gemma",
     "solar_open": "moe",
     "stablelm": "layernorm",
     "starcoder2": "layernorm",

@@ -11,7 +11,7 @@ LAYERNORMS = frozenset({"cohere", "cohere2", "cohere2_moe", "nemotron", "olmo"})
 GEMMA = frozenset(
     {
         "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next",
-        "vaultgemma",
+        "recurrent_gemma", "vaultgemma",
     }
 )  # fmt: skip
 """Model types whose norm is Gemma's."""

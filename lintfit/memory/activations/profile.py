@@ -34,7 +34,9 @@ class Profile:
     gradients. ``output``: its output. ``marked``: what selective checkpointing keeps beside the input, or any that runs
     the layer again with other arguments. ``pinned``: what of all this stays after its backward, until the graph goes.
     ``keeps_input``: whether the input is among ``saved``. ``returned``: attention weights that it gives back beside its
-    output. ``form``: where it is not checkpointed, its form, and in ``batch`` and ``seq`` the micro-batch.
+    output. ``retains``: whether it holds its checkpointed input, and that input its gradient, behind its backward;
+    ``lingers``: all that it holds until it runs the next time. ``form``: where it is not checkpointed, its form, and in
+    ``batch`` and ``seq`` the micro-batch.
     """
 
     input: int
@@ -46,6 +48,8 @@ class Profile:
     pinned: int = 0
     keeps_input: bool = False
     returned: int = 0
+    retains: bool = False
+    lingers: int = 0
     form: Form | None = None
     batch: int = 0
     seq: int = 0
@@ -95,6 +99,7 @@ class Form:
     marked: Changes
     arguments: Changes
     pinned: Changes
+    lingering: Changes
     passed: Backward
     again: Passed | None
     weights: int
@@ -153,6 +158,9 @@ def counted(
     arguments = total(form.arguments, sizes)
     pinned = arguments if checkpointed and reentrant else total(form.pinned, sizes)
     marked = total(form.marked, sizes) + (pinned if checkpointed else 0) + (0 if reentrant else arguments)
+    lingers = total(form.lingering, sizes) if checkpointed else 0
+    pinned += 0 if reentrant else lingers
+    retains = checkpointed and reentrant and bool(lingers)
     return Profile(
         input=_size(form.input, batch, seq),
         saved=saved,
@@ -163,6 +171,8 @@ def counted(
         pinned=pinned,
         keeps_input=form.keeps_input,
         returned=returned,
+        retains=retains,
+        lingers=2 * _size(form.input, batch, seq) if retains else lingers,
         form=None if checkpointed else form,
         batch=batch,
         seq=seq,
@@ -322,7 +332,8 @@ def recorded(
         marked=table.numbers(t.marked),
         arguments=table.numbers(t.arguments),
         pinned=table.numbers(t.pinned),
-        passed=backward(t, out, table, held=held, returned=returned),
+        lingering=table.numbers(t.lingering),
+        passed=backward(t, out, table, held=held, returned=returned, early=t.early),
         again=forward(t, x, table) if t.watched else None,
         weights=t.weights,
         keeps_input=t.saves(x),

@@ -18,18 +18,21 @@ layer: with objects and their methods in its place a backward pass took a third 
 NUMBER, HOLDERS = range(2)
 
 
-def backward(tape: Tape, out: Var, table: Table, *, held: bool = False, returned: tuple[Var, ...] = ()) -> Backward:
+def backward(
+    tape: Tape, out: Var, table: Table, *, held: bool = False, returned: tuple[Var, ...] = (), early: bool = False
+) -> Backward:
     """The pass that starts with the gradient of ``out``; its points are before the first node, and at its nodes.
 
     A node at which nothing is allocated is no point: there was as much before. ``held``: somebody else refers to that
     gradient throughout, so that nothing is added into it: reentrant checkpointing runs the pass inside its own
     backward, whose argument it is (``torch/utils/checkpoint.py`` ``CheckpointFunction.backward``). ``returned``: what
     else the checkpointed function gives back; nobody uses it, and it and a gradient of zeros are held as well.
+    ``early``: under non-reentrant checkpointing, whose second graph keeps what lingers.
     """
     kept = tape.saved()
     saved = table.numbers(kept)
     waiting, changes = _started(kept, out, table, held, returned)
-    staying = {*tape.pinned, *([var.storage for var in returned] if held else ())}
+    staying = {*tape.pinned, *(tape.lingering if early else ()), *([var.storage for var in returned] if held else ())}
     points: list[Point] = [(0, 0, 0)]
     past = first_saved = done = 0
     for outs, inputs, saves, first, temp, same, weights, overwritten in reversed(tape.nodes):

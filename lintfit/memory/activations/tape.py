@@ -155,7 +155,8 @@ class Tape:
     ``held`` are tensors that the Python code around an operation still refers to (a residual, a function's
     argument), ``lasting`` those that it refers to until the layer ends. ``marked`` are storages that selective
     checkpointing keeps beside the input, ``arguments`` those that any checkpointing does, as it runs the layer again
-    with them, ``pinned`` those that stay when the backward is done, until the graph goes.
+    with them, ``pinned`` those that stay when the backward is done, until the graph goes. ``lingering``: those that a
+    graph made again by non-reentrant checkpointing holds, because the model has a name for one of its results.
     ``graph``: whether autograd records; under ``torch.no_grad()`` nothing needs a gradient and nothing is saved: what
     a graph would keep is there as long as a name is. ``weights``: bytes of all parameter gradients that the recorded
     nodes make. ``unseen``: bytes that the forward pass has at once and the backward never sees, neither them nor a
@@ -163,8 +164,8 @@ class Tape:
     """
 
     __slots__ = (
-        "_kept", "_products", "arguments", "graph", "held", "lasting", "marked", "nodes", "pinned", "selective",
-        "steps", "unseen", "watched", "weights",
+        "_kept", "_products", "arguments", "graph", "held", "lasting", "lingering", "marked", "nodes", "pinned",
+        "selective", "steps", "unseen", "watched", "weights",
     )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
@@ -176,6 +177,7 @@ class Tape:
         self.marked: list[Storage] = []
         self.arguments: list[Storage] = []
         self.pinned: list[Storage] = []
+        self.lingering: list[Storage] = []
         self._kept: dict[Storage, None] = {}
         self._products = 0
         self.weights = 0

@@ -35,7 +35,7 @@ from lintfit.memory.memo import Memo
 SCALED_STATES = frozenset({"minicpm", "minicpm3"})
 """Model types that scale the head's input; the model's output holds what was not scaled."""
 
-SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text", "nanochat", "vaultgemma"})
+SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text", "nanochat", "recurrent_gemma", "vaultgemma"})
 """Model types whose logits go through a tanh where the config has a bound for them."""
 
 _FORMS: Memo[Form | Chunked] = Memo(4096)

@@ -37,6 +37,7 @@ SCALED_EMBEDDINGS = frozenset(
         "hyperclovax",
         "minicpm",
         "minicpm3",
+        "recurrent_gemma",
         "vaultgemma",
     }
 )
@@ -120,6 +121,9 @@ TABLES_OF_SAMPLES = frozenset(
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
+OWN_TABLES = frozenset({"recurrent_gemma"})
+"""Model types whose layers each make tables, and the model none."""
+
 ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types that have neither tables nor masks."""
 
@@ -133,7 +137,7 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
     if facts.model_type in COMPLEX_TABLES:
         return rounded(seq * _turned(facts) * 4)
-    if facts.model_type in LEARNED_POSITIONS | ATTENTIONLESS:
+    if facts.model_type in LEARNED_POSITIONS | ATTENTIONLESS | OWN_TABLES:
         return 0
     widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
     widths = widths if facts.model_type in TABLES_BY_KIND else [_turned(facts)]

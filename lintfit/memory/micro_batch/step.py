@@ -157,7 +157,8 @@ class Step:
     def results(self) -> Live:
         """What the loop's variables hold once the backward is done; LitGPT's loop holds a graph, in ``last_graph``."""
         if self.outputs is NOTHING:
-            return self.outputs
+            named = sum([stretch.length * stretch.layer.lingers for stretch in self.stretches])
+            return Live(named) if named else NOTHING
         return Live(self.outputs.activations + pinned(self.stretches), self.outputs.logits + self.head.lingering)
 
 

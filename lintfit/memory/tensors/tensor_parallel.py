@@ -39,7 +39,7 @@ UNPLANNED = frozenset(
     {
         "baichuan", "bamba", "bitnet", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "falcon_mamba", "gpt2",
         "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "mamba",
-        "mamba2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "stablelm",
+        "mamba2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""

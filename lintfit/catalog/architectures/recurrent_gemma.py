@@ -1,0 +1,108 @@
+"""RecurrentGemma (Griffin): two layers with a linear recurrence to one with attention in windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    decoder_shape,
+    embedding,
+    gated_mlp,
+    head,
+    linear,
+    norm,
+)
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import frozen, replace
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 256000,
+    "hidden_size": 2560,
+    "intermediate_size": 7680,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 10,
+    "lru_width": None,
+    "attention_window_size": 2048,
+    "sliding_window": 2048,
+    "conv1d_width": 4,
+    "final_logit_softcapping": 30.0,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "block_types": ("recurrent", "recurrent", "attention"),
+    "partial_rotary_factor": 0.5,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+}
+LINEAR = "linear_attention"
+
+
+@frozen
+class Recurrence:
+    """Elements of the recurrence, the blocks that its gates come in, and tokens that its convolution sees."""
+
+    width: int
+    blocks: int
+    kernel: int
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``RecurrentGemmaConfig``: the window, the logits' bound and the layers by their usual names."""
+    found = {key: value for key, value in given.items() if key not in ("head_dim", "layer_types")}
+    for old, new in (("attention_window_size", "sliding_window"), ("logits_soft_cap", "final_logit_softcapping")):
+        if given.get(old) is not None:
+            found[new] = given[old]
+    layers, blocks = given.get("num_hidden_layers"), given.get("block_types") or DEFAULTS["block_types"]
+    if isinstance(layers, int) and 0 < layers <= LARGEST["layers"] and isinstance(blocks, list | tuple) and blocks:
+        kinds = [LINEAR if block == "recurrent" else "sliding_attention" for block in blocks]
+        found["layer_types"] = [kinds[index % len(kinds)] for index in range(layers)]
+    return found
+
+
+def shape(config: Config) -> Shape:
+    """Half of ``intermediate_size`` is the width of the MLP."""
+    numbers = decoder_shape(config)
+    recurrence(config)
+    if len(config.strings("layer_types")) != numbers.layers:
+        raise config.error("block_types", "must be a list of blocks")
+    return replace(numbers, intermediate=max(1, numbers.intermediate // 2))
+
+
+def recurrence(config: Config) -> Recurrence:
+    """The numbers of a layer without attention."""
+    width, blocks = config.size("lru_width", default=config.size("hidden_size")), config.size("num_attention_heads")
+    if width % blocks:
+        raise config.error("lru_width", f"must be a multiple of num_attention_heads ({blocks})")
+    return Recurrence(width, blocks, config.size("conv1d_width"))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name, bias = shape(config), "model.layers.{}", config.flag("attention_bias")
+    hidden, layers, block, lru = numbers.hidden, numbers.layers, f"{name}.temporal_block", recurrence(config)
+    linears = config.strings("layer_types").count(LINEAR)
+    gate = (lru.blocks, lru.width // lru.blocks)
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *attention(block, numbers, layers - linears, bias=bias, out_bias=True),
+        *linear(f"{block}.linear_y", lru.width, hidden, linears, bias=True),
+        *linear(f"{block}.linear_x", lru.width, hidden, linears, bias=True),
+        *linear(f"{block}.linear_out", hidden, lru.width, linears, bias=True),
+        Tensor(f"{block}.conv_1d.weight", (lru.width, 1, lru.kernel), linears, "conv"),
+        Tensor(f"{block}.conv_1d.bias", (lru.width,), linears, "bias"),
+        Tensor(f"{block}.rg_lru.recurrent_param", (lru.width,), linears, "other"),
+        *(
+            Tensor(f"{block}.rg_lru.{part}_gate_{what}", size, linears, "other")
+            for part in ("input", "recurrent")
+            for what, size in (("weight", (*gate, gate[1])), ("bias", gate))
+        ),
+        *gated_mlp(f"{name}.mlp_block", hidden, numbers.intermediate, layers, bias=True),
+        *norm(f"{name}.temporal_pre_norm", hidden, layers),
+        *norm(f"{name}.channel_pre_norm", hidden, layers),
+        *norm("model.final_norm", hidden, where="final"),
+        *head(numbers),
+    )
