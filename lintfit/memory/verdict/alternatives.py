@@ -186,8 +186,15 @@ def _uncounted_images(spec: Spec) -> bool:
     return spec.facts.vision is not None and not counted_images(spec.facts)
 
 
+CHECKPOINTED = frozenset({"t5", "mt5", "umt5", "bert", "roberta", "xlm-roberta"})
+"""Uncounted types whose classes are transformers' own, which checkpoint where they are told to
+(``supports_gradient_checkpointing``)."""
+
+
 def _remote_code(spec: Spec) -> Spec:
     """A model whose own code nobody has counted may ignore gradient checkpointing and compute attention eagerly."""
+    if spec.facts.model_type in CHECKPOINTED:
+        return replace(spec, attention="eager")
     return replace(spec, gradient_checkpointing=False, attention="eager")
 
 
