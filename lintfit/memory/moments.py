@@ -11,7 +11,7 @@ from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
 from lintfit.memory.loss.preference import FUSED, scores_reference_beside
-from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.alive import copies_by, layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.micro_batch.step import Step, Stretch
@@ -90,7 +90,7 @@ def _checkpointed(spec: Spec, states: States, step: Step, saved: Live) -> list[M
     layer = step.stretches[-1].layer
     around = step.inputs + step.front + step.cached + step.masks
     working = without_gradients(spec, step.recipe)
-    alive = Live(around + working.activations - layer.input, casts=step.cast + working.casts)
+    alive = Live(around + working.activations - layer.input, casts=copies_by(step, working))
     parts = together(states.forward, saved, alive, step.earlier)
     return [Moment(f"layer {last}, checkpointed forward", "forward", parts)]
 

@@ -18,6 +18,7 @@ from lintfit.memory.explain.passing import (
 )
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import embedded
+from lintfit.memory.micro_batch.alive import copies_by
 from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.moments import worst_layer
 from lintfit.memory.result import Moment
@@ -53,9 +54,7 @@ def checkpointed(run: Pass) -> list[Term]:
         *fixed(run, masks=True),
         returned(run),
         term("activations", what, size, *per_token(run, size), source=TAPE),
-        term(
-            "temporaries", "half-precision copies of the weights (autocast)", step.cast + working.casts, source=CACHED
-        ),
+        term("temporaries", "half-precision copies of the weights (autocast)", copies_by(step, working), source=CACHED),
     ]
 
 

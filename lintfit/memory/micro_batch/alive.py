@@ -37,6 +37,12 @@ def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
     return Live(alive.activations + _around_a_layer(step), casts=max(alive.casts, -step.copies))
 
 
+def copies_by(step: Step, layer: Live) -> int:
+    """Bytes of autocast's copies of weights by a layer whose ``casts`` has those that are not made yet as bytes below
+    zero; none where there are no copies at all (FSDP gathers in half precision)."""
+    return max(0, step.cast + layer.casts)
+
+
 def most_without_graph(step: Step) -> int:
     """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
 

@@ -82,6 +82,13 @@ RL: tuple[dict[str, Any], ...] = (
     {"trainer": "dpo", "gpus": 4, "zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"},
     {"trainer": "dpo", "model": "deepseek-ai/DeepSeek-V3"},
     {"model": "mosaicml/mpt-7b", "gradient_checkpointing": True, "mixed_precision": "bf16"},
+    {
+        "model": "EleutherAI/gpt-neo-2.7B",
+        "gradient_checkpointing": True,
+        "mixed_precision": "bf16",
+        "gpus": 4,
+        "fsdp": {},
+    },
     {"gpus": 2, "fsdp": {}, "lora_targets": ["nothing"], "gradient_accumulation_steps": 4},
     {"trainer": "ppo"},
     {"trainer": "ppo", "reward_model": "Qwen/Qwen2.5-0.5B", "gradient_accumulation_steps": 4},
