@@ -101,6 +101,8 @@ class _Values(TorchFunctionMode):
             return torch.empty(args[1][0].shape, dtype=args[0].dtype, device="cuda:0")
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__) and _masks(args[1]):
             return _Take.apply(args[0], self.rows) if len(args) == 2 else _Put.apply(args[0], args[2])
+        if func is torch.Tensor.__setitem__ and _marks(args[1], args[2]):
+            return _Put.apply(args[0], args[2][None])
         if func is torch.repeat_interleave and isinstance(args[1], torch.Tensor):
             return _repeated(args[0], self.rows * MERGED)
         return func(*args, **(kwargs or {}))
@@ -109,6 +111,12 @@ class _Values(TorchFunctionMode):
 def _masks(place: Any) -> bool:
     """Whether a place in a tensor begins with a boolean mask and has more behind it."""
     return isinstance(place, tuple) and isinstance(place[0], torch.Tensor) and place[0].dtype is torch.bool
+
+
+def _marks(place: Any, value: Any) -> bool:
+    """Whether a row is put where a boolean mask says."""
+    masked = isinstance(place, torch.Tensor) and place.dtype is torch.bool
+    return masked and isinstance(value, torch.Tensor) and value.dim() == 1
 
 
 def _cuts_off(place: Any) -> bool:

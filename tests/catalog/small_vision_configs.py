@@ -135,6 +135,7 @@ MOON: dict[str, Any] = {
     "pos_emb_height": 6,
     "pos_emb_width": 6,
 }
+OVIS: dict[str, Any] = {**TOWER, "vocab_size": 70}
 UNIFIED: dict[str, Any] = {**PADDED, "head_dim": 16, "global_head_dim": 24, "num_hidden_layers": 7}
 UNIFIED_VISION: dict[str, Any] = {
     "patch_size": 4,
@@ -310,6 +311,25 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "text_config": {**KIMI_TEXT, "q_lora_rank": None, "model_type": "deepseek_v3"},
             "vision_config": {**MOON, "merge_kernel_size": [1, 2], "pos_emb_width": 4},
             "projection_hidden_size": 32,
+            "tie_word_embeddings": False,
+        },
+    ),
+    (
+        "ovis2",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen2"},
+            "vision_config": {**OVIS, "hidden_stride": 2},
+            "hidden_size": 64,
+            "vocab_size": 1000,
+        },
+    ),
+    (
+        "ovis2",
+        {
+            "text_config": {**GROUPED, "model_type": "qwen2"},
+            "vision_config": {**OVIS, "qkv_bias": True, "mlp_bias": True},
+            "hidden_size": 64,
+            "vocab_size": 1000,
             "tie_word_embeddings": False,
         },
     ),

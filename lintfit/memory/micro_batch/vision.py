@@ -362,14 +362,16 @@ PATCHES = ("patch_embed", "patch_conv")
 """What the name of the convolution over patches has in it."""
 
 PROJECTORS = (
-    "multi_modal_projector",
-    "image_newline",
-    "mm_projector",
-    "merger",
-    "resampler",
+    "head_linear",
     "connector",
-    "mlp1",
+    "image_newline",
     "img_projection",
+    "merger",
+    "mlp1",
+    "mm_projector",
+    "multi_modal_projector",
+    "resampler",
+    "visual_embeddings_table",
 )
 """What the names of the parts behind the encoder have in them."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import aya, glm4v, kimi, lfm2_vl, mllama, perceiver, phi4, resampler
+from lintfit.memory.activations.towers import aya, glm4v, kimi, lfm2_vl, mllama, ovis2, perceiver, phi4, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
@@ -155,6 +155,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "mistral3": _mistral3,
     "mllama": mllama.connector,
     "smolvlm": _idefics3,
+    "ovis2": ovis2.connector,
     "paligemma": _paligemma,
     "phi4_multimodal": phi4.connector,
     "phi4mm": phi4.connector,

@@ -32,8 +32,9 @@ def _mlp(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     h, i = tower.hidden, tower.intermediate
     if how.gated:
         gate_name, up_name, down_name = how.names[-3:]
-        gate = t.activation(t.linear(gate_name, y, h, i, bias=how.bias), how.activation)
-        up = t.linear(up_name, y, h, i, bias=how.bias)
+        lies = how.norms_patches
+        gate = t.activation(t.linear(gate_name, y, h, i, bias=how.bias, strided=lies), how.activation)
+        up = t.linear(up_name, y, h, i, bias=how.bias, strided=lies)
         return t.linear(down_name, t.mul(gate, up), i, h, bias=how.bias)
     first, second = how.names[-2:]
     return t.linear(second, t.activation(t.linear(first, y, h, i, bias=True), how.activation), i, h, bias=True)
@@ -60,7 +61,7 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     heads = Heads(tower.heads, how.groups or tower.heads, h // tower.heads)
     narrow = heads.keys * heads.dim
     if not how.fused:
-        q, k, v = (t.linear(name, y, h, h, bias=how.bias) for name in how.names[:3])
+        q, k, v = (t.linear(name, y, h, h, bias=how.bias, strided=how.norms_patches) for name in how.names[:3])
     else:
         q, k, v = t.split(t.linear("qkv", y, h, h + 2 * narrow, bias=how.bias), (h, narrow, narrow))
     if how.head_norms or how.each_head:
@@ -101,6 +102,7 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
         y = t.matmul(x, x.width, tower.hidden, item=t.recipe.weights, trains=trains, convolves=True)
     leaf = flows and not trains and not adapted and not how.embeds_whole
     y.grad = y.grad or flows
+    y = norm(t, y, how) if how.norms_patches else y
     if how.positions or how.classes:
         kept = (y,) if leaf else ()
         if how.taps and t.recipe.trains("position_embedding"):

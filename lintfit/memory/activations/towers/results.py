@@ -34,6 +34,7 @@ GLM = Results(inner=1, features=1, embeds=1)
 LISTED = Results(features=1, embeds=1, every=True)
 QWEN = Results(states=1, features=1, embeds=1)
 RESULTS: Mapping[str, Results] = {
+    "ovis2": Results(states=1, features=1),
     "kimi_k25": QWEN._replace(normed=True),
     **dict.fromkeys(("llava_next", "llava_next_video"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),

@@ -19,14 +19,15 @@ class Style(NamedTuple):
     give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions beside the
     patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
     counts as the encoder's input embeddings adds the positions itself. ``taps``: places in the grid of learnt
-    positions that a patch's own is summed of, by one function that keeps them. ``first_norm``: a norm behind the
-    patches' embedding. ``sampled``: positions are taken from their grid for every patch, behind that norm
-    (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds its embeddings. ``joins``: the tiles of an
-    image are one sequence of their own (:mod:`.mllama`). ``checkpointed_before``: the transformers version from
-    which on the layers no longer follow the model's gradient checkpointing; None where they do. ``unused``: layers
-    at the end whose result nobody takes. ``half_softmax``: eager scores stay in the layer's dtype.
-    ``scaled_queries``: eager attention scales the queries, not the scores. ``checkpoints_itself``: in training
-    every layer is checkpointed, reentrantly, whatever the model does. ``activation``: by default.
+    positions that a patch's own is summed of, by one function that keeps them. ``norms_patches``: a norm in front
+    of the positions. ``first_norm``: a norm behind the patches' embedding. ``sampled``: positions are taken from
+    their grid for every patch, behind that norm (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds
+    its embeddings. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
+    ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
+    checkpointing; None where they do. ``unused``: layers at the end whose result nobody takes. ``half_softmax``:
+    eager scores stay in the layer's dtype. ``scaled_queries``: eager attention scales the queries, not the scores.
+    ``checkpoints_itself``: in training every layer is checkpointed, reentrantly, whatever the model does.
+    ``activation``: by default.
     """
 
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
@@ -46,6 +47,7 @@ class Style(NamedTuple):
     positions: bool = True
     embeds_whole: bool = False
     taps: int = 0
+    norms_patches: bool = False
     first_norm: bool = False
     sampled: bool = False
     hooked: bool = True
@@ -130,6 +132,15 @@ KINDS: Mapping[str, Style] = {
         taps=16,
         hooked=False,
         activation="gelu_pytorch_tanh",
+    ),
+    "ovis2": Style(
+        names=("q_proj", "k_proj", "v_proj", "out_proj", "gate_proj", "up_proj", "down_proj"),
+        gated=True,
+        rms=True,
+        bias=False,
+        norms_patches=True,
+        hooked=False,
+        activation="silu",
     ),
     "pixtral": Style(
         names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
