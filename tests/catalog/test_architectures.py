@@ -55,6 +55,14 @@ def test_every_module_has_a_model_in_the_catalogue() -> None:
     assert used == set(MODULES) - TEXT_PARTS - NOT_CONFIRMED - UNPUBLISHED
 
 
+def test_the_whole_of_qwen_2_5_omni_is_its_thinker() -> None:
+    whole = lookup("Qwen/Qwen2.5-Omni-7B")
+    assert whole is not None
+    thinker = from_config(whole.config)
+    assert whole.model_type == "qwen2_5_omni" and thinker.model_type == "qwen2_5_omni_thinker"
+    assert whole.parameters == thinker.parameters and any("talker" in note for note in whole.notes)
+
+
 @pytest.mark.parametrize("name", ["_blocks", "_decoder", "", "llama.evil", "../llama", "os", "LLAMA ", "no_such_type"])
 def test_what_is_no_architecture_is_not_found(name: str) -> None:
     assert architectures.find(name) is None

@@ -22,6 +22,7 @@ def real_model(config: dict[str, Any]) -> Any:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     auto = transformers.models.auto.modeling_auto
+    config = config.get("thinker_config", config)  # what trains of Qwen 2.5 Omni
     model_type = config["model_type"]
     if model_type not in transformers.CONFIG_MAPPING:
         return None
