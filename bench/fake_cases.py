@@ -255,6 +255,8 @@ PRECISIONS: dict[str, dict[str, str]] = {
     "bf16 + autocast": {"weights_dtype": "bf16", "mixed_precision": "bf16"},
 }
 
+HELD = {"loop_outputs": "held", "use_cache": True}
+"""A loop of the script's own, ``outputs = model(**batch)``, and the cache that is in them without checkpointing."""
 DPO = {"trainer": "dpo", "reference_model": True}
 KTO = {"trainer": "kto", "reference_model": True}
 ORPO = {"trainer": "orpo"}
@@ -349,6 +351,14 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 4 scout 107.8 B", "bf16", 1, 2048, LORA),
     ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, **GA}),
     ("gemma2 2.6 B, tied", "bf16 + autocast", 1, 512, {"attention": "eager", **GC}),
+    ("llama 1.2 B, tied", "bf16", 4, 2048, {**HELD, **GC}),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 2048, HELD),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 2048, {**HELD, "upcast_outputs": False}),
+    ("llama 8 B", "bf16 + autocast", 2, 2048, {**HELD, **EVERY, **GC}),
+    ("llama 8 B", "bf16", 2, 2048, {**HELD, **LORA}),
+    ("gpt2 355 M, tied", "fp32", 4, 1024, HELD),
+    ("llama 1.2 B, tied", "fp32 + autocast", 2, 2048, {**GC, "zero_grad": "backward"}),
+    ("qwen3 4 B, tied", "bf16", 2, 2048, {"optimizer": "sgd", "zero_grad": "never"}),
     ("llama 1.2 B, tied", "bf16", 2, 1024, DPO),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 1, 1024, {**DPO, **GC}),
     ("llama 8 B", "bf16 + autocast", 1, 2048, {**DPO, **LORA, **GC}),
@@ -407,6 +417,9 @@ def _words(more: dict[str, Any]) -> list[str]:
         words.append("checkpointing, reentrant" if more["use_reentrant"] else "checkpointing")
     if "gradient_accumulation_steps" in more:
         words.append(f"accumulation {more['gradient_accumulation_steps']}")
+    words += [f"outputs {more['loop_outputs']}"] if "loop_outputs" in more else []
+    words += ["as autocast made them"] if not more.get("upcast_outputs", True) else []
+    words += [f"zero_grad: {more['zero_grad']}"] if "zero_grad" in more else []
     if "images" in more:
         words.append(f"{more['images']} images" if more["images"] > 1 else "an image")
     return [*words, *(more[key] for key in ("attention", "optimizer") if more.get(key))]
