@@ -16,6 +16,10 @@ from lintfit.settings import Setting, is_count
 _TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"})
 """TRL's trainers whose step is known, beside the causal language model's."""
 
+COMPLETION = 512
+"""``GRPOConfig.max_completion_length`` of TRL 1.16; also where a script caps nothing (None)."""
+VLLM_SHARE = 0.3
+"""``GRPOConfig.vllm_gpu_memory_utilization``."""
 PROMPT = 512
 """Tokens of a prompt where nobody says: TRL's cap for GRPO's (``max_prompt_length``, up to 0.24)."""
 
@@ -34,15 +38,15 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         return
     if trainer not in ("grpo", "rloo"):
         return
-    completion = value("max_completion_length", 512)
+    completion = _whole(value("max_completion_length")) or COMPLETION
     if "seq_len" not in settings:
-        values["seq_len"] = (value("max_prompt_length") or PROMPT) + completion
+        values["seq_len"] = (_whole(value("max_prompt_length")) or PROMPT) + completion
     colocated = value("use_vllm", False) and value("vllm_mode", "colocate") == "colocate"
     stage_3 = values.get("zero_stage") == 3
     gathers = bool(value("ds3_gather_for_generation", True)) and not value("use_vllm", False) and stage_3
     values["generation"] = Generation(
         completion_len=completion,
-        vllm_gpu_memory_utilization=value("vllm_gpu_memory_utilization", 0.3) if colocated else 0.0,
+        vllm_gpu_memory_utilization=_share(value("vllm_gpu_memory_utilization")) if colocated else 0.0,
         gather_weights=gathers,
         steps_per_generation=_whole(value("steps_per_generation")),
         vllm_sleeps=value("vllm_enable_sleep_mode", False) is True,
@@ -92,6 +96,12 @@ def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) ->
     caps = (settings.get(name) for name in ("max_prompt_length", "max_completion_length"))
     capped = all(cap is not None and isinstance(cap.value, int) for cap in caps)
     return frozenset({"seq_len"}) if values.get("trainer") in ("grpo", "rloo") and capped else frozenset()
+
+
+def _share(value: Any) -> float:
+    """The share of the card that vLLM takes; TRL's own where a file says nothing that can be one."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if number and 0 < value <= 1 else VLLM_SHARE
 
 
 def _whole(value: Any) -> int | None:

@@ -46,6 +46,30 @@ def test_a_value_of_another_type_is_left_out(tmp_path: Path, where: str, text: s
     assert getattr(spec, name) == DEFAULTS[name]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "tokens", "share"),
+    [
+        ("max_completion_length=None", 512, 0.3),
+        ("max_completion_length='abc'", 512, 0.3),
+        ("max_completion_length=64", 64, 0.3),
+        ("vllm_gpu_memory_utilization='0.9'", 512, 0.3),
+        ("vllm_gpu_memory_utilization=[1]", 512, 0.3),
+        ("vllm_gpu_memory_utilization=7", 512, 0.3),
+        ("vllm_gpu_memory_utilization=0.5", 512, 0.5),
+    ],
+)
+def test_rollouts_take_what_can_be_meant(tmp_path: Path, arguments: str, tokens: int, share: float) -> None:
+    (tmp_path / "train.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        f"args = GRPOConfig('out', use_vllm=True, {arguments})\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-7B', args=args, reward_funcs=f).train()\n"
+    )
+    _, (run,) = load_runs((tmp_path / "train.py",), Options())
+    assert run.run.spec is not None and run.run.spec.generation is not None
+    generation = run.run.spec.generation
+    assert (generation.completion_len, generation.vllm_gpu_memory_utilization) == (tokens, share)
+
+
 @pytest.mark.parametrize(("number", "flag"), [("0", False), ("1", True)])
 def test_a_number_is_a_flag(tmp_path: Path, number: str, flag: bool) -> None:
     assert _spec(tmp_path, f"gradient_checkpointing={number}").gradient_checkpointing is flag
