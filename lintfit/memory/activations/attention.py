@@ -111,14 +111,12 @@ def _fused(
     )
     grouped = heads.keys < heads.queries
     repeated = grouped and not broadcasts and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
-    if repeated and heads.keys == 1:
-        k, v = expand(t, k, heads), expand(t, v, heads)  # views, of which autocast's casts make whole tensors
+    if repeated:  # of one head views, of which autocast's casts make whole tensors
+        k, v = (expand(t, x, heads) if heads.keys == 1 else repeat(t, x, heads) for x in (k, v))
+        t.name(k, v)
+        grouped = False
     if recipe.autocast:
         q, k, v = (t.cast(x, 2) for x in (q, k, v))
-    if repeated:
-        if heads.keys > 1:
-            k, v = repeat(t, k, heads), repeat(t, v, heads)
-        grouped = False
     # FlashAttention wants values as wide as keys (``sdp_utils_cpp.h`` check_head_dim_size).
     fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
     flash = q.item == 2 and fits and recipe.sdpa == "flash"
@@ -273,10 +271,8 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), q.item, grad)
     stats = t.new(heads.queries, 4, False, per=_padded)
     t.mark(out, stats)
-    saved = [q, k, v, out, stats]
-    if mask is not None:
-        saved.append(mask)
-    t.op(out, (q, k, v), saved, temp=efficient_scratch(q, out, heads.queries, heads.dim))
+    given = (q, k, v) if mask is None else (q, k, v, mask)
+    t.op(out, given, (*given, out, stats), temp=efficient_scratch(q, out, heads.queries, heads.dim))
     return out
 
 
