@@ -374,6 +374,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("gpt2 355 M, tied", "fp32", 4, 1024, CPO),
     ("qwen3 4 B, tied", "bf16 + autocast", 2, 1024, {**CPO, **EVERY, **REENTRANT}),
     ("llama 1.2 B, tied", "bf16", 4, 2048, REWARD),
+    ("llama 1.2 B, tied", "fp32 + autocast", 4, 1024, {"trainer": "classification"}),
+    ("llama 8 B", "bf16 + autocast", 4, 1024, {"trainer": "classification", **EVERY, **GC}),
     ("qwen2 1.5 B, tied", "fp32 + autocast", 4, 1024, {**REWARD, **GC}),
     ("llama 8 B", "bf16 + autocast", 2, 2048, {**REWARD, **EVERY, **GC}),
     ("qwen3 4 B, tied", "bf16", 2, 2048, {**GRPO, **GC}),

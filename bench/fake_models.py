@@ -23,7 +23,7 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
     loader: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
-    if spec.get("trainer") == "reward":
+    if spec.get("trainer") in ("reward", "classification"):
         loader, config.num_labels, config.pad_token_id = AutoModelForSequenceClassification, 1, 0
     with torch.device("meta"):
         model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
@@ -73,7 +73,7 @@ def adapted(model: Any, spec: dict[str, Any]) -> Any:
     from peft import LoraConfig, get_peft_model
 
     config = LoraConfig(
-        task_type="SEQ_CLS" if spec.get("trainer") == "reward" else "CAUSAL_LM",
+        task_type="SEQ_CLS" if spec.get("trainer") in ("reward", "classification") else "CAUSAL_LM",
         r=spec["lora_rank"],
         target_modules=spec["lora_targets"],
         lora_dropout=spec["lora_dropout"],

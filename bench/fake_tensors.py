@@ -228,7 +228,7 @@ def _forward(
     def context() -> Any:
         return torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
 
-    if spec.get("trainer"):
+    if spec.get("trainer", "classification") != "classification":
         from bench import fake_trl
 
         match spec["trainer"]:
@@ -242,10 +242,12 @@ def _forward(
                 return fake_trl.reward(model, ids, context)
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
     padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
+    scores = spec.get("trainer") == "classification"
+    labels = {"labels": ids[:, 0].clone()} if scores else {"labels": ids, "num_items_in_batch": ids.numel()}
 
     def passed() -> Any:
         with context():
-            return model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images, **padding)
+            return model(input_ids=ids, **labels, **images, **padding)
 
     outputs = convert_outputs_to_fp32(passed)() if half and spec.get("upcast_outputs", True) else passed()
     if spec.get("loop_outputs", "dropped") != "dropped":

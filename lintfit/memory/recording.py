@@ -17,7 +17,7 @@ def record(spec: Spec, states: States) -> Step:
 
         return both(spec, states)
     step = _with_images(spec, states) if spec.images and spec.facts.vision is not None else _of_text(spec, states)
-    if spec.loop_outputs == "dropped" or spec.trainer != "causal-lm":
+    if spec.loop_outputs == "dropped" or spec.trainer not in ("causal-lm", "classification"):
         return step
     from lintfit.memory.micro_batch.loop_outputs import held
 

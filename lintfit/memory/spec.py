@@ -15,6 +15,9 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 ZeroGrad = Literal["step", "forward", "backward", "never"]
+Trainer = Literal["causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"]
+SCORING = frozenset({"classification", "reward"})
+"""Trainers of a model with a few scores in the place of the output layer (``AutoModelForSequenceClassification``)."""
 
 KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
 """Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
@@ -173,7 +176,7 @@ class Spec:
     upcast_outputs: bool = True
     """Whether Accelerate, or Fabric, hands on in fp32 what comes out of autocast."""
     max_grad_norm: float = 1.0
-    trainer: Literal["causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"] = "causal-lm"
+    trainer: Trainer = "causal-lm"
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()

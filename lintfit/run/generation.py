@@ -13,7 +13,7 @@ from lintfit.memory.spec import ROLLOUT_BATCH, Generation
 from lintfit.run.facts import facts_of
 from lintfit.settings import Setting, is_count
 
-_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"})
+_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo", "classification"})
 """TRL's trainers whose step is known, beside the causal language model's."""
 
 COMPLETION = 512

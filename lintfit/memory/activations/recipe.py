@@ -278,7 +278,7 @@ def caches(spec: Spec) -> bool:
     return (
         _wants_cache(spec)
         and spec.gradient_checkpointing is False
-        and spec.trainer == "causal-lm"
+        and spec.trainer in ("causal-lm", "classification")
         and spec.front_end != "litgpt"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.loss.preference import loss_path
-from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.spec import DTYPE_BYTES, SCORING, Spec
 from lintfit.memory.tensors.parameters import Inventory, rounded, trained_dtype
 from lintfit.memory.tensors.tensor_parallel import whole_embedding_gradient
 
@@ -29,10 +29,10 @@ def tied_gradient(spec: Spec, held: Inventory) -> int:
     """Bytes beyond the gradients themselves when a tied embedding gets its gradient, the last of the backward.
 
     The head's share waits in the engine until the embedding's backward: one more copy, two where they are not
-    summed in place. PPO's last gradients are the value model's, whose embedding is not tied, nor is a reward model's; a
-    pipeline's stage has one of the two; the copies that PEFT trains are not tied.
+    summed in place. PPO's last gradients are the value model's, whose embedding is not tied, nor is that of a model
+    that scores; a pipeline's stage has one of the two; the copies that PEFT trains are not tied.
     """
-    alone = spec.trainer in ("ppo", "reward") or spec.pipeline_stage is not None
+    alone = spec.trainer == "ppo" or spec.trainer in SCORING or spec.pipeline_stage is not None
     if not spec.facts.tied or spec.method == "lora" or alone:
         return 0
     embedding = max((w.storage for w in held.trainables if w.words), default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import SCORING, Spec
 from lintfit.memory.versions import Release, release
 
 Path = Literal[
@@ -58,7 +58,7 @@ def loss_path(spec: Spec) -> Path:
     """How the loss of a run is computed."""
     if spec.trainer == "causal-lm":
         return spec.loss
-    if spec.trainer == "reward":
+    if spec.trainer in SCORING:
         return "score"
     if spec.trainer == "ppo":
         return "ppo" if trl_version(spec) >= SELECTIVE else "ppo-whole"

@@ -251,7 +251,7 @@ READERS: Mapping[str, Read] = {
     "zero_grad": choice("step", "forward", "backward", "never"),
     "upcast_outputs": _flag,
     "max_grad_norm": _amount(0, float("inf")),
-    "trainer": choice("causal-lm", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
+    "trainer": choice("causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
     "front_end": choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": choice("none", "norms", "all"),

@@ -6,7 +6,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
-from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.lora import adapters, saved_modules
 from lintfit.memory.tensors.quantization import gptq_group, parted, quantised_tensor, quantises
 from lintfit.memory.tensors.tensor_parallel import splits_embedding
@@ -55,7 +55,7 @@ def _known(spec: Spec) -> Inventory:
         spec.pipeline_stage,
         spec.expert_parallel,
         spec.method,
-        spec.trainer == "reward",
+        spec.trainer in SCORING,
         spec.front_end,
         kbit_upcast(spec),
     )

@@ -13,7 +13,7 @@ from typing import Literal
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import field, frozen, replace
 from lintfit.memory.memo import Memo
-from lintfit.memory.spec import DTYPE_BYTES, Dtype, Spec
+from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.tensor_parallel import share
 from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
 
@@ -213,7 +213,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
     """The model's own tensors as this rank holds them, each with its copies in one decoder layer.
 
     Tensor parallelism splits matrices over its ranks (:mod:`.tensor_parallel`); expert parallelism splits the experts;
-    pipeline parallelism splits the layers. A reward model has one row in the place of the head
+    pipeline parallelism splits the layers. A model that scores has one row in the place of the head
     (``AutoModelForSequenceClassification``).
     """
     facts, tensor, pipeline = spec.facts, spec.tensor_parallel, spec.pipeline_parallel
@@ -222,7 +222,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
         yield from _with_value_model(spec)
         return
     for kind in facts.tensors:
-        if kind.where in dropped or (kind.role == "lm_head" and spec.trainer == "reward"):
+        if kind.where in dropped or (kind.role == "lm_head" and spec.trainer in SCORING):
             continue
         shape, copies = kind.shape, kind.copies
         if kind.role == "expert" and spec.expert_parallel > 1:
@@ -238,7 +238,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
             copies = -(-copies // pipeline)
         changed = shape != kind.shape or copies != kind.copies
         yield (replace(kind, shape=shape, copies=copies) if changed else kind), per_layer
-    if spec.trainer == "reward" and "head" not in dropped:
+    if spec.trainer in SCORING and "head" not in dropped:
         yield Tensor("score.weight", (1, facts.hidden), role="lm_head", where="head"), 0.0
 
 

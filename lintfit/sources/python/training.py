@@ -69,6 +69,7 @@ def read(reading: Reading) -> None:
         _arguments(reading, found.arguments)
     else:
         own_loop.read(reading)
+    _classifies(reading)
     evaluating.read(reading)
     own_evaluation.read(reading)
     own_outputs.read(reading)
@@ -95,6 +96,20 @@ def _trainer(reading: Reading) -> None:
     if kind == "causal-lm" and reading.found.arguments is not None and models.in_own_module(handed):
         why = "the model is a part of a module of the project's own, which decides what a batch runs through it"
         reading.state("trainer", UNKNOWN, record.node, why)
+
+
+_CLASSIFIERS = re.compile(r"For(SequenceClassification|TokenClassification|QuestionAnswering|MultipleChoice)$")
+"""How the classes of models end that give a few scores in the place of logits over a vocabulary."""
+
+
+def _classifies(reading: Reading) -> None:
+    """Whether transformers' Trainer, or a loop of the script's own, trains a model without an output layer."""
+    load, trainer = reading.found.trained_load, reading.settings.get("trainer")
+    owner = load.function.rpartition(".")[0].rpartition(".")[2] if load is not None else ""
+    if load is None or _CLASSIFIERS.search(owner) is None:
+        return
+    if trainer is None or trainer.value == "causal-lm":
+        reading.state("trainer", "classification", load.node, f"{owner} has scores in the place of an output layer")
 
 
 def _reference(reading: Reading, record: Record, kind: str) -> None:

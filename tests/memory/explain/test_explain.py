@@ -139,6 +139,7 @@ LOOPS: tuple[dict[str, Any], ...] = (
     {**HELD, "evaluation": {"batch_size": 2, "predictions": "held", "graph": True}},
     {**HELD, "upcast_outputs": False, "mixed_precision": "bf16", "gradient_checkpointing": True},
     {**HELD, "loss": "liger", "gpus": 8, "zero_stage": 3},
+    {"trainer": "classification", "weights_dtype": "fp32", "mixed_precision": "bf16", "evaluation": {"batch_size": 8}},
     *({"zero_grad": way, "mixed_precision": "bf16"} for way in ("forward", "backward", "never")),
 )
 
