@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.fake_settings import EVERY, GC, LORA, REENTRANT
-from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
+from bench.fake_settings import GC, REENTRANT
+from tests.memory.activations.seeing import QUERIES, counted_step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP
 
 SMALL: dict[str, Any] = {
     "model_type": "gemma4_unified",
@@ -29,17 +30,9 @@ SMALL: dict[str, Any] = {
     },
     "vision_config": {"patch_size": 16, "pooling_kernel_size": 3, "mm_embed_dim": 1024, "output_proj_dims": 1024},
 }
-ALL = {**EVERY, "lora_dtype": "fp32"}
-QUERIES = {**LORA, "lora_targets": ["q_proj", "v_proj"], "lora_dtype": "fp32"}
 TEXT: dict[str, Any] = {"images": 0, "frozen_modules": ["embed_vision"]}
 SEEN: dict[str, Any] = {"images": 1}
 FROZEN = {"frozen_modules": ["visual"]}
-
-
-def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) -> float:
-    frozen = {} if "lora_rank" in more else beside
-    kept = {key: value for key, value in beside.items() if key != "frozen_modules"}
-    return step(SMALL, batch, seq, {"gradient_checkpointing": False, **kept, **frozen, **more}).allocated_bytes / MIB
 
 
 @pytest.mark.parametrize(
@@ -56,4 +49,4 @@ def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) ->
     ],
 )
 def test_text_alone(more: dict[str, Any], counted: float) -> None:
-    assert _step(4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)
+    assert counted_step(SMALL, 4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)

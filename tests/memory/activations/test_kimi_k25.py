@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.fake_settings import EVERY, GC, LORA, REENTRANT
-from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
+from bench.fake_settings import GC, REENTRANT
+from tests.memory.activations.seeing import ALL, counted_step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP
 
 SMALL: dict[str, Any] = {
     "model_type": "kimi_k25",
@@ -38,17 +39,9 @@ SMALL: dict[str, Any] = {
     "vision_config": {"hidden_size": 640, "intermediate_size": 1280, "num_hidden_layers": 3, "num_attention_heads": 8},
     "projection_hidden_size": 640,
 }
-ALL = {**EVERY, "lora_dtype": "fp32"}
-QUERIES = {**LORA, "lora_targets": ["q_proj", "v_proj"], "lora_dtype": "fp32"}
 TEXT: dict[str, Any] = {"images": 0, "frozen_modules": ["vision_tower", "mm_projector"]}
 SEEN: dict[str, Any] = {"images": 1, "image_patches": 4096}
 FROZEN = {"frozen_modules": ["vision_tower"]}
-
-
-def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) -> float:
-    frozen = {} if "lora_rank" in more else beside
-    kept = {key: value for key, value in beside.items() if key != "frozen_modules"}
-    return step(SMALL, batch, seq, {"gradient_checkpointing": False, **kept, **frozen, **more}).allocated_bytes / MIB
 
 
 @pytest.mark.parametrize(
@@ -64,7 +57,7 @@ def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) ->
     ],
 )
 def test_text_alone(more: dict[str, Any], counted: float) -> None:
-    assert _step(4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)
+    assert counted_step(SMALL, 4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)
 
 
 @pytest.mark.parametrize(
@@ -78,4 +71,4 @@ def test_text_alone(more: dict[str, Any], counted: float) -> None:
     ],
 )
 def test_an_image_to_a_sequence(more: dict[str, Any], counted: float) -> None:
-    assert _step(2, 2048, more, SEEN) == pytest.approx(counted, rel=0.0005)
+    assert counted_step(SMALL, 2, 2048, more, SEEN) == pytest.approx(counted, rel=0.0005)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.fake_settings import EVERY, GC, LORA, REENTRANT
-from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
+from bench.fake_settings import GC, REENTRANT
+from tests.memory.activations.seeing import ALL, QUERIES, counted_step
+from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP
 
 SMALL: dict[str, Any] = {
     "model_type": "qwen2_5_omni_thinker",
@@ -40,17 +41,9 @@ SMALL: dict[str, Any] = {
     "vision_start_token_id": 151652,
     "vision_end_token_id": 151653,
 }
-ALL = {**EVERY, "lora_dtype": "fp32"}
-QUERIES = {**LORA, "lora_targets": ["q_proj", "v_proj"], "lora_dtype": "fp32"}
 TEXT: dict[str, Any] = {"images": 0, "frozen_modules": ["audio_tower", "visual"]}
 SEEN: dict[str, Any] = {"images": 1, "image_patches": 4096, "frozen_modules": ["audio_tower"]}
 FROZEN = {"frozen_modules": ["audio_tower", "visual"]}
-
-
-def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) -> float:
-    frozen = {} if "lora_rank" in more else beside
-    kept = {key: value for key, value in beside.items() if key != "frozen_modules"}
-    return step(SMALL, batch, seq, {"gradient_checkpointing": False, **kept, **frozen, **more}).allocated_bytes / MIB
 
 
 @pytest.mark.parametrize(
@@ -67,7 +60,7 @@ def _step(batch: int, seq: int, more: dict[str, Any], beside: dict[str, Any]) ->
     ],
 )
 def test_text_alone(more: dict[str, Any], counted: float) -> None:
-    assert _step(4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)
+    assert counted_step(SMALL, 4, 1024, more, TEXT) == pytest.approx(counted, rel=0.0005)
 
 
 @pytest.mark.parametrize(
@@ -86,4 +79,4 @@ def test_text_alone(more: dict[str, Any], counted: float) -> None:
     ],
 )
 def test_an_image_to_a_sequence(more: dict[str, Any], counted: float) -> None:
-    assert _step(2, 2048, more, SEEN) == pytest.approx(counted, rel=0.0005)
+    assert counted_step(SMALL, 2, 2048, more, SEEN) == pytest.approx(counted, rel=0.0005)
