@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains, change, stated_at
+from lintfit.checks.runs import change, spared, stated_at
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability
 
 _LET_GO = {"loop_outputs": "dropped"}
 
-_SHARE = 0.02
-"""Share of the card from which on what is held is worth a word."""
-
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run, spec, estimate = context.run, context.run.spec, context.estimate
-    held = run.settings.get("loop_outputs")
-    place = stated_at(run, "loop_outputs")
-    if spec is None or estimate is None or held is None or place is None or spec.loop_outputs == "dropped":
+    run, spec = context.run, context.run.spec
+    held, place = run.settings.get("loop_outputs"), stated_at(run, "loop_outputs")
+    if spec is None or held is None or place is None or spec.loop_outputs == "dropped":
         return
-    after = context.what_if(**_LET_GO)
-    if breaks_or_strains(context) is None or after is None or estimate.capacity_bytes is None:
-        return
-    saved = estimate.peak.likely - after.peak.likely
-    if saved <= _SHARE * estimate.capacity_bytes:
+    saved = spared(context, _LET_GO)
+    if not saved:
         return
     name = held.provenance.detail.partition(" ")[0]
     until = ", and until the next batch has its own" if spec.loop_outputs == "held" else ""

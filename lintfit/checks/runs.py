@@ -79,6 +79,19 @@ def evaluation_moment(estimate: Estimate) -> Moment | None:
     return max(found, key=lambda moment: moment.total, default=None)
 
 
+_NOTEWORTHY = 0.02
+"""Share of the card from which on what a loop holds for nothing is worth a word."""
+
+
+def spared(context: RunContext, changes: Mapping[str, Any]) -> int:
+    """Bytes that changes take off the peak of a run that does not fit, or is close; 0 where that is next to nothing."""
+    estimate, after = context.estimate, context.what_if(**changes)
+    if breaks_or_strains(context) is None or estimate is None or after is None or estimate.capacity_bytes is None:
+        return 0
+    saved = estimate.peak.likely - after.peak.likely
+    return saved if saved > _NOTEWORTHY * estimate.capacity_bytes else 0
+
+
 def fits(estimate: Estimate | None) -> bool:
     """Whether a run would fit its cards, and its host as far as that is known."""
     if estimate is None or estimate.verdict is not Verdict.FITS:

@@ -204,6 +204,23 @@ def plain_shape(
     )
 
 
+def without_attention(config: Config, width: int) -> Shape:
+    """The shape of layers that scan alone, ``width`` elements wide: one head of one element stands for none."""
+    return Shape(
+        hidden=config.size("hidden_size", kind="hidden"),
+        layers=config.size("num_hidden_layers", kind="layers"),
+        heads=1,
+        kv_heads=1,
+        head_dim=1,
+        intermediate=width,
+        vocab=config.size("vocab_size", kind="vocab"),
+        tied=config.flag("tie_word_embeddings"),
+        gated=True,
+        norm="rmsnorm",
+        activation=config.text("hidden_act", default="silu"),
+    )
+
+
 def decoder_shape(config: Config, *, norm: Norm = "rmsnorm", gated: bool = True, qk_norm: bool = False) -> Shape:
     """The numbers of a config that uses llama's key names."""
     heads, kv_heads = heads_of(config)

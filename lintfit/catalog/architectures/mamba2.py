@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import _mamba2
-from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm
+from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, without_attention
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
@@ -32,20 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def shape(config: Config) -> Shape:
-    """There is no attention: one head of one element stands for none."""
-    return Shape(
-        hidden=config.size("hidden_size", kind="hidden"),
-        layers=config.size("num_hidden_layers", kind="layers"),
-        heads=1,
-        kv_heads=1,
-        head_dim=1,
-        intermediate=mixer(config).width,
-        vocab=config.size("vocab_size", kind="vocab"),
-        tied=config.flag("tie_word_embeddings"),
-        gated=True,
-        norm="rmsnorm",
-        activation=config.text("hidden_act", default="silu"),
-    )
+    return without_attention(config, mixer(config).width)
 
 
 def mixer(config: Config) -> Mamba2:
