@@ -77,6 +77,16 @@ class TestBehindTheStep:
         text = self.moved(FORWARD, BACKWARD, STEP, "optimizer.zero_grad(set_to_none=False)")
         assert text is not None and f"    {STEP}\n    {ZERO}" in text
 
+    @pytest.mark.parametrize("lines", [(FORWARD, ZERO, BACKWARD, STEP), (FORWARD, BACKWARD, STEP, ZERO)])
+    def test_torch_1_has_to_be_asked(self, lines: tuple[str, ...]) -> None:
+        old = {"torch": "1.13.1"}
+        source = script(SCRIPT.format(body="\n".join(f"    {line}" for line in lines)), versions=old)
+        edits = source.write("zero_grad", "step")
+        assert edits is not None
+        text = after(source, edits)
+        assert f"    {STEP}\n    optimizer.zero_grad(set_to_none=True)" in text
+        assert values(script(text, versions=old))["zero_grad"] == "step"
+
     @pytest.mark.parametrize(
         "lines",
         [

@@ -29,13 +29,16 @@ def behind_the_step(reading: Reading) -> Edits | None:
     document = one.document
     if len(calls) != 1 or not document.editable or _READ.search(loops.text(document, one.scope)):
         return None
+    by_default = reading.found.accelerator is not None or reading.at_least("torch", 2, 0)
     if one.start(calls[0]) > one.at:
-        return edits_in(document, python_edits.remove_keyword(document, calls[0], "set_to_none"))
+        if by_default:
+            return edits_in(document, python_edits.remove_keyword(document, calls[0], "set_to_none"))
+        return edits_in(document, python_edits.set_keyword(document, calls[0], "set_to_none", "True"))
     steps = [call for call in one.calls() if _steps(call) and one.start(call) > one.at]
     zero, step = _line(document, calls[0]), _line(document, steps[0]) if len(steps) == 1 else None
     if zero is None or step is None or not _together(document, one, (zero, step)):
         return None
-    code = loops.text(document, calls[0].with_changes(args=()))
+    code = f"{loops.text(document, calls[0].func)}({'' if by_default else 'set_to_none=True'})"
     removed: Sequence[Edit] = python_edits.remove_statement(document, zero)
     return edits_in(document, (*removed, *python_edits.insert_statement_after(document, step, code)))
 
