@@ -43,9 +43,7 @@ def _inline(document: PythonDocument, found: Evaluation) -> Report:
 
 def _around(document: PythonDocument, forward: cst.Call) -> Fix | None:
     """``with torch.no_grad():`` around the one statement that calls the model."""
-    statement: cst.CSTNode | None = forward
-    while statement is not None and not isinstance(statement, cst.SimpleStatementLine):
-        statement = document.parent(statement)
+    statement = loops.line_of(document, forward)
     if statement is None or not _writable(document) or document.module is None:
         return None
     span = document.span(statement)

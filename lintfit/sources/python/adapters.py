@@ -23,6 +23,7 @@ from lintfit.documents.python_imports import Imports
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
+from lintfit.sources.python.models import owner_of
 from lintfit.sources.python.reading import sure_none
 from lintfit.sources.python.values import Object, Record, objects, plain
 
@@ -258,7 +259,7 @@ def _task(writer: Writer) -> str | None:
     if load is None:
         reward = writer.source.settings.get("trainer")
         return "SEQ_CLS" if reward is not None and reward.value == "reward" else "CAUSAL_LM"
-    owner = load.function.rpartition(".")[0].rpartition(".")[2]
+    owner = owner_of(load)
     return next((task for end, task in _TASKS.items() if owner.endswith(end)), None)
 
 

@@ -12,6 +12,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
 from lintfit.sources.python import loops
 from lintfit.sources.python.own_outputs import Held, holders
+from lintfit.sources.python.own_pass import scope_of
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.writer import Edits, edits_in
 
@@ -32,8 +33,8 @@ def let_go(reading: Reading) -> Edits | None:
 
 def _statement(document: PythonDocument, held: Held) -> cst.SimpleStatementLine | None:
     """The statement of the backward pass, if the name may be gone by then."""
-    backward = _line(document, held.one.backward)
-    forward = _line(document, held.forward)
+    backward = loops.line_of(document, held.one.backward)
+    forward = loops.line_of(document, held.forward)
     if backward is None or forward is None or not _reaches(document, forward, backward):
         return None
     start, end = document.span(forward), document.span(backward)
@@ -67,12 +68,10 @@ def _labels(document: PythonDocument, node: cst.Name) -> bool:
 
 def _own_use(document: PythonDocument, node: cst.Name, name: str) -> bool:
     """Whether a use outside of the loop stands in another loop, which gives the name a value of its own first."""
-    current = document.parent(node)
-    while current is not None and not isinstance(current, cst.For | cst.While | cst.FunctionDef):
-        current = document.parent(current)
-    if current is None:
+    scope = scope_of(document, node)
+    if scope is None:
         return False
-    stores = [document.span(statement).start for each, _, statement in loops.assignments(current.body) if each == name]
+    stores = [document.span(statement).start for each, _, statement in loops.assignments(scope.body) if each == name]
     return bool(stores) and min(stores) <= document.span(node).start
 
 
@@ -85,13 +84,6 @@ def _goes_on(document: PythonDocument, held: Held, between: Span) -> bool:
         if text == held.name or text.startswith((f"{held.name}.logits", f"{held.name}[1", f'{held.name}["logits')):
             return True
     return False
-
-
-def _line(document: PythonDocument, node: cst.CSTNode) -> cst.SimpleStatementLine | None:
-    current: cst.CSTNode | None = node
-    while current is not None and not isinstance(current, cst.SimpleStatementLine):
-        current = document.parent(current)
-    return current
 
 
 def _reaches(document: PythonDocument, forward: cst.CSTNode, backward: cst.CSTNode) -> bool:

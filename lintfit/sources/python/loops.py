@@ -119,11 +119,22 @@ def backwards(node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
             and isinstance(found.func, cst.Attribute)
             and found.func.attr.value == "backward"
         ):
-            sources = [found.func.value, *(argument.value for argument in found.args[:1])]
-            for source in sources:
-                for part in (source, *inside(source)):
-                    if isinstance(part, cst.Name):
-                        yield found, part.value
+            for name in sources(found):
+                yield found, name
+
+
+def sources(backward: cst.Call) -> Iterator[str]:
+    """The names that gradients flow back from in a call of ``backward``: its argument's, or its receiver's."""
+    assert isinstance(backward.func, cst.Attribute)
+    for source in (backward.func.value, *(argument.value for argument in backward.args[:1])):
+        yield from names(source)
+
+
+def names(expression: cst.BaseExpression) -> Iterator[str]:
+    """Every name in an expression, in the order of the text."""
+    for part in (expression, *inside(expression)):
+        if isinstance(part, cst.Name):
+            yield part.value
 
 
 def summed(expression: cst.BaseExpression) -> cst.Name | None:
@@ -135,11 +146,17 @@ def summed(expression: cst.BaseExpression) -> cst.Name | None:
     return None
 
 
+def line_of(document: PythonDocument, node: cst.CSTNode) -> cst.SimpleStatementLine | None:
+    """The line that a node stands on; None for one of a compound statement's own."""
+    current: cst.CSTNode | None = node
+    while current is not None and not isinstance(current, cst.SimpleStatementLine):
+        current = document.parent(current)
+    return current
+
+
 def sibling_before(document: PythonDocument, node: cst.CSTNode) -> list[cst.CSTNode]:
     """The statements of the block that a node's line stands in, up to that line; the nearest one last."""
-    line: cst.CSTNode | None = node
-    while line is not None and not isinstance(line, cst.SimpleStatementLine):
-        line = document.parent(line)
+    line = line_of(document, node)
     block = document.parent(line) if line is not None else None
     statements = list(getattr(block, "body", ()))
     index = next((i for i, statement in enumerate(statements) if statement is line), 0)

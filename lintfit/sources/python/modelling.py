@@ -53,7 +53,7 @@ def _guessed(reading: Reading) -> None:
 
 def _loaded(reading: Reading, load: Record) -> None:
     _model(reading, load)
-    owner = load.function.rpartition(".")[0].rpartition(".")[2]
+    owner = models.owner_of(load)
     if _FOR_TEXT.fullmatch(owner):
         reading.state("text_only", True, load.node, f"{owner} has no image encoder")
     elif owner in _BY_TYPE:

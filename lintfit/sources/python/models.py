@@ -63,11 +63,16 @@ def is_dataclass_parser(name: str) -> bool:
     return bool(_DATACLASS_PARSER.search(name))
 
 
+def owner_of(record: Record) -> str:
+    """The class that a method is called on: ``AutoModel`` of ``transformers.AutoModel.from_pretrained``."""
+    return record.function.rpartition(".")[0].rpartition(".")[2]
+
+
 def is_model_load(record: Record) -> bool:
     """Whether a call makes a model from a checkpoint or a config (not a tokenizer, config or processor)."""
     if record.name not in _LOADERS:
         return False
-    owner = record.function.rpartition(".")[0].rpartition(".")[2]
+    owner = owner_of(record)
     if owner in ("PeftModel", "PeftModelForCausalLM"):
         return False
     return bool(_MODEL_CLASS.search(owner)) and not _NOT_MODELS.search(owner)

@@ -70,16 +70,8 @@ class _Trace:
 
     def holder(self) -> Held | None:
         """The name that holds what the loss was made of; None where nothing but the loss is held."""
-        backward = self.one.backward
-        sources: list[cst.BaseExpression] = [argument.value for argument in backward.args[:1]]
-        if isinstance(backward.func, cst.Attribute):
-            sources.append(backward.func.value)
-        for source in sources:
-            for name in _names(source):
-                found = self._follow(name, self.one.at)
-                if found is not None:
-                    return found
-        return None
+        followed = (self._follow(name, self.one.at) for name in loops.sources(self.one.backward))
+        return next((held for held in followed if held is not None), None)
 
     def _follow(self, name: str, before: int) -> Held | None:
         """What a name holds at a place of the text, or what that was made of."""
@@ -93,11 +85,8 @@ class _Trace:
         if isinstance(whole, cst.Call) and self.one.is_forward(whole):
             until = self._until(name, whole)
             return None if until is None else Held(whole, name, until, not logits, self.one)
-        for each in _names(value):
-            found = self._follow(each, start)
-            if found is not None:
-                return found
-        return None
+        followed = (self._follow(each, start) for each in loops.names(value))
+        return next((held for held in followed if held is not None), None)
 
     def _until(self, name: str, forward: cst.Call) -> str | None:
         """How long a name holds what it was given; None where it is let go of before the backward pass."""
@@ -110,13 +99,5 @@ class _Trace:
         return "backward" if lets_go or isinstance(self.one.scope, cst.FunctionDef) else "held"
 
 
-def _names(expression: cst.BaseExpression) -> Iterator[str]:
-    for node in (expression, *loops.inside(expression)):
-        if isinstance(node, cst.Name):
-            yield node.value
-
-
 def _deletes(node: cst.CSTNode, name: str) -> bool:
-    return isinstance(node, cst.Del) and any(
-        isinstance(part, cst.Name) and part.value == name for part in (node.target, *loops.inside(node.target))
-    )
+    return isinstance(node, cst.Del) and name in loops.names(node.target)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.documents.python_walk import walk
 from lintfit.sources.python import loops
 from lintfit.sources.python.evaluations import FORWARD
 from lintfit.sources.python.reading import Reading
+from lintfit.sources.python.values import Record
 
 _MODEL = re.compile(r"(^|_)(model|engine|policy|actor|net|lm|llm)(_|\d*$)", re.IGNORECASE)
 
@@ -23,14 +23,14 @@ Scope = cst.For | cst.While | cst.FunctionDef
 class Pass:
     """A call of ``backward`` that the run comes by, in the innermost loop or function around it.
 
-    ``trained``: the last part of the trained model's name; ``came_by``: the calls that the run comes by.
+    ``trained``: the last part of the trained model's name; ``records``: the calls that the run comes by, by node.
     """
 
     document: PythonDocument
     scope: Scope
     backward: cst.Call
     trained: str
-    came_by: frozenset[int]
+    records: Mapping[int, Record]
 
     @property
     def at(self) -> int:
@@ -42,48 +42,45 @@ class Pass:
 
     def is_forward(self, call: cst.Call) -> bool:
         """Whether a call is one of the model, with gradients."""
-        name = last(FORWARD.sub("", loops.name_of(call.func) or ""))
+        name = _last(FORWARD.sub("", loops.name_of(call.func) or ""))
         known = bool(name) and (name == self.trained or _MODEL.search(name) is not None)
-        return known and self.runs(call) and not loops.without_gradients(self.document, call)
+        return known and id(call) in self.records and not loops.without_gradients(self.document, call)
 
-    def runs(self, call: cst.Call) -> bool:
-        return id(call) in self.came_by
-
-    def calls(self) -> Iterator[cst.Call]:
+    def calls(self) -> Iterator[Record]:
         """The calls of the loop or function that the run comes by, in the order of the text."""
         for node in loops.inside(self.scope.body):
-            if isinstance(node, cst.Call) and self.runs(node):
-                yield node
+            if id(node) in self.records:
+                yield self.records[id(node)]
 
 
 def own(reading: Reading) -> bool:
     """Whether a loop of the script's own trains."""
     found = reading.found
-    library = found.trainer is not None or found.first_ppo is not None
-    return found.trains and not library and reading.calls.script.module is not None
+    return found.trains and found.trainer is None and found.first_ppo is None
 
 
 def passes(reading: Reading) -> Iterator[Pass]:
-    """The backward passes of the script, in the order of the text."""
+    """The backward passes of the script itself, in the order of the text."""
     document = reading.calls.script
-    if document.module is None or "backward(" not in document.text:
-        return
-    came_by = frozenset(id(record.node) for record in reading.records if record.taken is not False)
-    trained = last(reading.found.trained_name)
-    for node in walk(document.module):
-        if isinstance(node, cst.Call) and id(node) in came_by and last(loops.name_of(node.func)) == "backward":
-            scope = _scope(document, node)
-            if scope is not None:
-                yield Pass(document, scope, node, trained, came_by)
+    records = {id(record.node): record for record in reading.records if record.taken is not False}
+    backward = [
+        record.node
+        for record in records.values()
+        if record.name == "backward" and reading.calls.document_of(record.node) is document
+    ]
+    for node in sorted(backward, key=lambda call: document.span(call).start):
+        scope = scope_of(document, node)
+        if scope is not None:
+            yield Pass(document, scope, node, _last(reading.found.trained_name), records)
 
 
-def _scope(document: PythonDocument, node: cst.CSTNode) -> Scope | None:
+def scope_of(document: PythonDocument, node: cst.CSTNode) -> Scope | None:
+    """The innermost loop or function around a node; None in the module itself."""
     current = document.parent(node)
     while current is not None and not isinstance(current, cst.For | cst.While | cst.FunctionDef):
         current = document.parent(current)
     return current
 
 
-def last(name: str | None) -> str:
-    """The last part of a dotted name."""
+def _last(name: str | None) -> str:
     return (name or "").rpartition(".")[2]

@@ -105,7 +105,7 @@ _CLASSIFIERS = re.compile(r"For(SequenceClassification|TokenClassification|Quest
 def _classifies(reading: Reading) -> None:
     """Whether transformers' Trainer, or a loop of the script's own, trains a model without an output layer."""
     load, trainer = reading.found.trained_load, reading.settings.get("trainer")
-    owner = load.function.rpartition(".")[0].rpartition(".")[2] if load is not None else ""
+    owner = models.owner_of(load) if load is not None else ""
     if load is None or _CLASSIFIERS.search(owner) is None:
         return
     if trainer is None or trainer.value == "causal-lm":
