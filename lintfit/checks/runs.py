@@ -85,10 +85,11 @@ _NOTEWORTHY = 0.02
 
 def spared(context: RunContext, changes: Mapping[str, Any]) -> int:
     """Bytes that changes take off the peak of a run that does not fit, or is close; 0 where that is next to nothing."""
-    estimate, after = context.estimate, context.what_if(**changes)
-    if breaks_or_strains(context) is None or estimate is None or after is None or estimate.capacity_bytes is None:
+    estimate = context.estimate
+    if estimate is None or estimate.capacity_bytes is None or breaks_or_strains(context) is None:
         return 0
-    saved = estimate.peak.likely - after.peak.likely
+    after = context.what_if(**changes)
+    saved = estimate.peak.likely - after.peak.likely if after is not None else 0
     return saved if saved > _NOTEWORTHY * estimate.capacity_bytes else 0
 
 
