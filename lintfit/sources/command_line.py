@@ -243,7 +243,12 @@ def _front_end(launcher: Launcher, words: Sequence[Word], program: int, rest: in
     action, taken = found
     if launcher == "torchtune":
         return _by_torchtune(words, program, rest + taken)
-    own = words[rest + taken :]
+    return _by_recipe(launcher, action, words, program, rest + taken)
+
+
+def _by_recipe(launcher: Launcher, action: str, words: Sequence[Word], program: int, rest: int) -> Invocation:
+    """A front end's command that trains, whose own options and recipe begin at ``rest``."""
+    own = words[rest:]
     flags = arguments(own)
     handed_on = _ACCELERATE_BY_TRL if launcher == "trl" else frozenset()
     return Invocation(
@@ -307,20 +312,7 @@ def _with_script(
         return replace(submitted, machines=machines) if submitted is not None and machines is not None else submitted
     trains = front_ends.training_module(script.value) if module else None
     if trains is not None:
-        front_end, action = trains
-        behind = words[index + 1 :]
-        return Invocation(
-            launcher=front_end,
-            program=words[program],
-            options={},
-            script=None,
-            module=False,
-            arguments=own,
-            positional=_positional(behind),
-            opaque=opaque,
-            prefix=tuple(words[:program]),
-            action=action,
-        )
+        return replace(_by_recipe(*trains, words, program, index + 1), opaque=opaque)
     return Invocation(
         launcher=launcher,
         program=words[program],
