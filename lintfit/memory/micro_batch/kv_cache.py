@@ -33,7 +33,7 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
     if not caches_text(spec):
         return 0
     layers = sum(not kind.crosses for kind in kinds(facts))
-    return layers * _states(spec, facts, tokens, item)
+    return layers * layer_states(spec, facts, tokens, item)
 
 
 def returns_cache(spec: Spec) -> bool:
@@ -54,10 +54,10 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, i
     casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
     if not (casts or repeats(facts, recipe)):
         return 0
-    return facts.layers * _states(spec, facts, tokens, item)
+    return facts.layers * layer_states(spec, facts, tokens, item)
 
 
-def _states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
+def layer_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
     """Bytes of what one layer puts into the cache; a vision-language model with latent attention, what keys and values
     are made of."""
     if "kv_lora_rank" in facts.config and caches_text(spec):

@@ -7,12 +7,13 @@ has outputs of its own: twice at the end of each forward pass.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import NOTHING, Live
-from lintfit.memory.activations.tape import rounded
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.loss.returned import logits_bytes
-from lintfit.memory.micro_batch.kv_cache import returns_cache
+from lintfit.memory.micro_batch.kv_cache import layer_states, returns_cache
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.spec import Spec
@@ -38,13 +39,7 @@ def _pinned(spec: Spec, step: Step) -> tuple[Stretch, ...]:
     """The layers, of each of which the cache holds the keys and values that it saves."""
     facts = local(language(spec.facts), spec.tensor_parallel)
     tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
-    item = 2 if step.recipe.autocast else step.recipe.weights
-    size = 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)
-    found: list[Stretch] = []
-    start = 0
-    for stretch in step.stretches:
-        layer = stretch.layer
-        of_text = start >= step.before
-        found.append(replace(stretch, layer=replace(layer, pinned=layer.pinned + size)) if of_text else stretch)
-        start += stretch.length
-    return tuple(found)
+    size = layer_states(spec, facts, tokens, 2 if step.recipe.autocast else step.recipe.weights)
+    starts = accumulate([stretch.length for stretch in step.stretches], initial=0)
+    pairs = zip(starts, step.stretches, strict=False)
+    return tuple([stretch.pinning(size) if start >= step.before else stretch for start, stretch in pairs])

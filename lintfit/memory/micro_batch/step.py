@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lintfit.frozen import field, frozen
+from lintfit.frozen import field, frozen, replace
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.profile import Profile
 from lintfit.memory.activations.recipe import Recipe
@@ -22,6 +22,10 @@ class Stretch:
     layer: Profile
     checkpointed: bool
     waiting: int = 0
+
+    def pinning(self, size: int) -> Stretch:
+        """The same layers, of each of which the loop's variables hold so many bytes beyond its backward."""
+        return replace(self, layer=replace(self.layer, pinned=self.layer.pinned + size))
 
 
 @frozen
@@ -159,7 +163,10 @@ class Step:
         if self.outputs is NOTHING:
             named = sum([stretch.length * stretch.layer.lingers for stretch in self.stretches])
             return Live(named) if named else NOTHING
-        return Live(self.outputs.activations + pinned(self.stretches), self.outputs.logits + self.head.lingering)
+        # What lingers is among what is pinned, but for what reentrant checkpointing has.
+        retained = sum([part.length * part.layer.lingers for part in self.stretches if part.layer.retains])
+        held = pinned(self.stretches) + retained
+        return Live(self.outputs.activations + held, self.outputs.logits + self.head.lingering)
 
 
 def pinned(stretches: Iterable[Stretch]) -> int:

@@ -50,7 +50,7 @@ def both(spec: Spec, states: States) -> Step:
     stretches = (
         *critic.stretches,
         *(Stretch(1, part, False) for part in between),
-        *(_pinned(stretch, results.pinned) for stretch in policy.stretches),
+        *(stretch.pinning(results.pinned) for stretch in policy.stretches),
     )
     scores = _entries(spec) * (4 if policy.recipe.autocast else policy.recipe.weights)
     logits = _logits(spec, policy.recipe) + (scores if loss_path(spec) == "ppo-whole" else 0)
@@ -72,11 +72,6 @@ def both(spec: Spec, states: States) -> Step:
         earlier=outputs.plus(Live(earlier + (kept if stale else 0), logits if stale else 0)),
         notes=tuple(dict.fromkeys((*policy.notes, *critic.notes))),
     )
-
-
-def _pinned(stretch: Stretch, size: int) -> Stretch:
-    """The same layers, of each of which the loop's variables hold so many bytes until the next micro-batch."""
-    return replace(stretch, layer=replace(stretch.layer, pinned=stretch.layer.pinned + size))
 
 
 def layer_of(spec: Spec, index: int) -> tuple[ModelFacts, Recipe, int]:
