@@ -8,7 +8,7 @@ from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, un
 from lintfit.memory.engines.host import RankHost, host_memory
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
 from lintfit.memory.engines.states import States
-from lintfit.memory.engines.zeroing import stay_behind_step, stay_in_forward, zero_filled
+from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import inventory
@@ -34,10 +34,9 @@ def unsharded(spec: Spec) -> States:
         optimizer_states=optimizer_states,
         communication_buffers=buckets,
     )
-    accumulates = spec.gradient_accumulation_steps > 1 and not spec.optimizer_in_backward
     full = {**steady, **components(gradients=gradients)}
-    between = full if accumulates or zero_filled(spec) else steady
-    late = tied_gradient(spec, held) + (largest if accumulates or zero_filled(spec) else 0)
+    between = full if added_to(spec) else steady
+    late = tied_gradient(spec, held) + (largest if added_to(spec) else 0)
     step = {**full, **components(temporaries=step_temporaries(entry, held.weights))}
     rank_host = RankHost(plain=state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0)
     return States(
@@ -47,7 +46,7 @@ def unsharded(spec: Spec) -> States:
             communication_buffers=buckets,
             temporaries=broadcast_bytes(held) if buckets else 0,
         ),
-        forward=full if stay_in_forward(spec) else between,
+        forward=full if stay_in_forward(spec) else steady,
         backward_start=between,
         first_gradient=between,
         backward_end={**full, **components(temporaries=late)},

@@ -1,4 +1,4 @@
-"""Where gradients are beyond their backward and the optimizer's step, because of when a loop lets go of them.
+"""Where gradients are beyond their backward and the optimizer's step: accumulation, and when a loop lets go of them.
 
 ``zero_grad`` sets them to None (torch since 2.0). The Trainer calls it behind the step; a loop that calls it in front
 of the next forward pass has them beside its evaluation and its checkpoints, one that calls it in front of the backward
@@ -10,14 +10,14 @@ from __future__ import annotations
 from lintfit.memory.spec import Spec
 
 
-def zero_filled(spec: Spec) -> bool:
-    """Whether new gradients are added to zeros that the last step's became."""
-    return spec.zero_grad == "never" and not spec.optimizer_in_backward
+def added_to(spec: Spec) -> bool:
+    """Whether new gradients are added to those of earlier micro-batches, or to zeros that the last step's became."""
+    return (spec.gradient_accumulation_steps > 1 or spec.zero_grad == "never") and not spec.optimizer_in_backward
 
 
 def stay_in_forward(spec: Spec) -> bool:
-    """Whether the last step's gradients are there while the next batch goes forward."""
-    return spec.zero_grad in ("backward", "never") and not spec.optimizer_in_backward
+    """Whether earlier gradients are there while a micro-batch goes forward."""
+    return added_to(spec) or (spec.zero_grad == "backward" and not spec.optimizer_in_backward)
 
 
 def stay_behind_step(spec: Spec) -> bool:

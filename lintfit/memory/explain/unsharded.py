@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.memory.engines.ddp import broadcast_bytes
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.loading import load_temporary
-from lintfit.memory.engines.zeroing import stay_behind_step, stay_in_forward, zero_filled
+from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.spec import Spec
@@ -31,17 +31,15 @@ def terms(spec: Spec, state: str) -> list[Term]:
         *tensors.optimizer_states(spec.optimizer, entry, held.weights, source=_source(spec.optimizer)),
         *buckets,
     ]
-    accumulates = spec.gradient_accumulation_steps > 1 and not spec.optimizer_in_backward
-    accumulates = accumulates or zero_filled(spec)
     gradients = _gradients(spec, held)
     if state in ("evaluate", "save"):
         return [*steady, *(gradients if stay_behind_step(spec) else [])]
-    if state == "forward" and stay_in_forward(spec):
-        return [*steady, *gradients]
-    if state in ("forward", "backward_start", "first_gradient"):
-        return [*steady, *(gradients if accumulates else [])]
+    if state == "forward":
+        return [*steady, *(gradients if stay_in_forward(spec) else [])]
+    if state in ("backward_start", "first_gradient"):
+        return [*steady, *(gradients if added_to(spec) else [])]
     if state == "backward_end":
-        late = [*tied(spec, held), *(new_gradient(held) if accumulates else [])]
+        late = [*tied(spec, held), *(new_gradient(held) if added_to(spec) else [])]
         return [*steady, *gradients, *late]
     stepping = [] if spec.optimizer_in_backward else tensors.step(spec.optimizer, entry, held.weights)
     return [*steady, *gradients, *stepping]
