@@ -6,7 +6,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.micro_batch.model_step import record_model
 from lintfit.memory.micro_batch.step import Step
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import OWN_LOSS, Spec
 from lintfit.memory.tensors.parameters import inventory
 
 
@@ -17,7 +17,7 @@ def record(spec: Spec, states: States) -> Step:
 
         return both(spec, states)
     step = _with_images(spec, states) if spec.images and spec.facts.vision is not None else _of_text(spec, states)
-    if spec.loop_outputs == "dropped" or spec.trainer not in ("causal-lm", "classification"):
+    if spec.loop_outputs == "dropped" or spec.trainer not in OWN_LOSS:
         return step
     from lintfit.memory.micro_batch.loop_outputs import held
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.frozen import field, frozen
@@ -16,6 +16,10 @@ Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 ZeroGrad = Literal["step", "forward", "backward", "never"]
 Trainer = Literal["causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"]
+TRAINERS: tuple[Trainer, ...] = get_args(Trainer)
+"""Whose step is known: transformers' own, of a language model and of a classifier, and TRL's."""
+OWN_LOSS = frozenset({"causal-lm", "classification"})
+"""Of these what the model's own forward computes the loss of: with transformers' Trainer, or in a loop."""
 SCORING = frozenset({"classification", "reward"})
 """Trainers of a model with a few scores in the place of the output layer (``AutoModelForSequenceClassification``)."""
 

@@ -9,12 +9,9 @@ from typing import Any
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.reading.defaults import TRL_RESPONSE
-from lintfit.memory.spec import ROLLOUT_BATCH, Generation
+from lintfit.memory.spec import ROLLOUT_BATCH, TRAINERS, Generation
 from lintfit.run.facts import facts_of
 from lintfit.settings import Setting, is_count
-
-_TRAINERS = frozenset({"dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo", "classification"})
-"""TRL's trainers whose step is known, beside the causal language model's."""
 
 COMPLETION = 512
 """``GRPOConfig.max_completion_length`` of TRL 1.16; also where a script caps nothing (None)."""
@@ -32,7 +29,7 @@ def set_trainer(values: dict[str, Any], settings: Mapping[str, Setting]) -> None
         return setting.value if setting is not None and setting.known else fallback
 
     trainer = value("trainer", "causal-lm")
-    values["trainer"] = trainer if trainer in _TRAINERS else "causal-lm"
+    values["trainer"] = trainer if trainer in TRAINERS else "causal-lm"
     if trainer == "ppo":
         _ppo(values, settings, value)
         return

@@ -11,7 +11,7 @@ from lintfit.frozen import field, frozen, names, replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.spec import DTYPE_BYTES, Spec, section
+from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
@@ -263,8 +263,10 @@ SFT_CACHE_OFF = (0, 22)
 def _wants_cache(spec: Spec) -> bool:
     """Whether ``use_cache`` is on: as stated, else by the model's config, which nobody overrules in older versions,
     nor in a loop of the script's own."""
-    if "use_cache" in spec.stated or spec.facts.config.get("use_cache") is False:
-        return spec.use_cache and "use_cache" in spec.stated
+    if "use_cache" in spec.stated:
+        return spec.use_cache
+    if spec.facts.config.get("use_cache") is False:
+        return False
     by_sft = release(spec.versions.get("trl")) or (0,)
     by_config = transformers_version(spec) < CACHE_OFF and by_sft < SFT_CACHE_OFF
     return spec.use_cache or by_config or spec.loop_outputs != "dropped"
@@ -278,7 +280,7 @@ def caches(spec: Spec) -> bool:
     return (
         _wants_cache(spec)
         and spec.gradient_checkpointing is False
-        and spec.trainer in ("causal-lm", "classification")
+        and spec.trainer in OWN_LOSS
         and spec.front_end != "litgpt"
     )
 

@@ -16,6 +16,7 @@ from lintfit.memory.spec import (
     KERNELS,
     LARGEST_COUNT,
     LARGEST_SEQUENCE,
+    TRAINERS,
     Evaluation,
     Fsdp,
 )
@@ -251,7 +252,7 @@ READERS: Mapping[str, Read] = {
     "zero_grad": choice("step", "forward", "backward", "never"),
     "upcast_outputs": _flag,
     "max_grad_norm": _amount(0, float("inf")),
-    "trainer": choice("causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"),
+    "trainer": choice(*TRAINERS),
     "front_end": choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": choice("none", "norms", "all"),
