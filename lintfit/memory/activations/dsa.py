@@ -14,11 +14,8 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.mla import latent
 from lintfit.memory.activations.moe import feed_forward
-from lintfit.memory.activations.tape import Var, function, pairs
+from lintfit.memory.activations.tape import INDEX, Var, function, pairs
 from lintfit.memory.activations.traits import Traits
-
-INDEX = 8
-"""Bytes of an int64 index."""
 
 
 @frozen

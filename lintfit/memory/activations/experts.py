@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lintfit.catalog.facts import MoE
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import CAST, Var, saved_factors
+from lintfit.memory.activations.tape import CAST, INDEX, Var, saved_factors
 from lintfit.memory.tensors.fused_experts import LINEAR_ROUTERS
 from lintfit.memory.versions import GROUPED_EXPERTS
 
@@ -72,9 +72,6 @@ UNNORMED = frozenset({"dots1", "flex_olmo", "olmoe", "qwen2_moe", "qwen3_moe"})
 
 LOOPED = 16
 """Experts beyond which several are counted as one."""
-
-INDEX = 8
-"""Bytes of an int64 index."""
 
 COUNTED = 4
 """Bytes of an index as it is counted (``histc_input``)."""

@@ -10,10 +10,10 @@ from lintfit.catalog.architectures.gemma4_text import slides
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.experts import INDEX, experts
+from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import mlp
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import Var, function, saved_factors
+from lintfit.memory.activations.tape import INDEX, Var, function, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 

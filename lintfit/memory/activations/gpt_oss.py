@@ -6,9 +6,9 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.experts import INDEX, experts
+from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import heads, projected
-from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
+from lintfit.memory.activations.tape import INDEX, Var, function, pairs, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 

@@ -111,7 +111,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
 
 @function
 def turned_on_copies(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
-    """Cohere's rotary, in fp32 on copies of both."""
+    """The rotary in fp32 on copies of both, as Cohere and the encoders of Qwen's kind have it."""
     full = t.cast(q, 4), t.cast(k, 4)
     t.name(q, k, *full)
     turned = [t.rotary(part) for part in full]

@@ -11,9 +11,8 @@ from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.experts import INDEX
 from lintfit.memory.activations.llama import mlp, projected
-from lintfit.memory.activations.tape import Var, function, positions, saved_factors
+from lintfit.memory.activations.tape import INDEX, Var, function, positions, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 

@@ -6,9 +6,8 @@ from lintfit.catalog.architectures.mimo_v2_flash import SLIDING, turned
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.experts import INDEX
 from lintfit.memory.activations.moe import feed_forward
-from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
+from lintfit.memory.activations.tape import INDEX, Var, function, pairs, saved_factors
 from lintfit.memory.activations.traits import Traits
 
 

@@ -14,6 +14,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from lintfit.frozen import frozen
 
+INDEX = 8
+"""Bytes of an index, or a token id (int64)."""
 BLOCK = 512
 """The caching allocator's smallest block (``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp)."""
 

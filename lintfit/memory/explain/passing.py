@@ -9,12 +9,12 @@ from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.kinds import kinds, running
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
-from lintfit.memory.activations.tape import ACTIVATION, rounded
+from lintfit.memory.activations.tape import ACTIVATION, INDEX, rounded
 from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.forward import at_the_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, Path, loss_path, scored, sequences
-from lintfit.memory.micro_batch.embedding import INDEX, dropout_mask, input_leaf
+from lintfit.memory.micro_batch.embedding import dropout_mask, input_leaf
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import embedding_bytes
 from lintfit.memory.micro_batch.step import Step

@@ -8,7 +8,7 @@ from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, rounded
+from lintfit.memory.activations.tape import CAST, INDEX, rounded
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
@@ -53,9 +53,6 @@ that takes ids; before, it did so only for adapters of transformers' own loader.
 SCALES_ITSELF = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gemma4_text", "minicpm3", "vaultgemma"})
 """Model types whose embedding is a module that scales its own output (``Gemma3TextScaledWordEmbedding``), Gemma 1 and 2
 since transformers 5, MiniCPM 3 where it is transformers' own class."""
-
-INDEX = 8
-"""Bytes of a token id (int64)."""
 
 
 CHUNKED = frozenset({"llama4_text"})

@@ -13,7 +13,7 @@ from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.kinds import Kind, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
-from lintfit.memory.activations.tape import rounded
+from lintfit.memory.activations.tape import INDEX, rounded
 from lintfit.memory.engines.gradients import sums_out_of_place
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.head import Head
@@ -22,7 +22,6 @@ from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
 from lintfit.memory.micro_batch.embedding import (
-    INDEX,
     dropout_mask,
     embedding_norm,
     embedding_width,

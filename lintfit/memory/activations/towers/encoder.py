@@ -8,12 +8,11 @@ from __future__ import annotations
 from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function
+from lintfit.memory.activations.layernorm import turned_on_copies
+from lintfit.memory.activations.tape import INDEX, Var, function
 from lintfit.memory.activations.towers.style import Style, style, tower_of
 
 CHANNELS = 3
-INDEX = 8
-"""Bytes of an index (int64): ``embedding_bag`` keeps those of the rows, those of their sums, and lengths."""
 
 
 def block(t: Layer, x: Var, *, gated: bool = False) -> Var:
@@ -68,22 +67,13 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
         normed = heads.dim if how.each_head else h
         q, k = t.rmsnorm(q, normed), t.rmsnorm(k, normed)
     if how.rotary and how.apart:
-        q, k = _turned_in_full(t, q, k)
+        q, k = turned_on_copies(t, q, k)
     elif how.rotary:
         q, k = t.both_turned(q, k)
     out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=how.masked)
     if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)
-
-
-@function
-def _turned_in_full(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
-    """Queries and keys turned on copies in fp32, by a function whose caller has names for its arguments."""
-    full = t.cast(q, 4), t.cast(k, 4)
-    t.name(q, k, *full)
-    turned = [t.rotary(part) for part in full]
-    return t.cast(turned[0], q.item), t.cast(turned[1], k.item)
 
 
 def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
@@ -106,6 +96,7 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
     if how.positions or how.classes:
         kept = (y,) if leaf else ()
         if how.taps and t.recipe.trains("position_embedding"):
+            # ``embedding_bag`` keeps the indices of the rows, those of their sums, and lengths.
             kept = (*kept, t.like(y, how.taps * (2 * INDEX + t.recipe.weights) + 3 * INDEX, 1, False))
         y = t.op(t.like(y, y.width, y.item, y.grad), (y,), kept)
     if how.joins:  # the tiles' positions are looked up for every image, and multiplied by one number
