@@ -35,6 +35,7 @@ AUDIO: Mapping[str, Any] = {
     "encoder_ffn_dim": 5120,
     "d_model": 1280,
     "output_dim": 3584,
+    "max_source_positions": 1500,
 }
 NOTES = ("the thinker alone, without the talker and its voice; of sound its encoder's parameters and nothing else",)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import laguna, mimo_v2_flash
+from importlib import import_module
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.blocks import Layer
@@ -71,8 +72,8 @@ TABLES_BY = {
 }
 """What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
 
-TURNED = {"laguna": laguna.turned, "mimo_v2_flash": mimo_v2_flash.turned}
-"""Elements of a head that the layers of a kind turn, where these differ."""
+TURNED = frozenset({"laguna", "mimo_v2_flash"})
+"""Model types whose layers of each kind turn other parts of a head; their architecture says which (``turned``)."""
 
 TABLES_BY_KIND = frozenset({"gemma3", "gemma3_text", "gemma3n_text", "gemma4_text"})
 """Model types with tables for the layers that slide and others for those that do not."""
@@ -142,7 +143,8 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         widths *= len(_firsts(facts))
     if facts.model_type in TURNED:
         kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
-        widths = [TURNED[facts.model_type](facts.config, kind, facts.head_dim) for kind in kinds]
+        turned = import_module(f"lintfit.catalog.architectures.{facts.model_type}").turned
+        widths = [turned(facts.config, kind, facts.head_dim) for kind in kinds]
     positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)
@@ -271,8 +273,10 @@ def sinusoids(facts: ModelFacts) -> int:
     """Bytes of the positions of Qwen 2.5 Omni's encoder of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
     if facts.text_type != "qwen2_5_omni_text":
         return 0
-    sound = facts.config.get("audio_config") or {}
-    return rounded(int(sound.get("max_source_positions") or 1500) * int(sound.get("d_model") or 1280) * 4)
+    from lintfit.catalog.architectures.qwen2_5_omni_thinker import AUDIO
+
+    sound = {**AUDIO, **(facts.config.get("audio_config") or {})}
+    return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
 
 
 BOOLEAN = frozenset({"mpt"})
