@@ -13,10 +13,7 @@ from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
-from lintfit.memory.activations.towers import ITSELF
-from lintfit.memory.activations.towers import counted as counted_images
 from lintfit.memory.loss.preference import FUSED, ODDS
-from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
@@ -57,14 +54,8 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
     """Runs that the spec may mean and that may need less: they bound the low end."""
     if spec.front_end == "litgpt" and "front_end" not in spec.stated:
         yield from _if_not_litgpt(spec)
-    if unsaid(spec):
-        yield Alternative(
-            without_images(spec),
-            "images as large, or of as many tiles, as the model and the sequence let them be (image_patches or "
-            "image_tiles would say); the low end counts text only",
-        )
-    elif spec.images and _uncounted_images(spec):
-        yield Alternative(without_images(spec))
+    if spec.facts.vision is not None:
+        yield from _text_alone(spec)
     yield from _with_packages(spec)
     if _may_repeat_groups(spec):
         yield Alternative(
@@ -162,28 +153,21 @@ def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(replace(spec, versions=newer))
 
 
+def _text_alone(spec: Spec) -> Iterator[Alternative]:
+    from lintfit.memory.verdict.seeing import text_alone
+
+    found = text_alone(spec)
+    if found is not None:
+        yield Alternative(*found)
+
+
 def _with_images(spec: Spec) -> Iterator[Alternative]:
-    """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
-    seen = with_an_image(spec) if spec.images is None else spec
-    note = ""
-    if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
-        seen = replace(seen, attention="eager")
-        note = (
-            "FlashAttention 2, which the model's own code takes where it is installed (not stated; the high end counts "
-            "its eager attention)"
-        )
-    if _uncounted_images(spec):
-        seen = replace(seen, image_patches=2 * patches(seen))
-        note = (
-            f"the way from pixels to words of {spec.facts.model_type} as its code reads, measured by nobody: the "
-            "low end counts text only, the high end twice the patches"
-        )
-    if seen is not spec:
+    from lintfit.memory.verdict.seeing import with_images
+
+    found = with_images(spec)
+    if found is not None:
+        seen, note = found
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
-
-
-def _uncounted_images(spec: Spec) -> bool:
-    return spec.facts.vision is not None and not counted_images(spec.facts)
 
 
 CHECKPOINTED = frozenset({"t5", "mt5", "umt5", "bert", "roberta", "xlm-roberta"})

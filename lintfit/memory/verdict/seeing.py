@@ -1,0 +1,38 @@
+"""What a run of a vision-language model may be besides what its spec says of its images."""
+
+from __future__ import annotations
+
+from lintfit.frozen import replace
+from lintfit.memory.activations.towers import ITSELF, counted
+from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
+from lintfit.memory.spec import Spec
+
+
+def text_alone(spec: Spec) -> tuple[Spec, str] | None:
+    """The run without its images, where their size is not told or nobody has counted their encoder, and what is then
+    said of it."""
+    if unsaid(spec):
+        return without_images(spec), (
+            "images as large, or of as many tiles, as the model and the sequence let them be (image_patches or "
+            "image_tiles would say); the low end counts text only"
+        )
+    return (without_images(spec), "") if spec.images and not counted(spec.facts) else None
+
+
+def with_images(spec: Spec) -> tuple[Spec, str] | None:
+    """The run with an image a sequence where nobody says how many, and on an encoder that nobody has counted."""
+    seen = with_an_image(spec) if spec.images is None else spec
+    note = ""
+    if spec.facts.model_type in ITSELF and not ("attention" in spec.stated and spec.attention != "sdpa"):
+        seen = replace(seen, attention="eager")
+        note = (
+            "FlashAttention 2, which the model's own code takes where it is installed (not stated; the high end counts "
+            "its eager attention)"
+        )
+    if not counted(spec.facts):
+        seen = replace(seen, image_patches=2 * patches(seen))
+        note = (
+            f"the way from pixels to words of {spec.facts.model_type} as its code reads, measured by nobody: the "
+            "low end counts text only, the high end twice the patches"
+        )
+    return (seen, note) if seen is not spec else None
