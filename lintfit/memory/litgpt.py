@@ -24,6 +24,12 @@ PINNED = {"bitsandbytes": "0.42.0"}
 
 HALF = ("bf16", "fp16")
 
+ELSEWHERE = frozenset({"front_end", "trainer", "deepspeed_config"})
+"""Keys of a spec that say whose code trains: that this is LitGPT's need not be guessed, or cannot be."""
+
+OTHERS = frozenset({"transformers", "trl", "peft", "accelerate", "deepspeed"})
+"""Libraries that LitGPT does not train with; a spec that names a version of one is not LitGPT's."""
+
 PROJECTION = frozenset({"o_proj", "dense", "out_proj", "c_proj"})
 MLP = frozenset(
     {"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "w1", "w2", "dense_h_to_4h", "dense_4h_to_h"}
@@ -71,12 +77,13 @@ def meant(values: Mapping[str, Any]) -> bool:
 
     A loss in chunks, computed in true half precision (``bf16-true``), with nothing recomputed. TRL's chunked loss runs
     under autocast (``SFTConfig.bf16`` is on) and torchtune's single-device recipes checkpoint
-    (``enable_activation_checkpointing: True``).
+    (``enable_activation_checkpointing: True``). LitGPT itself runs none of :data:`OTHERS`.
     """
     return (
-        "front_end" not in values
-        and "trainer" not in values
-        and "trl" not in values.get("versions", {})
+        not ELSEWHERE.intersection(values)
+        and not OTHERS.intersection(values.get("versions", {}))
+        and values.get("engine") != "deepspeed"
+        and not values.get("zero_stage")
         and values.get("loss") == "chunked"
         and values.get("weights_dtype") in HALF
         and values.get("mixed_precision") == "no"

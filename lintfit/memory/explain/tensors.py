@@ -132,6 +132,8 @@ def states(entry: Optimizer) -> str:
         )
         if count
     ]
+    if entry.factored:
+        parts.append("an fp32 average of every element, as a flat partition has neither rows nor columns")
     return " and ".join(parts) or "no states"
 
 

@@ -203,6 +203,15 @@ def test_a_formula_in_numbers() -> None:
     ]
 
 
+def test_adafactor_keeps_every_element_of_a_flat_partition() -> None:
+    sharded, whole = (
+        _explained("optimizer_states", optimizer="adafactor", gpus=4, zero_stage=3),
+        _explained("optimizer_states", optimizer="adafactor"),
+    )
+    assert "an fp32 average of every element" in sharded.terms[0].what
+    assert "every row and column" in whole.terms[0].what
+
+
 def test_what_is_nothing_at_the_peak_is_shown_where_it_is_largest() -> None:
     part = _explained("logits", gpus=8, zero_stage=2, mixed_precision="bf16", gradient_checkpointing=True)
     assert part.moment.name == "loss, backward"
