@@ -31,10 +31,13 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("granite_swa", "granitemoe_swa", "mimo_v2_flash"), _NOWHERE),
     **dict.fromkeys(("mistral", "mixtral"), _since(4, 37)),
     **dict.fromkeys(("phi", "stablelm"), _since(4, 39)),
+    "bart": _since(4, 36),
     "bert": _since(4, 41),
     **dict.fromkeys(("gpt2", "gpt_neox"), _since(4, 42)),
-    **dict.fromkeys(("phi3", "roberta"), _since(4, 45)),
+    **dict.fromkeys(("mbart", "phi3", "roberta"), _since(4, 45)),
     "opt": _since(4, 46),
+    **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
+    "electra": _since(5, 0),
     **dict.fromkeys(("mt5", "t5", "umt5"), _since(5, 15)),
     **dict.fromkeys(("gemma2", "vaultgemma"), _before(5, 21)),
 }
@@ -46,7 +49,9 @@ FLASH: dict[str, Span] = {
     **dict.fromkeys(("llama4", "llama4_text", "mimo_v2_flash"), _NOWHERE),
     "gpt2": _since(4, 40),
     "mllama": ((4, 52), (5, 23)),
-    **dict.fromkeys(("bert", "roberta"), _since(5, 0)),
+    **dict.fromkeys(("bart", "mbart"), _since(4, 36)),
+    **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
+    **dict.fromkeys(("bert", "electra", "roberta"), _since(5, 0)),
 }
 """The versions whose class has FlashAttention 2; every version's where a model type is not here.
 

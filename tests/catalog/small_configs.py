@@ -91,6 +91,19 @@ NEMOTRON_H = {
     "n_groups": 2,
 }
 T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
+BART: dict[str, Any] = {
+    "d_model": 64,
+    "encoder_layers": 3,
+    "encoder_ffn_dim": 100,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "decoder_ffn_dim": 120,
+    "decoder_attention_heads": 4,
+    "vocab_size": 1000,
+    "max_position_embeddings": 80,
+    "pad_token_id": 0,
+}
+MODERNBERT: dict[str, Any] = {**SMALL, "num_hidden_layers": 4, "pad_token_id": 0}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
 DELTA_LAYERS = ["full_attention", "linear_attention", "linear_attention", "full_attention", "linear_attention"]
@@ -440,5 +453,18 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("umt5", {**T5, "feed_forward_proj": "gated-gelu"}),
     ("bert", SMALL),
     ("bert", {**SMALL, "tie_word_embeddings": False}),
+    ("camembert", SMALL),
+    ("electra", {**SMALL, "embedding_size": 32}),
+    ("electra", {**SMALL, "embedding_size": 64, "tie_word_embeddings": False}),
+    ("modernbert", MODERNBERT),
+    ("modernbert", {**MODERNBERT, "norm_bias": True, "mlp_bias": True, "attention_bias": True, "decoder_bias": False}),
+    ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
+    ("bart", BART),
+    ("bart", {**BART, "tie_word_embeddings": False}),
+    ("mbart", BART),
+    ("pegasus", BART),
+    ("marian", BART),
+    ("marian", {**BART, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 900}),
+    ("marian", {**BART, "share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}),
     ("roberta", {**SMALL, "max_position_embeddings": 514, "type_vocab_size": 1}),
 ]

@@ -20,6 +20,7 @@ ALIASES: Mapping[str, str] = {
     "RefinedWebModel": "falcon",
     "Yi": "llama",
     "aquila": "llama",
+    "camembert": "roberta",
     "code_llama": "llama",
     "iquestcoder": "llama",
     "ministral": "mistral",

@@ -37,15 +37,16 @@ def shape(config: Config) -> Shape:
     )
 
 
-def encoder(config: Config, name: str) -> list[Tensor]:
-    """Embeddings and layers."""
+def encoder(config: Config, name: str, width: int | None = None) -> list[Tensor]:
+    """Embeddings, ``width`` elements wide where that is not the layers' width, and layers."""
     numbers = shape(config)
+    width = width or numbers.hidden
     hidden, layers, layer = numbers.hidden, numbers.layers, f"{name}.encoder.layer.{{}}"
     return [
-        *embedding(f"{name}.embeddings.word_embeddings", numbers.vocab, hidden),
-        *embedding(f"{name}.embeddings.position_embeddings", numbers.max_positions or 0, hidden),
-        *embedding(f"{name}.embeddings.token_type_embeddings", config.size("type_vocab_size"), hidden),
-        *norm(f"{name}.embeddings.LayerNorm", hidden, bias=True, where="embedding"),
+        *embedding(f"{name}.embeddings.word_embeddings", numbers.vocab, width),
+        *embedding(f"{name}.embeddings.position_embeddings", numbers.max_positions or 0, width),
+        *embedding(f"{name}.embeddings.token_type_embeddings", config.size("type_vocab_size"), width),
+        *norm(f"{name}.embeddings.LayerNorm", width, bias=True, where="embedding"),
         *linear(f"{layer}.attention.self.query", hidden, hidden, layers, bias=True),
         *linear(f"{layer}.attention.self.key", hidden, hidden, layers, bias=True),
         *linear(f"{layer}.attention.self.value", hidden, hidden, layers, bias=True),

@@ -37,9 +37,10 @@ WHOLE_ATTENTION = frozenset({"deepseek_v3", "mistral4", "youtu"})
 
 UNPLANNED = frozenset(
     {
-        "baichuan", "bamba", "bitnet", "bloom", "chatglm", "codegen", "falcon", "falcon_h1", "falcon_mamba", "gpt2",
-        "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "lfm2", "mamba",
-        "mamba2", "minicpmv", "mpt", "opt", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm",
+        "baichuan", "bamba", "bart", "bitnet", "bloom", "camembert", "chatglm", "codegen", "electra", "falcon",
+        "falcon_h1", "falcon_mamba", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense",
+        "internlm", "internlm2", "lfm2", "mamba", "mamba2", "marian", "mbart", "minicpmv", "modernbert", "mpt", "opt",
+        "pegasus", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""

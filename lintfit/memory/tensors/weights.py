@@ -242,8 +242,12 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
         yield Tensor("score.weight", (1, facts.hidden), role="lm_head", where="head"), 0.0
 
 
-UNREACHED = {"deepseek_v32": ("indexer",), "glm_moe_dsa": ("indexer",)}
-"""Modules of a model type that run without a graph: no gradient reaches their weights, which train in name only."""
+UNREACHED = {
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("indexer",)),
+    **dict.fromkeys(("marian", "pegasus"), ("embed_positions",)),
+}
+"""Modules of a model type that run without a graph: no gradient reaches their weights, which train in name only.
+Positions by sines are parameters that their class freezes."""
 
 VALUE = "value_model."
 """What the names of the value model's tensors begin with (TRL ``PolicyAndValueWrapper``)."""

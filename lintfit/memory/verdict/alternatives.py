@@ -170,7 +170,10 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset({"t5", "mt5", "umt5", "bert", "roberta", "xlm-roberta"})
+CHECKPOINTED = frozenset(
+    {"bart", "bert", "camembert", "electra", "marian", "mbart", "modernbert", "mt5", "pegasus", "roberta", "t5", "umt5"}
+    | {"xlm-roberta"}
+)
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 

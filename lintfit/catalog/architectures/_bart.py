@@ -1,0 +1,94 @@
+"""BART and what is built like it: an encoder and a decoder that attends to it, with LayerNorm and biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    embedding,
+    linear,
+    norm,
+    plain_mlp,
+    plain_shape,
+)
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import frozen, replace
+
+REQUIRED = ("d_model", "encoder_ffn_dim", "encoder_layers", "encoder_attention_heads", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 50265,
+    "max_position_embeddings": 1024,
+    "encoder_layers": 12,
+    "encoder_ffn_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_layers": 12,
+    "decoder_ffn_dim": 4096,
+    "decoder_attention_heads": 16,
+    "activation_function": "gelu",
+    "d_model": 1024,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "tie_word_embeddings": True,
+}
+
+
+@frozen
+class Style:
+    """Where a type differs from BART.
+
+    ``offset``: rows that a table of positions has more than positions. ``first``: whether the embeddings are normed,
+    ``last``: whether a half ends with a norm.
+    """
+
+    offset: int = 2
+    first: bool = True
+    last: bool = False
+
+
+def shape(config: Config) -> Shape:
+    """The numbers of both halves together, by those of the encoder."""
+    numbers = plain_shape(
+        config,
+        hidden="d_model",
+        layers="encoder_layers",
+        heads="encoder_attention_heads",
+        intermediate=config.size("encoder_ffn_dim", kind="intermediate"),
+        activation=config.text("activation_function"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+    config.size("decoder_attention_heads", kind="heads")
+    return replace(numbers, layers=numbers.layers + config.size("decoder_layers", kind="layers"))
+
+
+def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor]:
+    """The ``encoder``, or the ``decoder`` with its attention to the encoder, without its embedding."""
+    hidden, layers = numbers.hidden, config.size(f"{name}_layers", kind="layers")
+    module, layer = f"model.{name}", f"model.{name}.layers.{{}}"
+    width = config.size(f"{name}_ffn_dim", kind="intermediate")
+    parts = ("self_attn", "encoder_attn") if name == "decoder" else ("self_attn",)
+    found = embedding(f"{module}.embed_positions", (numbers.max_positions or 0) + style.offset, hidden)
+    for part in parts:
+        found += attention(f"{layer}.{part}", numbers, layers, bias=True, out_bias=True, out="out_proj")
+        found += norm(f"{layer}.{part}_layer_norm", hidden, layers, bias=True)
+    found += plain_mlp(layer, hidden, width, layers, up="fc1", down="fc2")
+    found += norm(f"{layer}.final_layer_norm", hidden, layers, bias=True)
+    if style.first:
+        found += norm(f"{module}.layernorm_embedding", hidden, bias=True, where="embedding")
+    if style.last:
+        found += norm(f"{module}.layer_norm", hidden, bias=True, where="final")
+    return found
+
+
+def tensors(config: Config, style: Style) -> tuple[Tensor, ...]:
+    """Both halves, which share the embedding whatever ``tie_word_embeddings`` says of the head."""
+    numbers = shape(config)
+    found = embedding("model.shared", numbers.vocab, numbers.hidden)
+    if not numbers.tied:
+        found += embedding("model.encoder.embed_tokens", numbers.vocab, numbers.hidden)
+        found += embedding("model.decoder.embed_tokens", numbers.vocab, numbers.hidden)
+        found += linear("lm_head", numbers.vocab, numbers.hidden, role="lm_head", where="head")
+    return (*found, *half(config, numbers, "encoder", style), *half(config, numbers, "decoder", style))

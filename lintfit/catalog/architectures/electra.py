@@ -1,0 +1,37 @@
+"""ELECTRA's discriminator or generator, with the generator's masked-language-model head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import bert
+from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = bert.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **bert.DEFAULTS,
+    "embedding_size": 128,
+    "hidden_size": 256,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+}
+
+
+def shape(config: Config) -> Shape:
+    return bert.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, width = shape(config), config.size("embedding_size", kind="hidden")
+    found = bert.encoder(config, "electra", width)
+    if width != numbers.hidden:
+        found += linear("electra.embeddings_project", numbers.hidden, width, bias=True, where="embedding")
+    found += norm("generator_predictions.LayerNorm", width, bias=True, where="head")
+    found += linear("generator_predictions.dense", width, numbers.hidden, bias=True, where="head")
+    found.append(Tensor("generator_lm_head.bias", (numbers.vocab,), 1, "bias", "head"))
+    if not numbers.tied:
+        found += linear("generator_lm_head", numbers.vocab, width, role="lm_head", where="head")
+    return tuple(found)

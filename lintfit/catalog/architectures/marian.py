@@ -1,0 +1,42 @@
+"""Marian's models of translation (opus-mt): BART with positions by sines and no norm but those of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _bart
+from lintfit.catalog.architectures._blocks import Shape, embedding, linear
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
+
+REQUIRED = _bart.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **_bart.DEFAULTS,
+    "vocab_size": 58101,
+    "share_encoder_decoder_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = _bart.shape(config)
+    if config.flag("share_encoder_decoder_embeddings"):
+        return numbers
+    return replace(numbers, vocab=config.size("decoder_vocab_size", kind="vocab", default=numbers.vocab))
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    style = _bart.Style(offset=0, first=False)
+    if config.flag("share_encoder_decoder_embeddings"):
+        return _bart.tensors(config, style)
+    numbers = shape(config)
+    found = [
+        *embedding("model.encoder.embed_tokens", config.size("vocab_size", kind="vocab"), numbers.hidden),
+        *embedding("model.decoder.embed_tokens", numbers.vocab, numbers.hidden),
+        *_bart.half(config, numbers, "encoder", style),
+        *_bart.half(config, numbers, "decoder", style),
+    ]
+    if not numbers.tied:
+        found += linear("lm_head", numbers.vocab, numbers.hidden, role="lm_head", where="head")
+    return tuple(found)
