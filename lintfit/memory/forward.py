@@ -20,7 +20,8 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
         + step.front
         + step.cached
         + masks_of_the_graph(step)
-        + step.last_graph,
+        + step.last_graph
+        + step.answered,
         saved.logits + end.logits,
         end.casts,
         tail.forward.temporaries,
@@ -77,11 +78,11 @@ def at_the_loss(step: Step, saved: Live) -> Live:
 
 def bare_head(step: Step, cached: int) -> Live:
     """The same without a graph, with all that the head takes; ``cached``: bytes of autocast's copies at the head."""
-    bare = step.head.bare
+    bare = step.head.bare.plus(Live(step.answered))
     if step.head.made is None or not cached:
         return Live(bare.activations, bare.logits, bare.casts + cached, bare.temporaries)
     if step.head.made + cached > bare.logits:
-        return Live(bare.activations, step.head.made, cached)
+        return Live(step.answered, step.head.made, cached)
     return bare
 
 

@@ -173,6 +173,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("llava", {"text_config": {**SMALL, "model_type": "llama"}, "vision_config": CLIP}),
     ("llava", {"text_config": {**GROUPED, "model_type": "qwen2"}, "vision_config": SIGLIP}),
     ("llava", {"text_config": {"model_type": "llama", "vocab_size": 32064, "num_hidden_layers": 2}}),
+    (
+        "vipllava",
+        {"text_config": {**GROUPED, "model_type": "llama"}, "vision_config": CLIP, "vision_feature_layer": [-2, 0, 1]},
+    ),
+    ("video_llava", {"text_config": {**GROUPED, "model_type": "llama"}, "vision_config": CLIP}),
     ("llava_next", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
     ("llava_next_video", {"text_config": {**GROUPED, "model_type": "mistral"}, "vision_config": CLIP}),
     (

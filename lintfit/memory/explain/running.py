@@ -9,6 +9,8 @@ from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import at_the_loss
 from lintfit.memory.result import Moment
 
+ANSWERED = "the images' features, which the model gives back beside the loss"
+
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
     """What stands beside the states at a moment; nothing at load, initialization and save."""
@@ -42,6 +44,7 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
                 *forward(run),
                 *head_terms(run, live, "the head and the loss", forward=True),
                 *casts(run, head=True),
+                term("activations", ANSWERED, step.answered),
             ]
         case "reference, forward":
             return scoring.reference(run)

@@ -77,8 +77,8 @@ def one_layer(run: Pass) -> list[Term]:
     size = layer_without_graph(run.spec, step, evaluating(step.recipe)).activations - step.around
     what = "one layer's tensors, and the embeddings' output"
     return [
-        term("activations", "tables and masks that all layers share", step.around - step.named),
-        term("activations", BESIDE, step.named),
+        term("activations", "tables and masks that all layers share", step.around - step.named_bare),
+        term("activations", BESIDE, step.named_bare),
         term("activations", what, size, *per_token(run, size), source=TAPE),
     ]
 

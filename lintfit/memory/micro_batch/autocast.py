@@ -14,17 +14,18 @@ from lintfit.memory.tensors.weights import VALUE
 from lintfit.memory.versions import GROUPED_EXPERTS
 
 
-def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool) -> int:
+def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool, sees: bool = True) -> int:
     """Bytes of the copies that the cache holds at the end of the forward pass.
 
     Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
     product are not cast at all, those of a model whose ``experts`` are plain products are. Not for FSDP, whose mixed
-    precision gathers the weights in half precision already.
+    precision gathers the weights in half precision already. ``sees``: whether there are images; without them an encoder
+    does not run, and one of sound or of frames (:data:`APART`) never does.
     """
     if not recipe.autocast:
         return 0
     experts = experts or recipe.transformers < GROUPED_EXPERTS
-    return _COPIES.get(held, (recipe, experts), lambda: _copies(recipe, held, experts))
+    return _COPIES.get(held, (recipe, experts, sees), lambda: _copies(recipe, held, experts, sees))
 
 
 def head_copy(held: Inventory) -> int:
@@ -44,7 +45,11 @@ OF_SCANS = (".A_log", ".D")
 """How the names of Mamba's parameters end that no product takes, so that nothing casts them."""
 
 
-def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
+APART = (".audio_tower.", ".video_tower.")
+"""What the names of encoders have in them that get no images."""
+
+
+def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
     uncast = ("norm", "bias", "conv", *(() if experts else ("expert",)))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     fused = recipe.lora is not None and recipe.lora.fused is not None
@@ -52,6 +57,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool) -> int:
         rounded(weight.numel * 2) * weight.copies
         for weight in held.weights
         if (weight.trainable or weight.unreached)
+        and (weight.where != "vision" or (sees and not any(name in weight.name for name in APART)))
         and weight.dtype == "fp32"
         and not weight.name.endswith(OF_SCANS)
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)

@@ -80,7 +80,9 @@ def record_model(
         stretches=tuple(layers),
         head=tail,
         recipe=recipe,
-        copies=0 if spec.engine == "fsdp" else cached_copies(recipe, held, experts=traits(facts).casts_experts),
+        copies=0
+        if spec.engine == "fsdp"
+        else cached_copies(recipe, held, experts=traits(facts).casts_experts, sees=bool(spec.images)),
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
         front=lasting + exchanged + own.kept + triangles(facts, recipe.weights) + sinusoids(spec.facts) + opening,

@@ -60,6 +60,10 @@ class Step:
     """Bytes that the model's forward has names for while the text's layers run."""
     named_saved: int = 0
     """Of these what layers save."""
+    listed: int = 0
+    """Bytes that it has names for besides where no layer leaves a graph."""
+    answered: int = 0
+    """Bytes that the model's forward gives back beside the loss, which nobody saves."""
     tiled: int = 0
     """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
     opening: int = 0
@@ -96,7 +100,12 @@ class Step:
     @property
     def around(self) -> int:
         """Bytes beside a layer that runs without a graph: tables and masks that all layers share, and what is named."""
-        return self.front - self.opening + self.masks + self.named
+        return self.front - self.opening + self.masks + self.named_bare
+
+    @property
+    def named_bare(self) -> int:
+        """Bytes that the model's forward has names for where no layer leaves a graph."""
+        return self.named + self.listed
 
     @property
     def cast(self) -> int:

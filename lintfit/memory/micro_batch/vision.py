@@ -24,7 +24,7 @@ from lintfit.memory.activations.towers import (
 )
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside, keeps_input
-from lintfit.memory.micro_batch.autocast import cached_copies
+from lintfit.memory.micro_batch.autocast import APART, cached_copies
 from lintfit.memory.micro_batch.embedding import given, opens_inputs
 from lintfit.memory.micro_batch.images import pictures
 from lintfit.memory.micro_batch.language import language
@@ -54,6 +54,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
     parts = (*encoder, *_handed_over(spec, step.recipe))
     wide, wide_saved = _named(spec)
     results, results_saved = _results(spec, step.recipe, encoder)
+    bare, _ = _results(spec, step.recipe, ())
     return replace(
         step,
         stretches=(*parts, *step.stretches),
@@ -61,6 +62,8 @@ def with_tower(spec: Spec, step: Step) -> Step:
         embedded=_embedded(spec),
         named=step.named + wide + results,
         named_saved=step.named_saved + (wide if wide_saved else 0) + results_saved,
+        listed=bare - results,
+        answered=_answered(spec, step.recipe),
         inputs=step.inputs + _pixels(spec),
         let_go=(*step.let_go, *_of_text(spec, step)),
         front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
@@ -130,23 +133,33 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[
     stream = 4 if held.normed and own.autocast else _stream(own, style(facts))
     states = rounded(seen.number * seen.positions * tower.hidden * stream)
     rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
-    one = rounded(rows * (2 if own.autocast else own.weights))
-    embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe))
+    one, taken = rounded(rows * (2 if own.autocast else own.weights)), _answered(spec, recipe)
+    # What is given back is the features themselves where they have the text's dtype.
+    embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe)) + (taken if taken != one else 0)
     kept = held.states and not held.normed and encoder and encoder[-1].layer.keeps_input
     saved = states if kept else 0
     saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
-    listed = _listed(spec, encoder, states) if held.every else 0
+    listed = _listed(spec, encoder, states) if held.every or held.picked else 0
     return listed + held.states * states + (held.inner + held.features) * one + embeds, saved
 
 
+def _answered(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the features as the sequence takes them, where the model gives them back (``image_hidden_states``)."""
+    seen, tower = pictures(spec), tower_of(spec.facts)
+    rows = seen.number * (tower.tokens or seen.patches // tower.merge) * spec.facts.hidden
+    return rounded(rows * stream_bytes(language(spec.facts), recipe)) if results(spec.facts).answered else 0
+
+
 def _listed(spec: Spec, encoder: tuple[Stretch, ...], state: int) -> int:
-    """Bytes of the results of all layers of the encoder that no graph has, and of the graph of those nobody takes.
+    """Bytes of the results of the encoder's layers that no graph has, of all or of those that are picked, and of the
+    graph of those nobody takes.
 
     ``state``: bytes of one layer's.
     """
     blocks = [part for part in encoder[:-1] if part.layer.input]
     if not blocks:
-        return (tower_of(spec.facts).layers + 1) * state
+        several = handed_on(spec.facts) + 1 if results(spec.facts).picked else tower_of(spec.facts).layers
+        return (several + 1) * state
     last, unused = blocks[-1], style(spec.facts).unused
     kept = last.layer.input if last.checkpointed else last.layer.saved.total
     return unused * kept + state
@@ -183,9 +196,11 @@ def _projects(spec: Spec) -> bool:
 
 
 def _trained(spec: Spec) -> list[str]:
-    """The names of the trained weights between pixels and words; an encoder of sound is none of these."""
+    """The names of the trained weights between an image's pixels and words."""
     trained = inventory(spec).trainables
-    return [weight.name for weight in trained if weight.where == "vision" and ".audio_tower." not in weight.name]
+    return [
+        weight.name for weight in trained if weight.where == "vision" and not any(name in weight.name for name in APART)
+    ]
 
 
 def _embedded(spec: Spec) -> int:
@@ -218,14 +233,14 @@ def transient(spec: Spec) -> int:
     stream = _stream(recipe, style(spec.facts))
     bare = without_graph(spec.facts, recipe, "block", stream=stream, batched=batch > 1)
     one = bare.peak(batch, seq).activations
-    if results(spec.facts).every:
-        return one + tower_of(spec.facts).layers * rounded(batch * seq * tower_of(spec.facts).hidden * stream)
+    held, state = results(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
+    if held.every or held.picked:
+        return one + (tower_of(spec.facts).layers if held.every else handed_on(spec.facts)) * state
     if not style(spec.facts).joins:
         return one
-    tower, given = tower_of(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
-    _, several = handed_on(spec.facts)
+    tower = tower_of(spec.facts)
     # A list holds what all layers gave until some of it is stacked, and put beside the last one's.
-    return max(one + (tower.layers - 1) * given, (tower.layers + several) * given + _named(spec)[0])
+    return max(one + (tower.layers - 1) * state, (tower.layers + handed_on(spec.facts)) * state + _named(spec)[0])
 
 
 def _hooked(spec: Spec) -> bool:
@@ -343,12 +358,11 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
 
     if flows or adapted:
         add("adapted_stem" if begins else "stem", flows, batch, seq)
-        first, several = handed_on(facts)
-        inner = several * rounded(batch * seq * tower_of(facts).hidden * stream)
+        state = rounded(batch * seq * tower_of(facts).hidden * stream)
         for index, (name, size) in enumerate(order(facts)):
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
             again = (checkpoints or how.checkpoints_itself) and name in CHECKPOINTED
-            add(name, flows or index > 0, images, positions, again, inner if index > first else 0)
+            add(name, flows or index > 0, images, positions, again, state * handed_on(facts, index))
         add("merge", True, batch, seq)
     elif projects:
         add("merge", False, batch, seq)

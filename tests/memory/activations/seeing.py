@@ -27,6 +27,13 @@ WAYS: dict[str, dict[str, Any]] = {
 """How the small models are trained."""
 
 
+def counted_evaluation(config: Mapping[str, Any], batch: int, seq: int, way: str, beside: Mapping[str, Any]) -> float:
+    """MiB of an evaluation between steps, as ``bench.fake_evaluation`` runs it."""
+    more = {**WAYS[way], **beside, "evaluation": {"batch_size": batch}, **GC}
+    found = step(config, 2 if beside["images"] else 1, seq, more).moments
+    return max(moment.allocated for moment in found if moment.phase == "evaluate") / MIB
+
+
 def counted_step(
     config: Mapping[str, Any], batch: int, seq: int, way: str, beside: Mapping[str, Any], **frozen_beside: Any
 ) -> float:

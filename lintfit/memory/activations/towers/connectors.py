@@ -13,7 +13,7 @@ from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.towers import aya, glm4v, kimi, lfm2_vl, mllama, ovis2, perceiver, phi4, resampler
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
-from lintfit.memory.activations.towers.style import Style, style, tower_of, vision_config
+from lintfit.memory.activations.towers.style import Style, style, taken, tower_of, vision_config
 
 Connector = Callable[[Layer, Var], Var]
 
@@ -54,6 +54,18 @@ def _two_layers(t: Layer, x: Var) -> Var:
     if how.classes:
         x = _patches(t, x, how.classes)
     y = t.linear("linear_1", x, tower.hidden, hidden, bias=True)
+    return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
+
+
+def _vipllava(t: Layer, x: Var) -> Var:
+    """The patches of several layers side by side, normed and projected (``VipLlavaMultiModalProjector``).
+
+    On the way back each layer's share is put between zeros, one after the other.
+    """
+    several, hidden = len(taken(t.facts)), t.facts.hidden
+    beside = (x.scratch((several - 1) * x.item),) if several > 1 else ()
+    wide = t.op(t.new(several * x.width, x.item, x.grad, per=Merged(1, style(t.facts).classes)), (x,), temp=beside)
+    y = t.linear("linear_1", t.layernorm(wide, wide.width), wide.width, hidden, bias=True)
     return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
 
 
@@ -159,4 +171,6 @@ CONNECTORS: Mapping[str, Connector] = {
     "paligemma": _paligemma,
     "phi4_multimodal": phi4.connector,
     "phi4mm": phi4.connector,
+    "video_llava": _two_layers,
+    "vipllava": _vipllava,
 }

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.towers import mllama
-from lintfit.memory.activations.towers.style import style, tower_of, vision_config
+from lintfit.memory.activations.towers.style import FEATURES, style, taken, tower_of, vision_config
 
 Part = tuple[str, int | None]
 """A writer's name (:data:`.WRITERS`), and the patches of the windows that it works on; None for whole images."""
@@ -34,15 +34,17 @@ def order(facts: ModelFacts) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def handed_on(facts: ModelFacts) -> tuple[int, int]:
-    """The first part whose result goes to what follows the encoder as well, and how many there are such.
+def handed_on(facts: ModelFacts, part: int | None = None) -> int:
+    """How many results of inner parts go to what follows the encoder beside the last one's.
 
-    Their gradient, as wide as all of them together, is there before the last part's backward begins.
+    ``part``: those whose gradients wait while this part runs backward. They are there before the last part's backward
+    begins: of Llama 3.2 Vision in one tensor, of others each for itself, up to the part that made it.
     """
-    if not style(facts).joins:
-        return 0, 0
-    parts = mllama.inner(facts)
-    return min(parts), len(parts)
+    if style(facts).joins:
+        parts = mllama.inner(facts)
+        return len(parts) if part is None or part > min(parts) else 0
+    inner = taken(facts)[:-1] if facts.model_type in FEATURES else ()
+    return len([number for number in inner if part is None or number <= part])
 
 
 def window(facts: ModelFacts, index: int) -> int | None:

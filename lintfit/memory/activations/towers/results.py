@@ -19,7 +19,9 @@ class Results(NamedTuple):
     the way to them; ``features``: what the connector gave; ``embeds``: the same as the sequence takes it, in a tensor
     of its own (``torch.cat``). ``normed``: whether the states are those behind a LayerNorm, which no
     graph has. ``every``: whether the encoder lists the results of all of its layers, and with them the
-    graph of those that nobody takes.
+    graph of those that nobody takes. ``picked``: whether it lists those alone that the projector takes, and gives the
+    last one's beside them. ``answered``: whether the model gives the features back beside the loss, in the dtype of the
+    words' embeddings.
     """
 
     states: int = 0
@@ -28,14 +30,18 @@ class Results(NamedTuple):
     embeds: int = 0
     every: bool = False
     normed: bool = False
+    picked: bool = False
+    answered: bool = False
 
 
 GLM = Results(inner=1, features=1, embeds=1)
 LISTED = Results(features=1, embeds=1, every=True)
 QWEN = Results(states=1, features=1, embeds=1)
+PICKED = Results(features=1, picked=True, answered=True)
 RESULTS: Mapping[str, Results] = {
     "ovis2": Results(states=1, features=1),
     "kimi_k25": QWEN._replace(normed=True),
+    **dict.fromkeys(("video_llava", "vipllava"), PICKED),
     **dict.fromkeys(("llava_next", "llava_next_video"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
     **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),

@@ -186,11 +186,13 @@ TOWERS: Mapping[str, str] = {
     "qwen2_5_omni": "qwen2_5_omni_vision_encoder",
     "qwen2_5_omni_thinker": "qwen2_5_omni_vision_encoder",
     "smolvlm": "idefics_vision",
+    "video_llava": "clip_vision_model",
+    "vipllava": "clip_vision_model",
 }
 """Model types that take an encoder of another name: which, where their config does not say."""
 
 
-FEATURES: Mapping[str, int] = {
+FEATURES: Mapping[str, int | tuple[int, ...]] = {
     "aya_vision": -1,
     "llava": -2,
     "llava_next": -2,
@@ -200,8 +202,10 @@ FEATURES: Mapping[str, int] = {
     "internvl": -1,
     "phi4_multimodal": -2,
     "phi4mm": -2,
+    "video_llava": -2,
+    "vipllava": (-2, -5, -8, -11, 6),
 }
-"""Model types that take the result of a layer by ``vision_feature_layer``, and its default."""
+"""Model types that take results of layers by ``vision_feature_layer``, and its default."""
 
 
 def tower_of(facts: ModelFacts) -> VisionTower:
@@ -229,8 +233,7 @@ def style(facts: ModelFacts) -> Style:
     config = vision_config(facts)
     found = KINDS.get(kind(facts), CLIP)
     if facts.model_type in FEATURES:
-        layer = facts.config.get("vision_feature_layer", FEATURES[facts.model_type])
-        found = found._replace(unused=-1 - layer if isinstance(layer, int) and layer < 0 else 0)
+        found = found._replace(unused=tower_of(facts).layers - max(taken(facts)))
     if found.scaled:
         found = found._replace(
             rms=config.get("norm_type") == "rms_norm",
@@ -239,6 +242,18 @@ def style(facts: ModelFacts) -> Style:
     if found.groups is not None:
         found = found._replace(groups=int(config.get("num_key_value_heads") or found.groups))
     return found._replace(activation=str(config.get("hidden_act") or found.activation))
+
+
+def taken(facts: ModelFacts) -> tuple[int, ...]:
+    """The layers whose results the projector takes side by side, by number from one; zero is what goes into the first.
+
+    One layer's alone of most models.
+    """
+    layers = tower_of(facts).layers
+    given = facts.config.get("vision_feature_layer", FEATURES.get(facts.model_type, -1))
+    chosen = [given] if isinstance(given, int) else [int(one) for one in given or (-1,)]
+    numbers = [min(one, layers) if one >= 0 else max(0, layers + 1 + one) for one in chosen]
+    return tuple(sorted(numbers))
 
 
 def known(facts: ModelFacts) -> bool:
