@@ -20,6 +20,11 @@ from lintfit.frozen import frozen
 
 DATA = Path(__file__).parent / "data" / "defaults.json"
 
+BEFORE: Mapping[tuple[str, str, str], tuple[tuple[int, ...], Any]] = {
+    ("trl", "GRPOConfig", "beta"): ((0, 19), 0.04),
+}
+"""Defaults of versions older than all studied ones: the first version that has another, and the value before it."""
+
 
 @frozen
 class Default:
@@ -75,6 +80,9 @@ def default(
     found = _class(library, cls)
     if found is None:
         return None
+    first, value = BEFORE.get((library, cls, field), ((), None))
+    if version and version_key(version) < first:
+        return Default(value, f"{library} before {'.'.join(map(str, first))}")
     studied: list[str] = found["versions"]
     state = _state(found["fields"].get(field, []), _index(studied, version))
     if state is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from lintfit.memory.spec import Spec
@@ -13,6 +14,10 @@ NEWEST_TRANSFORMERS = (5, 23)
 
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
+
+TOO_OLD: Mapping[str, tuple[int, ...]] = {"torch": (2, 4), "trl": (0, 26)}
+"""Libraries whose versions below these go with no transformers 5: it disables PyTorch before 2.4
+(``utils/import_utils.py``), and TRL 0.25 and before came out ahead of it."""
 
 _NUMBERS = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
 
@@ -25,6 +30,15 @@ def release(text: str | None) -> Release | None:
         return None
     major, minor, patch = (int(number or 0) for number in found.groups())
     return major, minor, patch
+
+
+def before_transformers_5(versions: Mapping[str, str]) -> bool:
+    """Whether it is an older transformers: as stated, else where a library is too old for 5."""
+    stated = release(versions.get("transformers"))
+    if stated is not None:
+        return stated < (5,)
+    others = [(release(versions.get(library)), first) for library, first in TOO_OLD.items()]
+    return any(found is not None and found < first for found, first in others)
 
 
 def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:

@@ -10,7 +10,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
 from lintfit.memory.loss.preference import ROLLOUTS
 from lintfit.memory.spec import DEFAULT_SEQUENCE, Fsdp, Generation
-from lintfit.memory.versions import NEWEST_TRANSFORMERS, release
+from lintfit.memory.versions import before_transformers_5
 
 TRL_RESPONSE = 53
 """``PPOConfig.response_length``."""
@@ -20,7 +20,7 @@ HF_BATCH = 8
 
 def complete(values: dict[str, Any], facts: ModelFacts) -> None:
     """Fill in what the libraries default to, by version."""
-    modern = (release(values.get("versions", {}).get("transformers")) or NEWEST_TRANSFORMERS) >= (5,)
+    modern = not before_transformers_5(values.get("versions", {}))
     if "method" not in values and any(key.startswith("lora_") for key in values):
         values["method"] = "lora"
     _engine(values)
@@ -51,8 +51,8 @@ def _trainer(values: dict[str, Any]) -> None:
     """What TRL's trainers make and generate where nothing else is asked for."""
     trainer = values.get("trainer")
     # TRL makes a reference model where none is handed in, unless adapters can be switched off for it.
-    refers = trainer in ("dpo", "kto", "ppo") and values.get("method", "full") == "full"
-    values.setdefault("reference_model", refers)
+    refers = trainer in ("dpo", "kto", "ppo") or bool(_of_rollouts(values, "beta", 0.0))
+    values.setdefault("reference_model", refers and values.get("method", "full") == "full")
     if trainer == "ppo":
         # Prompts of several lengths are padded on the left, and every forward gets the mask.
         values.setdefault("padded_batches", True)
@@ -71,9 +71,14 @@ def _generation(values: Mapping[str, Any], stated: Mapping[str, Any]) -> Generat
 
 def _completion(values: Mapping[str, Any]) -> int:
     """Tokens of a completion that TRL generates at the most where nobody says (``max_completion_length``)."""
+    return int(_of_rollouts(values, "max_completion_length", TRL_RESPONSE))
+
+
+def _of_rollouts(values: Mapping[str, Any], field: str, otherwise: Any) -> Any:
+    """What ``GRPOConfig`` and ``RLOOConfig`` have for a field where nobody says, by TRL's version."""
     config = {"grpo": "GRPOConfig", "rloo": "RLOOConfig"}.get(values.get("trainer", ""))
     if config is None:
-        return TRL_RESPONSE
-    found = default("trl", config, "max_completion_length", values.get("versions", {}).get("trl"))
+        return otherwise
+    found = default("trl", config, field, values.get("versions", {}).get("trl"))
     assert found is not None
-    return int(found.value)
+    return found.value

@@ -42,6 +42,41 @@ def test_transformers_4_loads_fp32_and_checkpoints_reentrantly() -> None:
 
 
 @pytest.mark.parametrize(
+    ("versions", "dtype"),
+    [
+        ({"torch": "2.3.1"}, "fp32"),
+        ({"torch": "2.4.0"}, "bf16"),
+        ({"trl": "0.19.1"}, "fp32"),
+        ({"trl": "0.26.0"}, "bf16"),
+        ({"trl": "0.19.1", "transformers": "5.0.0"}, "bf16"),
+        ({"peft": "0.5.0"}, "bf16"),
+    ],
+)
+def test_a_library_that_is_too_old_for_transformers_5_stands_beside_4(versions: dict[str, str], dtype: str) -> None:
+    assert parse(versions=versions).weights_dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("settings", "reference"),
+    [
+        ({"trainer": "rloo"}, True),
+        ({"trainer": "rloo", "method": "lora"}, False),
+        ({"trainer": "rloo", "reference_model": False}, False),
+        ({"trainer": "grpo"}, False),
+        ({"trainer": "grpo", "versions": {"trl": "0.19.0"}}, False),
+        ({"trainer": "grpo", "versions": {"trl": "0.18.1"}}, True),
+        ({"trainer": "dpo"}, True),
+        ({"trainer": "orpo"}, False),
+        ({}, False),
+    ],
+)
+def test_a_reference_model_stands_beside_the_policy_where_beta_is_not_0(
+    settings: dict[str, Any], reference: bool
+) -> None:
+    assert parse(**settings).reference_model is reference
+
+
+@pytest.mark.parametrize(
     ("settings", "engine"),
     [
         ({"gpus": 4}, "ddp"),
