@@ -12,6 +12,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
+from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
 from lintfit.run.auto import effective_deepspeed_config
@@ -51,6 +52,7 @@ FAVOURABLE: Mapping[str, Any] = {
     "offload_optimizer": "cpu",
     "offload_param": "cpu",
     "quantization": "nf4",
+    "lora_modules_to_save": (),
 }
 """What to take for a setting that is written but cannot be told: the value that needs least memory.
 
@@ -110,15 +112,16 @@ def assemble(
     beside, missing = models_beside(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
     known = {field.name for field in fields(Spec)}
+    installed = {library: concrete(version) for library, version in versions.items() if library in LIBRARIES}
     spec = Spec(
-        facts=as_built(facts) if values.get("front_end") == "litgpt" else facts,
+        facts=as_built(facts) if values.get("front_end") == "litgpt" else as_of(facts, installed),
         gpu=hardware.gpu,
         capacity_bytes=hardware.capacity_bytes,
         gpus=hardware.gpus or 1,
         nodes=hardware.nodes,
         host_memory_bytes=hardware.host_memory_bytes,
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
-        versions={library: concrete(version) for library, version in versions.items() if library in LIBRARIES},
+        versions=installed,
         stated=frozenset(_stated(settings, doubtful) & known)
         | _gpus_stated(hardware)
         | length_stated(values, settings)

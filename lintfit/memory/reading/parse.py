@@ -18,6 +18,7 @@ from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
 from lintfit.memory.reading.keys import KNOWN, NULLABLE, READERS, unknown
 from lintfit.memory.reading.named import card, model, other_model
+from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
 
@@ -46,6 +47,7 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
             values[key] = other_model(key, obj[key])
     if values.get("front_end") == "litgpt":
         facts = litgpt.as_built(facts)
+    facts = as_of(facts, values.get("versions", {}))
     gpu = card(obj)
     if "gpus" not in values and gpu is not None:
         values.update(_stated_cards(obj["gpu"], values.get("nodes", 1)))
