@@ -50,7 +50,7 @@ def fsdp(spec: Spec) -> States:
     offload = spec.fsdp is not None and spec.fsdp.cpu_offload
     held = stored(spec)
     shard = sharded(held, sharers(spec))
-    entry, not_modelled = optimizer(spec.optimizer)
+    entry, not_modelled = optimizer(spec.optimizer, spec.versions)
     states = resident_bytes(entry, shard.weights)
     steady = {} if offload else components(parameters=shard.bytes, optimizer_states=states)
     reduced = {**steady, **components(gradients=0 if offload else shard.trainable_bytes)}

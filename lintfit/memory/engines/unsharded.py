@@ -21,7 +21,7 @@ def unsharded(spec: Spec) -> States:
     are 2 + 2 + 4 bytes a parameter, fp32 weights 4 + 4 + 8, with or without autocast.
     """
     held = inventory(spec)
-    entry, not_modelled = optimizer(spec.optimizer)
+    entry, not_modelled = optimizer(spec.optimizer, spec.versions)
     parameters = held.bytes
     optimizer_states = resident_bytes(entry, held.weights)
     buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.data_parallel > 1 else 0

@@ -31,7 +31,7 @@ def zero0(spec: Spec, held: Inventory) -> States:
     ``step``); other optimizers than FusedAdam get per-tensor masters (unfused_optimizer.py).
     """
     name = optimizer_name(spec)
-    entry, not_modelled = optimizer(name)
+    entry, not_modelled = optimizer(name, spec.versions)
     itemsize = DTYPE_BYTES[trained_dtype(spec)]
     gradients = held.trainable_bytes
     mixed = spec.mixed_precision != "no"

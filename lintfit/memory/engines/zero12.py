@@ -54,7 +54,7 @@ def zero12(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
     partition. The step copies these flat and once more in fp32.
     """
     name = optimizer_name(spec)
-    entry, not_modelled = optimizer(name)
+    entry, not_modelled = optimizer(name, spec.versions)
     size = _sizes(spec, config, held, entry)
     offload = config.offload_optimizer
     fp32_flat = _compact(config, size)

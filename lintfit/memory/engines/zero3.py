@@ -51,7 +51,7 @@ def zero3(spec: Spec, config: ZeroConfig, held: Inventory) -> States:
     passes gather parameters module by module; the step works one sub-group at a time. hpZ's second shard is there from
     the load on: the step drops that of trained parameters when it is done, and whoever gathers them next makes it anew.
     """
-    entry, not_modelled = optimizer(optimizer_name(spec))
+    entry, not_modelled = optimizer(optimizer_name(spec), spec.versions)
     size = _sizes(spec, config, held, entry)
     on_gpu = not config.offload_optimizer
     # offload_optimizer.ratio leaves the first sub-groups' masters and states on the GPU.

@@ -30,7 +30,7 @@ class _Case:
 
     @property
     def entry(self) -> Optimizer:
-        return optimizer(self.spec.optimizer)[0]
+        return optimizer(self.spec.optimizer, self.spec.versions)[0]
 
 
 def terms(spec: Spec, state: str) -> list[Term]:

@@ -154,6 +154,11 @@ def step(name: str, entry: Optimizer, weights: Sequence[Weight]) -> list[Term]:
             if entry.copies > 1:
                 what += ", and the scaled gradients beside it"
                 source = "torch/optim/adagrad.py _multi_tensor_adagrad"
+        case "single":
+            largest = max([weight.numel for weight in trained])
+            factors = ((size / largest, "bytes"), (largest, "elements of the largest tensor"))
+            what = f"{name}: the root of its second moments, and what the update is divided by"
+            source = "torch/optim/adamw.py _single_tensor_adamw"
         case "adafactor":
             return _adafactor(name, weights)
         case _:

@@ -25,7 +25,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
         size = broadcast_bytes(held) if buckets else 0
         what = "weights broadcast from rank 0 in one piece of at most 250 MiB"
         return [*tensors.parameters(held.weights), *buckets, term("temporaries", what, size, source=REDUCER)]
-    entry, _ = optimizer(spec.optimizer)
+    entry, _ = optimizer(spec.optimizer, spec.versions)
     steady = [
         *tensors.parameters(held.weights),
         *tensors.optimizer_states(spec.optimizer, entry, held.weights, source=_source(spec.optimizer)),

@@ -20,7 +20,7 @@ SOURCE = "DeepSpeed stage_1_and_2.py"
 def stage_0(spec: Spec, state: str) -> list[list[Term]]:
     """Plain data parallelism; masters and fp32 states only where DeepSpeed was told of a half precision."""
     held, name = inventory(spec), optimizer_name(spec)
-    entry, _ = optimizer(name)
+    entry, _ = optimizer(name, spec.versions)
     if state == "load":
         return [load(spec, held, whole=spec.loaded_on_gpu)]
     mixed = spec.mixed_precision != "no"
@@ -113,7 +113,7 @@ class _Case:
 def stages_1_2(spec: Spec, state: str) -> list[list[Term]]:
     """Stage 1 or 2: for each moment the ways in which its largest point may come about."""
     config, held, name = zero_config(spec), inventory(spec), optimizer_name(spec)
-    entry, _ = optimizer(name)
+    entry, _ = optimizer(name, spec.versions)
     case = _Case(spec, config, held, name, entry, zero12._sizes(spec, config, held, entry))
     if state == "load":
         return [load(spec, held, whole=spec.loaded_on_gpu)]

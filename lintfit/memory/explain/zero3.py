@@ -43,7 +43,7 @@ class _Case:
 def terms(spec: Spec, state: str) -> list[list[Term]]:
     """Stage 3: for each moment the ways in which its largest point may come about."""
     config, held, name = zero_config(spec), inventory(spec), optimizer_name(spec)
-    entry, _ = optimizer(name)
+    entry, _ = optimizer(name, spec.versions)
     case = _Case(spec, config, held, name, entry, zero3._sizes(spec, config, held, entry))
     if state == "load":
         return [_load(case)]

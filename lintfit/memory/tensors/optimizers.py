@@ -8,15 +8,20 @@ DeepSpeed's ``optimizer.type`` in lower case.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from lintfit.frozen import frozen
+from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.memory.tensors import adafactor
 from lintfit.memory.tensors.parameters import Weight, rounded
+from lintfit.memory.versions import release
 
-Step = Literal["fused", "foreach", "adafactor", "muon"]
+Step = Literal["fused", "foreach", "single", "adafactor", "muon"]
+
+FOREACH = (2, 0)
+"""The first torch version whose optimizers step through all tensors at once where nobody asks for it
+(``_default_to_fused_or_foreach``); before, one after the other."""
 
 MIN_8BIT = 4096
 """Elements below which bitsandbytes keeps a state in 32 bits (``Optimizer8bit.min_8bit_size``)."""
@@ -98,7 +103,16 @@ PROJECTED = ("galore", "apollo")
 """Prefixes of optimizers with low-rank states: their size depends on a rank that the spec does not carry."""
 
 
-def optimizer(name: str) -> tuple[Optimizer, tuple[str, ...]]:
+def optimizer(name: str, versions: Mapping[str, str]) -> tuple[Optimizer, tuple[str, ...]]:
+    """The entry for a name as torch's version has it, and what it leaves unmodelled."""
+    entry, not_modelled = _listed(name)
+    torch = release(versions.get("torch"))
+    if entry.step == "foreach" and torch is not None and torch < FOREACH:
+        entry = replace(entry, step="single")
+    return entry, not_modelled
+
+
+def _listed(name: str) -> tuple[Optimizer, tuple[str, ...]]:
     """The table's entry for a name, and what it leaves unmodelled.
 
     A name that is not in the table counts as AdamW with a foreach step. For low-rank states that is an upper bound; for
@@ -187,7 +201,8 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
 
     foreach: ``_foreach_sqrt`` of the second moments of a whole parameter group (torch ``_multi_tensor_adamw``);
     measured as 1.0 x parameter bytes on an A100. Adagrad has the scaled gradients beside it
-    (``_multi_tensor_adagrad``). The larger of the Trainer's two groups counts. Fused: none.
+    (``_multi_tensor_adagrad``). The larger of the Trainer's two groups counts. Fused: none. Single: the root of one
+    tensor's second moments, and Adam's quotient of it (``_single_tensor_adamw``: ``denom``).
     Adafactor: :func:`.adafactor.worst`. Muon: three half-precision matrices of the Newton-Schulz iteration.
     """
     trainable = [weight for weight in weights if weight.trainable]
@@ -195,6 +210,8 @@ def step_temporaries(entry: Optimizer, weights: Iterable[Weight]) -> int:
         case "foreach":
             decayed = sum(weight.bytes for weight in trainable if weight.decays)
             return entry.copies * max(decayed, sum(weight.bytes for weight in trainable) - decayed)
+        case "single":
+            return _roots(entry) * max([rounded(weight.storage) for weight in trainable], default=0)
         case "adafactor":
             turn = adafactor.worst(trainable)
             return turn.total if turn is not None else 0
@@ -208,8 +225,15 @@ def flat_step_temporaries(entry: Optimizer, numel: int, itemsize: int = 4) -> in
     match entry.step:
         case "foreach":
             return entry.copies * itemsize * numel
+        case "single":
+            return _roots(entry) * itemsize * numel
         case "adafactor":
             return (8 if itemsize == 4 else 16) * numel
         case "muon":
             return 0
     return 0
+
+
+def _roots(entry: Optimizer) -> int:
+    """Temporaries of a tensor's size in a step that takes one tensor after the other."""
+    return 2 if entry.alike > 1 else 1

@@ -42,7 +42,7 @@ MI = 2**20
     ],
 )
 def test_states_of_a_square_in_fp32(name: str, expected: int) -> None:
-    assert state_bytes(optimizer(name)[0], [SQUARE]) == expected
+    assert state_bytes(optimizer(name, {})[0], [SQUARE]) == expected
 
 
 def test_torch_optimizers_follow_the_parameters_dtype_and_bitsandbytes_does_not() -> None:
@@ -73,9 +73,18 @@ def test_the_step(small: ModelFacts) -> None:
     assert step_temporaries(TABLE["adafactor"], held.weights) == 4 * 4 * 2048 * 256 + 4 * down.numel
 
 
+@pytest.mark.parametrize(("torch", "roots"), [("1.13.1", 2), ("2.0.0", 3), (None, 3)])
+def test_torch_1_takes_one_tensor_after_the_other(torch: str | None, roots: int) -> None:
+    """``foreach`` is off before torch 2.0 where nobody asks for it: ``denom`` of one tensor, not of all."""
+    entry, _ = optimizer("adamw_torch", {} if torch is None else {"torch": torch})
+    assert step_temporaries(entry, [SQUARE] * 3) == roots * SQUARE.bytes
+    entry, _ = optimizer("rmsprop", {"torch": "1.13.1"})
+    assert step_temporaries(entry, [SQUARE] * 3) == SQUARE.bytes
+
+
 @pytest.mark.parametrize("name", ["galore_adamw", "shampoo"])
 def test_what_is_not_modelled_is_counted_as_adamw_and_said(name: str) -> None:
-    entry, notes = optimizer(name)
+    entry, notes = optimizer(name, {})
     assert state_bytes(entry, [SQUARE]) == 8 * MI
     assert name in notes[0]
 
