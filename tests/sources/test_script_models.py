@@ -244,6 +244,17 @@ def test_a_reference_model() -> None:
     assert values(script(text.format("GRPO", "", "")))["reference_model"] is False
     assert values(script(text.format("GRPO", "beta=0.04", "")))["reference_model"] is True
     assert values(script(text.format("SFT", "", "")))["reference_model"] is False
+    assert values(script(text.format("RLOO", "", "")))["reference_model"] is True
+    assert values(script(text.format("GRPO", "", ""), versions={"trl": "0.17.0"}))["reference_model"] is True
+
+
+@pytest.mark.parametrize("more", ["", ", is_trainable=True"])
+def test_a_saved_adapter_has_a_config_of_its_own(more: str) -> None:
+    source = script(
+        trained(f"from peft import PeftModel\nmodel = PeftModel.from_pretrained(model, '/out/adapter'{more})")
+    )
+    assert source.settings["method"].value == "lora"
+    assert not any(source.settings[name].known for name in ("lora_rank", "lora_targets", "lora_modules_to_save"))
 
 
 def test_a_model_made_out_of_sight_is_assumed_to_be_the_named_one() -> None:

@@ -26,7 +26,9 @@ def method(reading: Reading, load: Record | None) -> None:
     wrapped = _wrapped(reading)
     if config is None:
         if wrapped is not None and wrapped is not False:
-            reading.state("method", "lora" if wrapped is True else UNKNOWN, _wrapping(reading).node)
+            wrapping = _wrapping(reading)
+            reading.state("method", "lora" if wrapped is True else UNKNOWN, wrapping.node)
+            _saved(reading, wrapping)
         elif (handed := _handed_adapter(reading)) is not None:
             reading.state("method", UNKNOWN, handed.node, "an adapter's config that cannot be told is handed in here")
         elif load is not None and (tuned := _prompt_tuned(reading, load)) is not None:
@@ -41,6 +43,7 @@ def method(reading: Reading, load: Record | None) -> None:
         return
     sure = record.taken is True or wrapped is True
     reading.state("method", "lora" if sure else UNKNOWN, record.node)
+    _saved(reading, record)
     values = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     values |= made.attributes if made is not None else {}
     for name, keywords in _LORA.items():
@@ -54,6 +57,13 @@ def method(reading: Reading, load: Record | None) -> None:
         elif value is None and not record.spreads and name == "lora_rank" and record.name == "LoraConfig":
             reading.default("lora_rank", 8, "peft default")
     _adapter_dtype(reading)
+
+
+def _saved(reading: Reading, made: Record) -> None:
+    """What the config of an adapter decides that lies ready: it comes with the adapter, and is not read."""
+    if made.function.endswith("PeftModel.from_pretrained"):
+        for name in ("lora_rank", "lora_targets", "lora_modules_to_save"):
+            reading.state(name, UNKNOWN, made.node, "the saved adapter's own config decides it")
 
 
 def _prompt_tuned(reading: Reading, load: Record) -> Record | None:
