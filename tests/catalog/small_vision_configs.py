@@ -136,6 +136,23 @@ MOON: dict[str, Any] = {
     "pos_emb_width": 6,
 }
 OVIS: dict[str, Any] = {**TOWER, "vocab_size": 70}
+JANUS: dict[str, Any] = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 28,
+    "patch_size": 14,
+    "mlp_ratio": 1.5,
+    "projection_dim": 64,
+}
+DRAWN: dict[str, Any] = {
+    "num_embeddings": 50,
+    "latent_channels": 16,
+    "base_channels": 32,
+    "channel_multiplier": [1, 2, 2],
+    "projection_dim": 64,
+    "image_token_embed_dim": 64,
+}
 UNIFIED: dict[str, Any] = {**PADDED, "head_dim": 16, "global_head_dim": 24, "num_hidden_layers": 7}
 UNIFIED_VISION: dict[str, Any] = {
     "patch_size": 4,
@@ -231,6 +248,31 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "projector_bias": False,
             "projector_use_layernorm": False,
             "projector_hidden_size": 96,
+            "tie_word_embeddings": False,
+        },
+    ),
+    ("deepseek_vl", {"text_config": {**GROUPED, "model_type": "llama"}, "vision_config": BARE}),
+    (
+        "deepseek_vl",
+        {"text_config": {**GROUPED, "model_type": "llama"}, "vision_config": SIGLIP, "tie_word_embeddings": False},
+    ),
+    ("lighton_ocr", {"text_config": {**GROUPED, "head_dim": 24, "model_type": "qwen3"}, "vision_config": PIXTRAL}),
+    (
+        "lighton_ocr",
+        {
+            "text_config": {**GROUPED, "head_dim": 16, "model_type": "qwen3"},
+            "vision_config": PIXTRAL,
+            "spatial_merge_size": 1,
+            "tie_word_embeddings": False,
+        },
+    ),
+    ("janus", {"text_config": {**GROUPED, "model_type": "llama"}, "vision_config": JANUS, "vq_config": DRAWN}),
+    (
+        "janus",
+        {
+            "text_config": {**GROUPED, "model_type": "llama"},
+            "vision_config": {**JANUS, "depth": 3, "attention_bias": False, "use_qk_norm": True},
+            "vq_config": {**DRAWN, "double_latent": True, "num_res_blocks": 1, "num_hidden_layers": 1},
             "tie_word_embeddings": False,
         },
     ),

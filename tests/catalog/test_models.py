@@ -26,6 +26,7 @@ LLAMA: dict[str, Any] = {
 
 # Counts that the models' own pages, papers or safetensors indices state.
 PUBLISHED = {
+    "lightonai/LightOnOCR-1B-1025": 1_005_647_872,
     "tencent/Hunyuan-0.5B-Pretrain": 539_010_048,
     "Qwen/Qwen3.5-0.8B": 873_438_784 - 20_452_864,  # less the layer for multi-token prediction, as in all of Qwen 3.5
     "Qwen/Qwen3.5-2B": 2_274_069_824 - 60_828_160,

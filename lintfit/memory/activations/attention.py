@@ -60,7 +60,7 @@ def attend(
     half_softmax: bool = False,
     recast: bool = False,
     keeps_product: bool = False,
-    masked: bool = False,
+    masked: int = 0,
     scaled_queries: bool = False,
     broadcasts: bool = False,
 ) -> Var:
@@ -68,12 +68,12 @@ def attend(
 
     ``head_major``: the queries lie [batch, heads, seq, dim] in memory (after a ``torch.cat``), so that the
     kernel's output, which takes their layout, has to be copied before the projection.
-    ``half_softmax``: the eager softmax runs in the layer's dtype instead of fp32; ``recast``: what it gives is cast to
-    the values' (GPT-2), as autocast makes it fp32.
-    ``keeps_product``: Falcon's eager scores (:func:`eager`). ``scaled_queries``: these are scaled in the place of the
-    eager scores. ``masked``: SDPA is given an additive mask that somebody
-    else counts. ``broadcasts``: a single head of keys and values is handed on for all queries, of which SDPA is not
-    told (``enable_gqa``).
+    ``half_softmax``: the eager softmax runs in the layer's dtype instead of fp32; ``recast``: what it gives is cast
+    to the values' (GPT-2), as autocast makes it fp32. ``keeps_product``: Falcon's eager scores (:func:`eager`).
+    ``scaled_queries``: these are scaled in the place of the eager scores. ``masked``: bytes of an element of the
+    additive mask that SDPA is given, and that somebody else counts; autocast makes one of the queries' dtype of it
+    in every layer. ``broadcasts``: a single head of keys and values is handed on for all queries, of which SDPA is
+    not told (``enable_gqa``).
     """
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
@@ -97,9 +97,10 @@ def attend(
 
 
 def _fused(
-    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: bool, broadcasts: bool
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: int, broadcasts: bool
 ) -> Var:
-    """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: an additive mask."""
+    """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: bytes of an element
+    of an additive mask."""
     recipe = t.recipe
     if recipe.attention == "flash_attention_2":
         if heads.keys < heads.queries and recipe.transformers < REPEATED_FLASH.get(t.facts.model_type, (0, 0)):
@@ -123,7 +124,7 @@ def _fused(
     if (grouped and (broadcasts or not flash)) or (recipe.sdpa == "math" and q.item == 2):
         return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts)
     if given:
-        return _efficient(t, q, k, v, heads)
+        return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs) if given != q.item else None)
     if masked:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
     if flash:

@@ -286,7 +286,16 @@ def caches(spec: Spec) -> bool:
 
 
 HANDS_ON = frozenset(
-    {"gemma4_unified", "llava_next", "llava_next_video", "llava_onevision", "mistral3", "smolvlm", "video_llava"}
+    {
+        "gemma4_unified",
+        "lighton_ocr",
+        "llava_next",
+        "llava_next_video",
+        "llava_onevision",
+        "mistral3",
+        "smolvlm",
+        "video_llava",
+    }
 )
 """Vision-language models whose forward asks its own config for ``use_cache`` (``merge_with_config_defaults``), which
 the Trainer turns off, and hands it on."""

@@ -45,8 +45,8 @@ OF_SCANS = (".A_log", ".D")
 """How the names of Mamba's parameters end that no product takes, so that nothing casts them."""
 
 
-APART = (".audio_tower.", ".video_tower.")
-"""What the names of encoders have in them that get no images."""
+APART = (".audio_tower.", ".generation_", ".video_tower.", ".vqmodel.")
+"""What the names of encoders have in them that get no images to read."""
 
 
 def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:

@@ -15,6 +15,7 @@ from lintfit.memory.activations.towers import (
     Style,
     form,
     handed_on,
+    mask_item,
     mllama,
     order,
     results,
@@ -55,6 +56,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
     wide, wide_saved = _named(spec)
     results, results_saved = _results(spec, step.recipe, encoder)
     bare, _ = _results(spec, step.recipe, ())
+    graphed = _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe)
     return replace(
         step,
         stretches=(*parts, *step.stretches),
@@ -66,7 +68,8 @@ def with_tower(spec: Spec, step: Step) -> Step:
         answered=_answered(spec, step.recipe),
         inputs=step.inputs + _pixels(spec),
         let_go=(*step.let_go, *_of_text(spec, step)),
-        front=step.front + _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe),
+        front=step.front + graphed,
+        opening=step.opening + graphed,
     )
 
 
@@ -135,7 +138,8 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[
     rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
     one, taken = rounded(rows * (2 if own.autocast else own.weights)), _answered(spec, recipe)
     # What is given back is the features themselves where they have the text's dtype.
-    embeds = held.embeds * rounded(rows * stream_bytes(language(facts), recipe)) + (taken if taken != one else 0)
+    apart = held.embeds or (held.answered and taken != one)
+    embeds = rounded(rows * stream_bytes(language(facts), recipe)) if apart else 0
     kept = held.states and not held.normed and encoder and encoder[-1].layer.keeps_input
     saved = states if kept else 0
     saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
@@ -293,10 +297,11 @@ def _pixels(spec: Spec) -> int:
     return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
 
 
-def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
+def _tables(spec: Spec, recipe: Recipe, *, graph: bool, within: bool = False) -> int:
     """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart.
 
-    ``graph``: whether the encoder leaves one, without which nobody has them any longer.
+    ``graph``: whether the encoder leaves one, without which nobody has them any longer. ``within``: while it runs. A
+    mask stays where layers are run again with it, and where SDPA saves it, not a copy or eager scores.
     """
     how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
     if not graph:
@@ -308,7 +313,12 @@ def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
     if how.padded and recipe.attention != "flash_attention_2" and spec.gradient_checkpointing is not False:
         return rounded(seen.number * seen.positions**2 * (recipe.weights if recipe.attention == "eager" else 1))
     positions = seen.number * seen.positions
-    mask = rounded(positions**2 * recipe.weights) if how.masked and recipe.attention != "flash_attention_2" else 0
+    item = mask_item(recipe, how)
+    lasts = spec.gradient_checkpointing is not False or (
+        recipe.attention == "sdpa" and not (recipe.autocast and item == 4)
+    )
+    masked = how.masked and recipe.attention != "flash_attention_2" and (within or lasts)
+    mask = rounded(positions**2 * item) if masked else 0
     if not how.rotary:
         return mask
     return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.apart else recipe.weights))
@@ -376,6 +386,7 @@ PATCHES = ("patch_embed", "patch_conv")
 """What the name of the convolution over patches has in it."""
 
 PROJECTORS = (
+    "aligner",
     "head_linear",
     "connector",
     "image_newline",
@@ -385,6 +396,7 @@ PROJECTORS = (
     "mm_projector",
     "multi_modal_projector",
     "resampler",
+    "vision_projection",
     "visual_embeddings_table",
 )
 """What the names of the parts behind the encoder have in them."""
@@ -397,4 +409,8 @@ def features(spec: Spec) -> Live:
     words = sequences(spec) * spec.seq_len * spec.facts.hidden * recipe.weights
     cast = pixels * recipe.weights // PIXEL if how.apart and recipe.weights != PIXEL else 0
     around = 0 if how.joins else rounded(words) + cast
-    return Live(pixels + around + _tables(spec, recipe, graph=True) + transient(spec))
+    if how.opening:  # what the convolution gave, and the norm behind it
+        seen, width = pictures(spec), tower_of(spec.facts).hidden
+        half = 2 if recipe.autocast else recipe.weights
+        around += sum([rounded(seen.number * seen.positions * width * item) for item in (half, _stream(recipe, how))])
+    return Live(pixels + around + _tables(spec, recipe, graph=True, within=True) + transient(spec))

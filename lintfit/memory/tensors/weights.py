@@ -243,6 +243,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
 
 
 UNREACHED = {
+    "janus": ("generation_aligner", "generation_embeddings", "generation_head", "vqmodel"),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("indexer",)),
     **dict.fromkeys(("marian", "pegasus"), ("embed_positions",)),
 }

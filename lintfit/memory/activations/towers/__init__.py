@@ -15,7 +15,7 @@ from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
 from lintfit.memory.activations.towers import glm4v, mllama
 from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
-from lintfit.memory.activations.towers.encoder import CHANNELS, block, stem
+from lintfit.memory.activations.towers.encoder import CHANNELS, block, mask_item, stem
 from lintfit.memory.activations.towers.order import handed_on, order
 from lintfit.memory.activations.towers.results import results
 from lintfit.memory.activations.towers.style import Style, known, style, tower_of
@@ -29,6 +29,7 @@ __all__ = [
     "form",
     "handed_on",
     "known",
+    "mask_item",
     "mllama",
     "order",
     "results",

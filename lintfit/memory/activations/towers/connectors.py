@@ -69,6 +69,22 @@ def _vipllava(t: Layer, x: Var) -> Var:
     return t.linear("linear_2", t.activation(y, "gelu"), hidden, hidden, bias=True)
 
 
+def _aligned(t: Layer, x: Var) -> Var:
+    """DeepSeek VL's and Janus' aligner behind the encoder's last norm (``DeepseekVLAligner``)."""
+    config, hidden = vision_config(t.facts), t.facts.hidden
+    itself = t.facts.model_type == "janus"
+    names = ("fc1", *(str(number) for number in range(int(config.get("depth") or 2) - 1)))
+    y = t.layernorm(x, tower_of(t.facts).hidden) if x.grad else normed_bare(t, x)
+    for number, name in enumerate(names if itself else ("linear1", "linear2")):
+        y = t.linear(name, t.activation(y, "gelu") if number else y, y.width, hidden, bias=True)
+    return y
+
+
+def normed_bare(t: Layer, x: Var) -> Var:
+    """What a frozen encoder's last norm gives: it keeps nothing, and needs no gradient."""
+    return t.like(x, x.width, 4 if t.recipe.autocast else x.item, False)
+
+
 def _patches(t: Layer, x: Var, less: int) -> Var:
     """A copy without the first positions of each image, which is what a slice becomes."""
     out = t.new(x.width, x.item, x.grad, per=Merged(1, less))
@@ -148,6 +164,7 @@ def inner_merge(t: Layer, x: Var) -> Var:
 CONNECTORS: Mapping[str, Connector] = {
     "aya_vision": aya.connector,
     "cohere2_vision": aya.connector,
+    "deepseek_vl": _aligned,
     "gemma3": _gemma3,
     "glm46v": glm4v.connector,
     "glm4v": glm4v.connector,
@@ -157,8 +174,10 @@ CONNECTORS: Mapping[str, Connector] = {
     "idefics3": _idefics3,
     "internvl": _internvl,
     "internvl_chat": _internvl,
+    "janus": _aligned,
     "kimi_k25": kimi.connector,
     "lfm2_vl": lfm2_vl.connector,
+    "lighton_ocr": _mistral3,
     "llava": _two_layers,
     "llava_next": _two_layers,
     "llava_next_video": _two_layers,

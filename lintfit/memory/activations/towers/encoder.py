@@ -9,6 +9,7 @@ from lintfit.catalog.facts import VisionTower
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.layernorm import turned_on_copies
+from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import INDEX, Var, function
 from lintfit.memory.activations.towers.style import Style, style, tower_of
 
@@ -70,10 +71,16 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
         q, k = turned_on_copies(t, q, k)
     elif how.rotary:
         q, k = t.both_turned(q, k)
-    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=how.masked)
+    masked = mask_item(t.recipe, how) if how.masked else 0
+    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=masked)
     if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)
+
+
+def mask_item(recipe: Recipe, how: Style) -> int:
+    """Bytes of an element of the mask that keeps pictures apart, or padding out: that of what the layers get."""
+    return 2 if how.joins and recipe.autocast else recipe.weights
 
 
 def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:

@@ -37,9 +37,12 @@ class Results(NamedTuple):
 GLM = Results(inner=1, features=1, embeds=1)
 LISTED = Results(features=1, embeds=1, every=True)
 QWEN = Results(states=1, features=1, embeds=1)
+ALIGNED = Results(states=1, features=1, normed=True, answered=True)
 PICKED = Results(features=1, picked=True, answered=True)
 RESULTS: Mapping[str, Results] = {
     "ovis2": Results(states=1, features=1),
+    **dict.fromkeys(("deepseek_vl", "janus"), ALIGNED),
+    "lighton_ocr": QWEN._replace(answered=True),
     "kimi_k25": QWEN._replace(normed=True),
     **dict.fromkeys(("video_llava", "vipllava"), PICKED),
     **dict.fromkeys(("llava_next", "llava_next_video"), LISTED),

@@ -20,7 +20,8 @@ class Style(NamedTuple):
     patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
     counts as the encoder's input embeddings adds the positions itself. ``taps``: places in the grid of learnt
     positions that a patch's own is summed of, by one function that keeps them. ``norms_patches``: a norm in front
-    of the positions. ``first_norm``: a norm behind the patches' embedding. ``sampled``: positions are taken from
+    of the positions. ``first_norm``: a norm behind the patches' embedding. ``opening``: what
+    stands in front of the layers has names while they run. ``sampled``: positions are taken from
     their grid for every patch, behind that norm (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds
     its embeddings. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
     ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
@@ -49,6 +50,7 @@ class Style(NamedTuple):
     taps: int = 0
     norms_patches: bool = False
     first_norm: bool = False
+    opening: bool = False
     sampled: bool = False
     hooked: bool = True
     joins: bool = False
@@ -125,6 +127,11 @@ KINDS: Mapping[str, Style] = {
         checkpoints_itself=True,
         activation="gelu",
     ),
+    "janus": SIGLIP._replace(
+        names=("q_proj", "k_proj", "v_proj", "projection_layer", "fc1", "fc2"),
+        embeds_whole=True,
+        activation="gelu",
+    ),
     "kimi_k25": QWEN._replace(
         names=("q_proj", "k_proj", "v_proj", "proj", "fc1", "fc2"),
         frames=1,
@@ -151,6 +158,7 @@ KINDS: Mapping[str, Style] = {
         rms=True,
         bias=False,
         first_norm=True,
+        opening=True,
         activation="gelu",
     ),
     "mllama": Style(
@@ -169,11 +177,13 @@ KINDS: Mapping[str, Style] = {
 TOWERS: Mapping[str, str] = {
     "aya_vision": "siglip_vision_model",
     "cohere2_vision": "siglip_vision_model",
+    "deepseek_vl": "siglip_vision_model",
     "gemma3": "siglip_vision_model",
     "idefics2": "idefics_vision",
     "idefics3": "idefics_vision",
     "internvl": "internvl_vision",
     "lfm2_vl": "siglip2_vision_model",
+    "lighton_ocr": "pixtral",
     "llava": "clip_vision_model",
     "llava_next": "clip_vision_model",
     "llava_next_video": "clip_vision_model",
