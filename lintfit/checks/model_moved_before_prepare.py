@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import trap
-from lintfit.checks.script_edits import without_call
+from lintfit.checks.script_calls import knows_deepspeed, trained_load
+from lintfit.checks.script_edits import without_argument, without_call
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
+from lintfit.sources.script_model import Call
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -21,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     consumer = facts.trainer or facts.initialize
     if consumer is None:
         return
+    yield from _mapped(context, consumer)
     for move in facts.moves:
         call = move.call
         if call.taken is not True or call.device_guarded or call.order >= consumer.order:
@@ -38,6 +42,31 @@ def check_run(context: RunContext) -> Iterator[Report]:
             ),
             help="delete it",
         )
+
+
+def _mapped(context: RunContext, consumer: Call) -> Iterator[Report]:
+    """``device_map`` of the trained model's load; bitsandbytes puts what it quantises on the GPU anyway."""
+    run = context.run
+    load = trained_load(run.script) if run.script is not None else None
+    if run.script is None or load is None or load.argument("quantization_config") or run.value("quantization"):
+        return
+    argument = on_own_gpu(load)
+    # Where transformers knows of ZeRO-3 it stops, which another rule reports.
+    if argument is None or (run.value("engine") == "deepspeed" and knows_deepspeed(run.script, load) is not False):
+        return
+    yield Report(
+        argument.whole,
+        f"device_map puts the model on the GPU before {consumer.name} shards it: {_cost(run)}",
+        severity=trap(context),
+        related=(Related(consumer.place, "this places the shards itself"),),
+        fix=Fix(
+            "drop the argument: the engine places the model",
+            Applicability.SAFE,
+            without_argument(run.script, load, argument),
+            {"loaded_on_gpu": False},
+        ),
+        help="drop it",
+    )
 
 
 def _shards_parameters(run: Run) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 from lintfit.run.precedence import Sources
 from lintfit.run.versions import before
-from lintfit.settings import Setting
-from lintfit.sources.script_model import Call
+from lintfit.settings import UNKNOWN, Setting
+from lintfit.sources.script_model import Argument, Call
 
 _PREPARES = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
 
@@ -22,7 +22,9 @@ def loading(
     if values.get("zero_stage") == 3:
         values["zero3_init"] = not _whole(sources, versions)
     consumer = script.trainer or script.initialize
-    values["loaded_on_gpu"] = any(
+    load = _trained(script.loads, script.trained_model)
+    mapped = load is not None and values.get("quantization") is None and on_own_gpu(load) is not None
+    values["loaded_on_gpu"] = mapped or any(
         move.call.taken is True and (consumer is None or move.call.order < consumer.order) for move in script.moves
     )
     if any(call.name in _PREPARES and call.taken is True for call in script.checkpointing):
@@ -30,6 +32,23 @@ def loading(
     upcasts = [upcast for upcast in script.upcasts if upcast.call.taken is True]
     if upcasts and values.get("engine") == "deepspeed":
         values["full_load_dtype"] = "fp32"
+
+
+def on_own_gpu(load: Call) -> Argument | None:
+    """The argument by which ``from_pretrained`` puts the whole model on the rank's own GPU, if it surely does.
+
+    ``device_map={"": local_rank}``: a rank that nobody can tell without running the script is one all the same.
+    """
+    argument = load.argument("device_map")
+    if load.taken is not True or argument is None:
+        return None
+    place = argument.value
+    if isinstance(place, Mapping):
+        place = place[""] if set(place) == {""} else None
+        if place is UNKNOWN:
+            return argument
+    placed = type(place) is int or (isinstance(place, str) and place.partition(":")[0] == "cuda")
+    return argument if placed else None
 
 
 def _whole(sources: Sources, versions: Mapping[str, str]) -> bool:

@@ -81,3 +81,44 @@ def test_accelerate_was_told_not_to(tmp_path: Path, flag: str, accelerate: str, 
     launch = "accelerate launch --config_file acc.yaml train.py"
     files = {"acc_yaml": ACCELERATE.format(flag=flag), "requirements_txt": f"accelerate=={accelerate}\n"}
     assert _spec(tmp_path, script, launch, **files).zero3_init is partitioned
+
+
+@pytest.mark.parametrize(
+    ("place", "loaded"),
+    [
+        ('"cuda"', True),
+        ('"cuda:1"', True),
+        ("1", True),
+        ('{"": 0}', True),
+        ('{"": PartialState().process_index}', True),
+        ('{"": "cpu"}', False),
+        ('{"model": 0, "lm_head": 1}', False),
+        ('"auto"', False),
+        ("None", False),
+        ("somewhere()", False),
+    ],
+)
+def test_a_device_map_may_put_the_whole_model_on_a_ranks_own_gpu(tmp_path: Path, place: str, loaded: bool) -> None:
+    script = (
+        "from accelerate import PartialState",
+        LOAD[:-1] + f", device_map={place})",
+        ARGUMENTS.format(config=""),
+        TRAIN,
+    )
+    assert _sharded(tmp_path, script).loaded_on_gpu is loaded
+
+
+def test_what_bitsandbytes_quantises_is_on_the_gpu_anyway(tmp_path: Path) -> None:
+    script = (LOAD[:-1] + ', device_map={"": 0}, load_in_4bit=True)', ARGUMENTS.format(config=""), TRAIN)
+    assert not _sharded(tmp_path, script).loaded_on_gpu
+
+
+def _sharded(folder: Path, script: tuple[str, ...]) -> Spec:
+    """The spec of a run under FSDP."""
+    (folder / "train.py").write_text(IMPORTS + "\n".join(script) + "\n")
+    (folder / "run.sh").write_text("accelerate launch --config_file fsdp.yaml train.py\n")
+    (folder / "fsdp.yaml").write_text(ACCELERATE.partition("deepspeed_config")[0].replace("DEEPSPEED", "FSDP"))
+    _, results = load_runs([folder], Options())
+    (run,) = [result.run for result in results if result.run.launch is not None]
+    assert run.spec is not None
+    return run.spec
