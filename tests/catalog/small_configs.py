@@ -103,6 +103,17 @@ BART: dict[str, Any] = {
     "max_position_embeddings": 80,
     "pad_token_id": 0,
 }
+M3: dict[str, Any] = {
+    **GROUPED,
+    "head_dim": 16,
+    "dense_intermediate_size": 200,
+    "shared_intermediate_size": 48,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "index_n_heads": 2,
+    "index_head_dim": 8,
+}
+M3_SPARSE = {"sparse_num_index_heads": 2, "sparse_index_dim": 12, "sparse_attention_freq": [0, 1, 1]}
 MODERNBERT: dict[str, Any] = {**SMALL, "num_hidden_layers": 4, "pad_token_id": 0}
 EXPERTS = {"num_experts": 6, "moe_intermediate_size": 40, "num_experts_per_tok": 2}
 DELTA = {**GROUPED, "head_dim": 16, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 4}

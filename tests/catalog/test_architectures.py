@@ -28,6 +28,7 @@ TEXT_PARTS = {
     "gemma3n_text",
     "gemma4_text",
     "llama4_text",
+    "minimax_m3_vl_text",
     "ministral3",
     "mistral4",
     "qwen3_5_text",

@@ -63,6 +63,7 @@ def attend(
     masked: int = 0,
     scaled_queries: bool = False,
     broadcasts: bool = False,
+    mask: Var | None = None,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
@@ -72,8 +73,8 @@ def attend(
     to the values' (GPT-2), as autocast makes it fp32. ``keeps_product``: Falcon's eager scores (:func:`eager`).
     ``scaled_queries``: these are scaled in the place of the eager scores. ``masked``: bytes of an element of the
     additive mask that SDPA is given, and that somebody else counts; autocast makes one of the queries' dtype of it
-    in every layer. ``broadcasts``: a single head of keys and values is handed on for all queries, of which SDPA is
-    not told (``enable_gqa``).
+    in every layer. ``mask``: one of the layer's own, which it keeps. ``broadcasts``: a single head of keys and values
+    is handed on for all queries, of which SDPA is not told (``enable_gqa``).
     """
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
@@ -91,14 +92,17 @@ def attend(
             keeps_product=keeps_product, scaled_queries=scaled_queries, broadcasts=broadcasts,
         )  # fmt: skip
     else:
-        out = _fused(t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts)
+        out = _fused(
+            t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts, mask=mask
+        )
     t.held = held
     return out
 
 
 def _fused(
-    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: int, broadcasts: bool
-) -> Var:
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: int, broadcasts: bool,
+    mask: Var | None,
+) -> Var:  # fmt: skip
     """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: bytes of an element
     of an additive mask."""
     recipe = t.recipe
@@ -108,7 +112,7 @@ def _fused(
             heads = replace(heads, keys=heads.queries)
         return _flash(t, t.cast(q, 2), t.cast(k, 2), t.cast(v, 2), heads, head_major=head_major)
     masked = recipe.ring == 1 and (
-        recipe.padded or (heads.window is not None and t.slides) or always_masked(t.facts, recipe)
+        mask is not None or recipe.padded or (heads.window is not None and t.slides) or always_masked(t.facts, recipe)
     )
     grouped = heads.keys < heads.queries
     repeated = grouped and not broadcasts and (masked or recipe.transformers < GROUPED_SDPA or heads.dim > FLASH_DIM)
@@ -125,6 +129,8 @@ def _fused(
         return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts)
     if given:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs) if given != q.item else None)
+    if mask is not None:
+        return _efficient(t, q, k, v, heads, mask=t.cast(mask, q.item))
     if masked:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs))
     if flash:

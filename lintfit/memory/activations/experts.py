@@ -38,6 +38,7 @@ SIGMOID = Router(full=True, upcast=False, kept=True)
 ROUTERS = {
     "mixtral": Router(kept=True),
     "deepseek_v2": Router(full=True, kept=True),
+    "axk1": SIGMOID,
     "deepseek_v3": SIGMOID,
     "deepseek_v32": SIGMOID,
     "glm_moe_dsa": SIGMOID,
@@ -52,6 +53,7 @@ ROUTERS = {
     "mimo_v2_flash": SIGMOID,
     "minimax": Router(kept=True),
     "minimax_m2": Router(kept=True),
+    "minimax_m3_vl_text": Router(kept=True),
     "mistral4": Router(upcast=False, kept=True, soft=True),
     "granitemoe": Router(first=True),
     "granitemoe_swa": Router(first=True),

@@ -22,6 +22,7 @@ Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
     "afmoe": "afmoe",
+    "axk1": "moe",
     "baichuan": "fused",
     "bamba": "bamba",
     "bitnet": "bitnet",
@@ -86,6 +87,7 @@ _MODULES = {
     "minimax": "minimax",
     "minimax_m2": "moe",
     "mistral4": "moe",
+    "minimax_m3_vl_text": "minimax_m3",
     "mixtral": "moe",
     "mllama": "mllama",
     "mpt": "alibi",

@@ -45,6 +45,9 @@ def feed_forward(t: Layer, x: Var, y: Var, index: int) -> Var:
     if facts.moe.shared_intermediate:
         t.held = (x, y, out)
         out = t.add(out, llama.mlp(t, y, facts.moe.shared_intermediate))
+    if facts.model_type in NORMED_BEHIND:
+        t.held = (x, y)
+        out = t.rmsnorm(out)
     return llama.residual(t, x, out)
 
 
@@ -60,6 +63,9 @@ def _added_in_full(t: Layer, x: Var, routed: Var, width: int) -> Var:
 GATED_SHARED = frozenset({"qwen2_moe", "qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"})
 """Model types whose shared expert runs first and has a gate of its own."""
 
+
+NORMED_BEHIND = frozenset({"axk1"})
+"""Model types with a norm of what the experts give."""
 
 SHARED_FIRST = frozenset({"ernie4_5_moe", "hunyuan_v1_moe"})
 """Model types whose shared expert runs first, without a gate."""

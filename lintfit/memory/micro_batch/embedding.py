@@ -94,6 +94,7 @@ PARTLY_ROTARY = frozenset(
         "nemotron",
         "nemotron_h",
         "olmo_hybrid",
+        "minimax_m3_vl_text",
         "phi",
         "phi3",
         "phi4_multimodal",

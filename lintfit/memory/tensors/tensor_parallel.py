@@ -24,7 +24,9 @@ SPLIT_TIED_HEAD = (0, 19, 8)
 """The first DeepSpeed version known to follow that for a tied head, and to leave its logits split
 (``engine.py:_apply_autotp_partitioning``); 0.19.6 does neither."""
 
-GATHERED_ATTENTION = frozenset({"flex_olmo", "minimax_m2", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"})
+GATHERED_ATTENTION = frozenset(
+    {"flex_olmo", "minimax_m2", "minimax_m3_vl_text", "olmo2", "olmo3", "olmoe", "phi3", "phi4_multimodal"}
+)
 """Model types whose plan gathers queries, keys and values (``colwise_gather_output``): each rank has all heads."""
 
 GATHERED_MLP = frozenset(
@@ -32,7 +34,7 @@ GATHERED_MLP = frozenset(
 )
 """Model types whose plan gathers the fused gate and up projection."""
 
-WHOLE_ATTENTION = frozenset({"deepseek_v3", "mistral4", "youtu"})
+WHOLE_ATTENTION = frozenset({"axk1", "deepseek_v3", "mistral4", "youtu"})
 """Model types whose plan leaves attention out: its weights are whole on every rank, too."""
 
 UNPLANNED = frozenset(

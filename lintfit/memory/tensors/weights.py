@@ -244,11 +244,11 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
 
 UNREACHED = {
     "janus": ("generation_aligner", "generation_embeddings", "generation_head", "vqmodel"),
-    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), ("indexer",)),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"), ("indexer",)),
     **dict.fromkeys(("marian", "pegasus"), ("embed_positions",)),
 }
-"""Modules of a model type that run without a graph: no gradient reaches their weights, which train in name only.
-Positions by sines are parameters that their class freezes."""
+"""Modules of a model type that run without a graph, or whose result has none: no gradient reaches their weights, which
+train in name only. Positions by sines are parameters that their class freezes."""
 
 VALUE = "value_model."
 """What the names of the value model's tensors begin with (TRL ``PolicyAndValueWrapper``)."""
