@@ -35,7 +35,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     y = t.rmsnorm(x)
     t.held = (x, y)
-    x = t.add(_convolved(t, y) if mixer(t.facts, index) else _attention(t, y, index), x)
+    x = t.add(convolved(t, y) if mixer(t.facts, index) else _attention(t, y, index), x)
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
@@ -57,7 +57,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     return t.linear("out_proj", attend(t, q, k, v, shape), shape.queries * shape.dim, facts.hidden)
 
 
-def _convolved(t: Layer, x: Var) -> Var:
+def convolved(t: Layer, x: Var) -> Var:
     """``Lfm2ShortConv``: one part of a projection goes through the convolution, between products with the others."""
     h, bias, before = t.facts.hidden, bool(t.facts.config.get("conv_bias")), t.held
     kernel = int(t.facts.config["conv_L_cache"])

@@ -63,14 +63,17 @@ COMPLEX_TABLES = frozenset({"deepseek_v2", "llama4_text"})
 """Model types with one table of a complex number for every two elements, whatever the dtype."""
 
 
-FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "olmo", "olmo2", "olmo3", "olmo_hybrid"})
+FULL_TABLES = frozenset({"ernie4_5", "ernie4_5_moe", "flex_olmo", "lfm3", "olmo", "olmo2", "olmo3", "olmo_hybrid"})
 """Model types whose tables are fp32, whatever the dtype."""
 
 TABLES_BY = {
     **dict.fromkeys(("granite_swa", "granitemoe_swa"), "layer_rope_theta"),
-    **dict.fromkeys(("laguna", "mellum", "mimo_v2_flash", "olmo_hybrid"), "layer_types"),
+    **dict.fromkeys(("laguna", "lfm3", "mellum", "mimo_v2_flash", "olmo_hybrid"), "layer_types"),
 }
 """What model types have tables for each of, as far as layers have it: base frequencies but 0, or kinds."""
+
+TABLELESS = frozenset({"conv", "linear_attention"})
+"""Kinds of layers that turn nothing."""
 
 TURNED = frozenset({"laguna", "mimo_v2_flash"})
 """Model types whose layers of each kind turn other parts of a head; their architecture says which (``turned``)."""
@@ -91,10 +94,10 @@ PARTLY_ROTARY = frozenset(
         "granitemoehybrid",
         "jamba",
         "minimax_m2",
+        "minimax_m3_vl_text",
         "nemotron",
         "nemotron_h",
         "olmo_hybrid",
-        "minimax_m3_vl_text",
         "phi",
         "phi3",
         "phi4_multimodal",
@@ -156,7 +159,7 @@ def _firsts(facts: ModelFacts) -> list[int]:
     told = facts.config.get(TABLES_BY[facts.model_type])
     if not isinstance(told, list):
         return [0]
-    first = {one: number for number, one in reversed(list(enumerate(told))) if one and one != "linear_attention"}
+    first = {one: number for number, one in reversed(list(enumerate(told))) if one and one not in TABLELESS}
     return sorted(first.values())
 
 
