@@ -9,6 +9,8 @@ from lintfit.memory.micro_batch.alive import together
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.result import Moment
 
+LAST_NORM = "last norm, forward"
+
 
 def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     """The end of the forward: the loss, and a layer where that takes more. ``saved``: what all layers keep."""
@@ -30,11 +32,21 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     loss = Moment("loss, forward", "forward", together(states.forward, alive, step.earlier))
     if not step.stretches:
         return [loss]
-    passing = worst_layer(step, saved, loss.allocated - total(states.forward))
+    found, room = [loss], loss.allocated - total(states.forward)
+    if step.named > step.named_saved:
+        normed = in_last_norm(step, saved)
+        if normed.total > room:
+            found, room = [Moment(LAST_NORM, "forward", together(states.forward, normed)), loss], normed.total
+    passing = worst_layer(step, saved, room)
     if passing is None:
-        return [loss]
+        return found
     index, alive = passing
-    return [Moment(f"layer {index}, forward", "forward", together(states.forward, alive)), loss]
+    return [Moment(f"layer {index}, forward", "forward", together(states.forward, alive)), *found]
+
+
+def in_last_norm(step: Step, saved: Live) -> Live:
+    """What is alive in the norm behind the last layer, beside what the model has names for."""
+    return _in_layer(step, saved, step.cast - step.head.saved.casts, step.count - 1, step.last_norm)
 
 
 def worst_layer(step: Step, saved: Live, room: int) -> tuple[int, Live] | None:

@@ -61,13 +61,22 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         points += rounds(spec, states, step)
     points.append(Moment("checkpoint saved", "save", states.save))
     if spec.images and spec.facts.vision is not None:
-        from lintfit.memory.micro_batch.vision import features
-
-        points.insert(2, Moment("images encoded", "forward", together(states.forward, features(spec))))
+        points[2:2] = _encoded(spec, states, step)
     frozen, gathered = beside_bytes(spec), reference_gathered(spec).lasting
     if frozen or gathered:
         points = [_with_reference(point, frozen, gathered) for point in points]
     return tuple(points), step.notes
+
+
+def _encoded(spec: Spec, states: States, step: Step) -> list[Moment]:
+    """The encoding of the images."""
+    from lintfit.memory.micro_batch.encoding import features, with_graph
+
+    found = [Moment("images encoded", "forward", together(states.forward, features(spec)))]
+    graph = with_graph(spec, step)
+    if graph is not None:
+        found.append(Moment("images encoded, with a graph", "forward", together(states.forward, graph)))
+    return found
 
 
 def _with_reference(point: Moment, size: int, gathered: int) -> Moment:

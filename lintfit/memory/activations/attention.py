@@ -80,7 +80,8 @@ def attend(
         # Values are put together with an empty tensor of the keys' dtype, too.
         k, v = t.add(k), t.add(t.cast(v, k.item))
     if t.recipe.returns_states and not t.graph and "kv_lora_rank" not in t.facts.config:
-        t.lasting = (*t.lasting, k, t.cast(v, k.item))
+        v = t.cast(v, k.item)  # put together with an empty tensor of the keys' dtype
+        t.lasting = (*t.lasting, k, v)
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
     drops = dropout > 0 and t.recipe.dropout
@@ -183,11 +184,13 @@ def _over_heads(t: Layer, q: Var, k: Var, v: Var, heads: Heads, head_major: bool
     return t.map(t.map(t.map(out)))
 
 
-def repeats(facts: ModelFacts, recipe: Recipe) -> bool:
-    """Whether a layer's attention saves copies of grouped keys and values rather than what it is given."""
+def repeats(facts: ModelFacts, recipe: Recipe, *, masked: bool = False) -> bool:
+    """Whether a layer's attention saves copies of grouped keys and values rather than what it is given; ``masked``:
+    whether it has a mask although batches are not padded."""
     if facts.kv_heads >= facts.heads or recipe.attention == "flash_attention_2":
         return False
-    return recipe.attention == "eager" or recipe.padded or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
+    masked = masked or recipe.padded
+    return recipe.attention == "eager" or masked or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
 
 
 ALWAYS_MASKED = {"deepseek_v32": (5, 0), "falcon": (5, 15), "glm_moe_dsa": (5, 0)}

@@ -300,10 +300,14 @@ HANDS_ON = frozenset(
 """Vision-language models whose forward asks its own config for ``use_cache`` (``merge_with_config_defaults``), which
 the Trainer turns off, and hands it on."""
 
+ASKS_ITSELF = frozenset({"idefics2", "idefics3"})
+"""Those that have always done so."""
+
 
 def caches_text(spec: Spec) -> bool:
     """Whether a vision-language model's text has a cache though nobody asks for one: its ``text_config`` decides."""
-    asks = spec.facts.model_type in HANDS_ON and transformers_version(spec) >= (5, 0)
+    kind = spec.facts.model_type
+    asks = kind in ASKS_ITSELF or (kind in HANDS_ON and transformers_version(spec) >= (5, 0))
     return spec.facts.vision is not None and not asks
 
 

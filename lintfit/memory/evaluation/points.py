@@ -53,7 +53,7 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         layer = layer_without_graph(run.spec, step, evaluating(step.recipe))
         found.append(("evaluation, a layer", around.plus(layer).plus(Live(earlier_states(step)))))
     if run.spec.images and run.spec.facts.vision is not None:
-        found.append((ENCODED, Live(0, run.waiting).plus(encoded(run.spec, step))))
+        found.append((ENCODED, Live(0, run.waiting).plus(encoded(run.spec))))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
         found.append((LOGITS, logits_apart(run)))
     if run.keeps:
@@ -80,11 +80,11 @@ def earlier_states(step: Step) -> int:
     return step.evaluated - step.evaluated // max(1, step.count - step.before)
 
 
-def encoded(spec: Spec, step: Step) -> Live:
+def encoded(spec: Spec) -> Live:
     """What is there while the images are encoded."""
-    from lintfit.memory.micro_batch.vision import cast_for_images, features
+    from lintfit.memory.micro_batch.encoding import features
 
-    return features(spec).plus(Live(casts=cast_for_images(spec, step)))
+    return features(spec)
 
 
 def rolling_out(spec: Spec) -> Spec:

@@ -38,6 +38,7 @@ _STATES = {
     **dict.fromkeys(ppo.ROUNDS, "evaluate"),
     "statistics": "forward",
     "images encoded": "forward",
+    "images encoded, with a graph": "forward",
 }
 """Which of the states' moments stands behind each moment of a step; in a forward it is ``forward``, inside a layer's
 backward ``first_gradient``, at the end of one ``layer_end``."""

@@ -9,9 +9,10 @@ from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.evaluation import graph, kept, points
 from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits
 from lintfit.memory.explain import layers, scoring
-from lintfit.memory.explain.passing import CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
+from lintfit.memory.explain.passing import ANSWERED, CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
 from lintfit.memory.explain.scoring import copies, one_layer
 from lintfit.memory.explain.term import Factor, Term, term
+from lintfit.memory.forward import LAST_NORM
 from lintfit.memory.loss.preference import Path, sequences
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph
@@ -84,6 +85,9 @@ def _graph(one: Round, seen: Pass) -> list[Term]:
     if largest.name == "loss, forward":
         live = tail.saved.plus(tail.forward)
         passing = [*forward(run), *head_terms(run, live, "the loss", forward=True), *casts(run, head=True)]
+        passing.append(term("activations", ANSWERED, step.answered))
+    elif largest.name == LAST_NORM:
+        passing = layers.in_the_last_norm(run)
     else:
         passing = layers.passed(run, layers.index_of(largest))
     return [

@@ -23,6 +23,8 @@ from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.moments import worst_layer
 from lintfit.memory.result import Moment
 
+LOOP = "the embeddings' output, in a variable of the model's loop"
+
 
 def index_of(moment: Moment) -> int:
     """The layer whose forward a moment is in."""
@@ -36,10 +38,23 @@ def passed(run: Pass, index: int) -> list[Term]:
     what = f"tensors of layer {index} on their way"
     return [
         *forward(run, count=count, inside=True),
-        term("activations", "the embeddings' output, in a variable of the model's loop", embedded(run.step, index)),
+        term("activations", LOOP, embedded(run.step, index)),
         term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
         *(casts(run, head=False) if count == run.step.count else []),
+    ]
+
+
+def in_the_last_norm(run: Pass) -> list[Term]:
+    """The forward of the norm behind the last layer."""
+    step = run.step
+    size = max(0, step.last_norm)
+    return [
+        *forward(run, inside=True),
+        term("activations", LOOP, embedded(step, step.count - 1)),
+        term("activations", f"{BESIDE}, which no layer saves", step.named - step.named_saved),
+        term("temporaries", "tensors of the last norm", size, *per_token(run, size), source=TAPE),
+        *casts(run, head=False),
     ]
 
 

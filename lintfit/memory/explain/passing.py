@@ -27,6 +27,8 @@ TAPE = "docs/memory.md, Activations"
 
 BESIDE = "the images' states beside the text, what they were projected from, and their mask"
 
+ANSWERED = "the images' features, which the model gives back beside the loss"
+
 CACHED = "torch autocast_mode.cpp cached_cast"
 
 
@@ -59,12 +61,22 @@ def micro_batch(spec: Spec, states: States) -> Pass:
 
 def encoded(run: Pass) -> list[Term]:
     """The images while they become features without a graph."""
-    from lintfit.memory.micro_batch.vision import cast_for_images, features
+    from lintfit.memory.micro_batch.encoding import features
 
-    what = "pixels, and one layer of the image encoder"
-    cast = cast_for_images(run.spec, run.step)
-    copies = term("temporaries", "half-precision copies of the weights (autocast)", cast, source=CACHED)
-    return [term("activations", what, features(run.spec).activations, source=TAPE), copies]
+    what, alive = "pixels, and one layer of the image encoder, or what makes features", features(run.spec)
+    copies = term("temporaries", "half-precision copies of the weights (autocast)", alive.casts, source=CACHED)
+    return [term("activations", what, alive.activations, source=TAPE), copies]
+
+
+def encoded_with_graph(run: Pass) -> list[Term]:
+    """The encoder's last layer, beside what those before keep and a mask that no graph does."""
+    from lintfit.memory.micro_batch.encoding import with_graph
+
+    alive = with_graph(run.spec, run.step) or Live()
+    return [
+        term("activations", "pixels, the image encoder's graph and its mask", alive.activations, source=TAPE),
+        term("temporaries", "half-precision copies of the encoder's weights (autocast)", alive.casts, source=CACHED),
+    ]
 
 
 def per_token(run: Pass, size: int) -> tuple[Factor, Factor]:

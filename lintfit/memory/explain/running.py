@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from lintfit.memory.activations.form import Live
 from lintfit.memory.explain import layers, scoring
-from lintfit.memory.explain.passing import TAPE, Pass, below, casts, forward, head_terms, inputs, kept
+from lintfit.memory.explain.passing import (
+    ANSWERED,
+    Pass,
+    below,
+    casts,
+    encoded,
+    encoded_with_graph,
+    forward,
+    head_terms,
+    inputs,
+    kept,
+)
 from lintfit.memory.explain.term import Term, term
-from lintfit.memory.forward import at_the_loss
+from lintfit.memory.forward import LAST_NORM, at_the_loss
 from lintfit.memory.result import Moment
-
-ANSWERED = "the images' features, which the model gives back beside the loss"
 
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
@@ -46,15 +55,16 @@ def _passes(run: Pass, moment: Moment) -> list[Term]:
                 *casts(run, head=True),
                 term("activations", ANSWERED, step.answered),
             ]
+        case name if name == LAST_NORM:
+            return layers.in_the_last_norm(run)
         case "reference, forward":
             return scoring.reference(run)
         case "reference scored":
             return scoring.reference_alone(run)
         case "images encoded":
-            from lintfit.memory.micro_batch.vision import features
-
-            what = "pixels, and one layer of the image encoder"
-            return [term("activations", what, features(run.spec).activations, source=TAPE)]
+            return encoded(run)
+        case "images encoded, with a graph":
+            return encoded_with_graph(run)
         case "loss, backward":
             return [*kept(run, step.count), *below(run), *head_terms(run, step.head.loss, "the loss's backward")]
         case "head, backward":

@@ -11,8 +11,9 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
 from lintfit.memory.activations.kinds import stream_width
+from lintfit.memory.activations.profile import Forward
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.replay import backward
+from lintfit.memory.activations.replay import backward, forward
 from lintfit.memory.activations.tape import LOGITS, Tape, Var
 from lintfit.memory.loss.head import Form, Head
 from lintfit.memory.loss.litgpt import Chunked, chunked
@@ -61,6 +62,32 @@ def head(
     key = recipe, loss_path, stream, scored, batched
     form = _FORMS.get(facts, key, lambda: _recorded(Layer(facts, recipe, batched=batched), loss_path, stream, scored))
     return form.at(batch, seq, kept)
+
+
+class _Naming(Layer):
+    """A tape that follows names although it leaves a graph."""
+
+    __slots__ = ()
+
+    def name(self, *tensors: Var) -> None:
+        """See :meth:`.tape.Tape.name`."""
+        self.held = (*self.held, *tensors)
+
+
+_NORMS: Memo[Forward] = Memo(512)
+
+
+def norm_forward(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, *, stream: int) -> int:
+    """Bytes at the worst point of the final norm's forward, the last layer's output with it."""
+
+    def written() -> Forward:
+        t = _Naming(facts, recipe, watched=True)
+        x = t.new(stream_width(facts), stream)
+        final_norm(t, x)
+        table = Table()
+        return Forward(table, forward(t, x, table))
+
+    return _NORMS.get(facts, (recipe, stream), written).peak(batch, seq)
 
 
 def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> Form | Chunked:

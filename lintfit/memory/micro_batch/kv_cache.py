@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
-from lintfit.memory.activations.kinds import kinds
+from lintfit.memory.activations.kinds import Kind, kinds
 from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
@@ -32,8 +32,7 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
     """
     if not caches_text(spec):
         return 0
-    layers = sum(not kind.crosses for kind in kinds(facts))
-    return layers * layer_states(spec, facts, tokens, item)
+    return len(attending(facts)) * layer_states(spec, facts, tokens, item)
 
 
 def returns_cache(spec: Spec) -> bool:
@@ -42,7 +41,7 @@ def returns_cache(spec: Spec) -> bool:
     return not checkpoints and (caches_text(spec) or caches(spec))
 
 
-def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, item: int) -> int:
+def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     """Keys and values in a cache that no layer saves, until the forward's outputs go.
 
     Of a model that is told to ``use_cache`` (:func:`caches`), and of a vision-language model: the Trainer turns it off
@@ -52,9 +51,20 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, tokens: int, i
     if not returns_cache(spec):
         return 0
     casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
-    if not (casts or repeats(facts, recipe)):
-        return 0
-    return facts.layers * layer_states(spec, facts, tokens, item)
+    every = casts or repeats(facts, recipe)
+    own = [kind for kind in attending(facts) if every or repeats(facts, recipe, masked=slides(kind, seq))]
+    return len(own) * layer_states(spec, facts, batch * seq, item)
+
+
+def slides(kind: Kind, seq: int) -> bool:
+    """Whether a layer's window is no longer than a sequence, so that it has a mask."""
+    return kind.window is not None and seq >= kind.window
+
+
+def attending(facts: ModelFacts) -> tuple[Kind, ...]:
+    """The layers of the text that put keys and values of their own into a cache: none that mixes tokens in another way,
+    takes an earlier layer's, or attends to what stands beside the text."""
+    return tuple([kind for kind in kinds(facts) if not (kind.crosses or kind.mixer or kind.shares)])
 
 
 def layer_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:

@@ -27,8 +27,8 @@ def held(spec: Spec, step: Step) -> Step:
     already, or of those that attention saves: these stay behind the backward of their layers.
     """
     logits = logits_bytes(spec, step.recipe) if loss_path(spec) == "full" and spec.pipeline_stage != "first" else 0
-    own = step.earlier.activations
-    stretches = step.stretches if own or not returns_cache(spec) else _pinned(spec, step)
+    own = step.earlier.activations + step.answered
+    stretches = step.stretches if step.earlier.activations or not returns_cache(spec) else _pinned(spec, step)
     last = NOTHING
     if spec.loop_outputs == "held":
         last = Live(own + pinned(stretches) - pinned(step.stretches), logits)

@@ -75,7 +75,7 @@ def record_model(
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints)
     untaken = untaken_mask(facts, recipe, *shape)
-    earlier = 0 if checkpoints else forward_states(spec, facts, recipe, tokens, shape.stream) + by_it.cache
+    earlier = 0 if checkpoints else forward_states(spec, facts, recipe, *shape) + by_it.cache
     return Step(
         stretches=tuple(layers),
         head=tail,

@@ -61,9 +61,11 @@ class Step:
     named_saved: int = 0
     """Of these what layers save."""
     listed: int = 0
-    """Bytes that it has names for besides where no layer leaves a graph."""
+    """Bytes that it has names for besides where no layer leaves a graph, or below zero, what then is not there."""
     answered: int = 0
     """Bytes that the model's forward gives back beside the loss, which nobody saves."""
+    last_norm: int = 0
+    """Bytes at the worst point of the forward of the norm behind the last layer, where anything is ``named``."""
     tiled: int = 0
     """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
     opening: int = 0

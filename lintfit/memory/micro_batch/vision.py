@@ -5,10 +5,12 @@ How many images a sample has only ``images`` says; without it the encoder counts
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.profile import Profile, counted
-from lintfit.memory.activations.recipe import Beside, Recipe, evaluating, of
+from lintfit.memory.activations.recipe import Beside, Recipe, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import (
     CHANNELS,
@@ -21,11 +23,11 @@ from lintfit.memory.activations.towers import (
     results,
     style,
     tower_of,
-    without_graph,
 )
+from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside, keeps_input
-from lintfit.memory.micro_batch.autocast import APART, cached_copies
+from lintfit.memory.micro_batch.autocast import APART
 from lintfit.memory.micro_batch.embedding import given, opens_inputs
 from lintfit.memory.micro_batch.images import pictures
 from lintfit.memory.micro_batch.language import language
@@ -34,7 +36,6 @@ from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import local
-from lintfit.memory.tensors.weights import Inventory
 from lintfit.memory.versions import transformers_version
 
 WITHOUT_SDPA = frozenset({"minicpmv"})
@@ -47,29 +48,33 @@ EVERY_EMBEDDING = (5, 0)
 """The transformers version from which ``enable_input_require_grads`` hooks the image encoder's patches, too, so that a
 frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the language model's embeddings alone)."""
 
+SELECTED_STATES = (5, 23)
+"""The first transformers version that was read to keep of the encoder's states those alone that the model asks for
+(``select_hidden_states``, huggingface/transformers#48081 of August 2026); earlier ones list all layers'."""
+
 
 def with_tower(spec: Spec, step: Step) -> Step:
     """A step with the encoder's layers and projector in front of the language model's."""
     waiting = _embeddings_gradient(spec, step.recipe)
     encoder = tuple([replace(part, waiting=part.waiting + waiting) for part in _parts(spec, step.kept_share)])
     parts = (*encoder, *_handed_over(spec, step.recipe))
-    wide, wide_saved = _named(spec)
-    results, results_saved = _results(spec, step.recipe, encoder)
-    bare, _ = _results(spec, step.recipe, ())
-    graphed = _tables(spec, _recipe(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe)
+    wide, wide_saved = into_the_connector(spec)
+    held = _results(spec, step.recipe, encoder)
+    of_graph = _tables(spec, recipe_of(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe)
     return replace(
         step,
         stretches=(*parts, *step.stretches),
         before=len(parts),
         embedded=_embedded(spec),
-        named=step.named + wide + results,
-        named_saved=step.named_saved + (wide if wide_saved else 0) + results_saved,
-        listed=bare - results,
-        answered=_answered(spec, step.recipe),
-        inputs=step.inputs + _pixels(spec),
+        named=step.named + wide + held.named,
+        named_saved=step.named_saved + (wide if wide_saved else 0) + held.saved,
+        listed=held.bare - held.named,
+        answered=held.answered,
+        last_norm=_last_norm(spec, step.recipe),
+        inputs=step.inputs + pixel_bytes(spec),
         let_go=(*step.let_go, *_of_text(spec, step)),
-        front=step.front + graphed,
-        opening=step.opening + graphed,
+        front=step.front + of_graph,
+        opening=step.opening + of_graph,
     )
 
 
@@ -102,7 +107,7 @@ def _of_text(spec: Spec, step: Step) -> tuple[tuple[int, int], ...]:
 
 def trains_tower(spec: Spec) -> bool:
     """Whether any part of the encoder or its projector is trained."""
-    return _adapted(spec) or _projects(spec)
+    return trains_encoder(spec) or trains_connector(spec)
 
 
 def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
@@ -116,60 +121,75 @@ def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
     return (Stretch(1, Profile(0, Live(size), Live(temporaries=gradient), 0, gradient), False),)
 
 
-def _named(spec: Spec) -> tuple[int, bool]:
+def into_the_connector(spec: Spec) -> tuple[int, bool]:
     """Bytes of what goes into the projector, where a name holds it while the text's layers run; whether it is saved."""
     if not style(spec.facts).joins:
         return 0, False
-    recipe, facts = _recipe(spec), spec.facts
-    stream = _stream(recipe, style(facts))
+    recipe, facts = recipe_of(spec), spec.facts
+    stream = stream_of(recipe, style(facts))
     images = (1 if spec.images is None else spec.images) * sequences(spec)
     wide = rounded(images * mllama.seen(tower_of(facts)) * mllama.projected(facts) * stream)
     frozen = recipe.frozen or not any("multi_modal_projector" in name for name in _trained(spec))
     return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
 
 
-def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> tuple[int, int]:
-    """Bytes of what the model's forward has names for of the images while the text's layers run, and of these what
-    the connector saves."""
+class _Held(NamedTuple):
+    """Bytes of what the model's forward has names for of the images while the text's layers run: all of it, what
+    layers save of it, and what of it is there without a graph; and what of it the model gives back."""
+
+    named: int
+    saved: int
+    bare: int
+    answered: int
+
+
+def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> _Held:
+    """What is named of the images, and given back of them."""
     facts, seen, tower = spec.facts, pictures(spec), tower_of(spec.facts)
-    held, own = results(facts), _recipe(spec)
-    stream = 4 if held.normed and own.autocast else _stream(own, style(facts))
-    states = rounded(seen.number * seen.positions * tower.hidden * stream)
+    held, own, unused = results(facts), recipe_of(spec), style(facts).unused
+    wide = seen.number * seen.positions * tower.hidden
+    state = rounded(wide * stream_of(own, style(facts)))
+    normed = held.normed * rounded(wide * (4 if own.autocast else own.weights))
     rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
-    one, taken = rounded(rows * (2 if own.autocast else own.weights)), _answered(spec, recipe)
-    # What is given back is the features themselves where they have the text's dtype.
-    apart = held.embeds or (held.answered and taken != one)
-    embeds = rounded(rows * stream_bytes(language(facts), recipe)) if apart else 0
-    kept = held.states and not held.normed and encoder and encoder[-1].layer.keeps_input
-    saved = states if kept else 0
-    saved += held.inner * one if _projects(spec) and spec.method == "full" else 0  # PEFT saves a copy of its own
-    listed = _listed(spec, encoder, states) if held.every or held.picked else 0
-    return listed + held.states * states + (held.inner + held.features) * one + embeds, saved
+    made, taken = 2 if own.autocast else own.weights, stream_bytes(language(facts), recipe)
+    one, embeds = rounded(rows * made), rounded(rows * taken) if held.features else 0
+    apart = embeds if held.joined or taken != made else 0
+    merged = 2 * sum(name == "inner_merge" for name, _ in order(facts)) if held.deep else 0
+    states = held.states * state
+    if held.every:
+        picked = handed_on(facts) + 1 + (unused > 0)
+        states = (picked if transformers_version(spec) >= SELECTED_STATES else tower.layers + 1) * state
+    bare = states + normed + (held.inner + held.features + merged) * one + apart
+    whole = spec.method == "full" and trains_connector(spec)  # PEFT saves a copy of its own
+    last = held.states or (held.every and not unused)
+    saved = state if last and encoder and encoder[-1].layer.keeps_input else 0
+    saved += (held.inner * one + (normed if held.taken and not own.autocast else 0)) if whole else 0
+    answered = (embeds if held.answered else 0) if not held.whole else bare - apart
+    graph = _listed(encoder, unused, state) if held.every and unused else 0
+    return _Held(bare - states + graph if graph else bare, saved, bare, answered)
 
 
-def _answered(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of the features as the sequence takes them, where the model gives them back (``image_hidden_states``)."""
-    seen, tower = pictures(spec), tower_of(spec.facts)
-    rows = seen.number * (tower.tokens or seen.patches // tower.merge) * spec.facts.hidden
-    return rounded(rows * stream_bytes(language(spec.facts), recipe)) if results(spec.facts).answered else 0
+def _listed(encoder: tuple[Stretch, ...], unused: int, state: int) -> int:
+    """Bytes of the last layer's result and of the graph of the layers that nobody takes; 0 where there is none.
 
-
-def _listed(spec: Spec, encoder: tuple[Stretch, ...], state: int) -> int:
-    """Bytes of the results of the encoder's layers that no graph has, of all or of those that are picked, and of the
-    graph of those nobody takes.
-
-    ``state``: bytes of one layer's.
+    ``state``: bytes of one layer's result.
     """
     blocks = [part for part in encoder[:-1] if part.layer.input]
     if not blocks:
-        several = handed_on(spec.facts) + 1 if results(spec.facts).picked else tower_of(spec.facts).layers
-        return (several + 1) * state
-    last, unused = blocks[-1], style(spec.facts).unused
-    kept = last.layer.input if last.checkpointed else last.layer.saved.total
-    return unused * kept + state
+        return 0
+    last = blocks[-1]
+    saved = last.layer.saved.total - last.layer.saved.casts  # autocast's cache has these
+    return unused * (last.layer.input if last.checkpointed else saved) + state
 
 
-def _adapted(spec: Spec) -> bool:
+def _last_norm(spec: Spec, recipe: Recipe) -> int:
+    """Bytes at the worst point of the forward of the norm behind the text's last layer."""
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    seq = -(-spec.seq_len // spec.sequence_parallel)
+    return norm_forward(facts, recipe, sequences(spec), seq, stream=stream_bytes(facts, recipe))
+
+
+def trains_encoder(spec: Spec) -> bool:
     """Whether anything of the encoder itself is trained.
 
     Adapters in an encoder that is checkpointed reentrantly are not, but behind patches that are made to need a
@@ -194,7 +214,7 @@ def _begins(trained: list[str]) -> bool:
     return any(name.endswith(".lora_A") and any(part in name for part in PATCHES) for name in trained)
 
 
-def _projects(spec: Spec) -> bool:
+def trains_connector(spec: Spec) -> bool:
     """Whether anything behind the encoder is trained."""
     return any(part in name for name in _trained(spec) for part in PROJECTORS)
 
@@ -224,27 +244,9 @@ def beside_text(spec: Spec) -> Beside | None:
     """What layers of the language model attend to in the images, where they stand beside the text."""
     if not style(spec.facts).joins:
         return None
-    recipe, images = _recipe(spec), 1 if spec.images is None else spec.images
+    recipe, images = recipe_of(spec), 1 if spec.images is None else spec.images
     count = images * mllama.seen(tower_of(spec.facts))
     return Beside(count, 2 if recipe.autocast else recipe.weights, trains_tower(spec) or _hooked(spec), recipe.weights)
-
-
-def transient(spec: Spec) -> int:
-    """Bytes of one layer of the encoder where it leaves no graph, with what the others gave where a list has it."""
-    recipe = replace(evaluating(_recipe(spec)), frozen=True, trained_modules=())
-    recipe = recipe if _adapted(spec) else replace(recipe, lora=None)
-    batch, seq = _sequences(spec, recipe, style(spec.facts))
-    stream = _stream(recipe, style(spec.facts))
-    bare = without_graph(spec.facts, recipe, "block", stream=stream, batched=batch > 1)
-    one = bare.peak(batch, seq).activations
-    held, state = results(spec.facts), rounded(batch * seq * tower_of(spec.facts).hidden * stream)
-    if held.every or held.picked:
-        return one + (tower_of(spec.facts).layers if held.every else handed_on(spec.facts)) * state
-    if not style(spec.facts).joins:
-        return one
-    tower = tower_of(spec.facts)
-    # A list holds what all layers gave until some of it is stacked, and put beside the last one's.
-    return max(one + (tower.layers - 1) * state, (tower.layers + handed_on(spec.facts)) * state + _named(spec)[0])
 
 
 def _hooked(spec: Spec) -> bool:
@@ -261,24 +263,13 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))
 
 
-def cast_for_images(spec: Spec, step: Step) -> int:
-    """Bytes of the copies that autocast has cached when the images are encoded: those of the encoder's own weights.
-
-    Of Llama 3.2 Vision, whose encoder is measured with all of them, those of the text's as well.
-    """
-    if not step.copies or style(spec.facts).joins:
-        return step.copies
-    seen = Inventory.of(tuple([weight for weight in inventory(spec).weights if weight.where == "vision"]))
-    return cached_copies(step.recipe, seen, experts=True)
-
-
-def _recipe(spec: Spec) -> Recipe:
+def recipe_of(spec: Spec) -> Recipe:
     """How the encoder is run: by the attention kernel that was asked for, also where the language model has it not."""
     eager = spec.facts.model_type in WITHOUT_SDPA and spec.attention == "sdpa"
     return replace(of(spec), attention="eager" if eager else spec.attention)
 
 
-def _stream(recipe: Recipe, how: Style) -> int:
+def stream_of(recipe: Recipe, how: Style) -> int:
     """Bytes of an element of the encoder's stream.
 
     Autocast runs the convolution in half precision, and a LayerNorm in front of the layers in fp32. Where neither norm
@@ -291,40 +282,49 @@ def _stream(recipe: Recipe, how: Style) -> int:
     return 2 if how.apart and not how.first_norm else recipe.weights
 
 
-def _pixels(spec: Spec) -> int:
+def pixel_bytes(spec: Spec) -> int:
     """Bytes of the batch's pixels, which stay through the step."""
     seen, tower = pictures(spec), tower_of(spec.facts)
     return rounded(seen.number * seen.patches * CHANNELS * tower.patch**2 * style(spec.facts).frames * PIXEL)
 
 
-def _tables(spec: Spec, recipe: Recipe, *, graph: bool, within: bool = False) -> int:
-    """Bytes of what the encoder makes once for all of its layers: cos and sin, and a mask that keeps images apart.
+def _tables(spec: Spec, recipe: Recipe, *, graph: bool) -> int:
+    """Bytes of what the encoder makes once for all of its layers and its graph keeps: cos and sin, and a mask that
+    keeps images apart, as far as SDPA's kernel takes it as it is.
 
     ``graph``: whether the encoder leaves one, without which nobody has them any longer. ``within``: while it runs. A
     mask stays where layers are run again with it, and where SDPA saves it, not a copy or eager scores.
     """
-    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
+    how = style(spec.facts)
     if not graph:
         return 0
-    if how.joins:
-        number, positions = _sequences(spec, recipe, how)
-        kept = recipe.attention != "eager" or spec.gradient_checkpointing is not False
-        return rounded(number * positions**2 * (2 if recipe.autocast else recipe.weights)) if kept else 0
-    if how.padded and recipe.attention != "flash_attention_2" and spec.gradient_checkpointing is not False:
+    if how.padded and spec.gradient_checkpointing is False:
+        return turns(spec, recipe)
+    checkpoints = spec.gradient_checkpointing is not False
+    taken = mask_item(recipe, how) == (2 if recipe.autocast else recipe.weights)
+    kept = checkpoints or (recipe.attention == "sdpa" and taken)
+    return turns(spec, recipe) + (image_mask(spec, recipe) if kept else 0)
+
+
+def image_mask(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the mask that the encoder makes once for all of its layers."""
+    how, seen = style(spec.facts), pictures(spec)
+    if recipe.attention == "flash_attention_2" and not how.joins:
+        return 0
+    number, positions = sequences_of(spec, recipe, how)
+    if how.padded:
         return rounded(seen.number * seen.positions**2 * (recipe.weights if recipe.attention == "eager" else 1))
-    positions = seen.number * seen.positions
-    item = mask_item(recipe, how)
-    lasts = spec.gradient_checkpointing is not False or (
-        recipe.attention == "sdpa" and not (recipe.autocast and item == 4)
-    )
-    masked = how.masked and recipe.attention != "flash_attention_2" and (within or lasts)
-    mask = rounded(positions**2 * item) if masked else 0
-    if not how.rotary:
-        return mask
-    return mask + 2 * rounded(positions * (tower.hidden // tower.heads) * (4 if how.apart else recipe.weights))
+    return rounded(number * positions**2 * mask_item(recipe, how))
 
 
-def _sequences(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
+def turns(spec: Spec, recipe: Recipe) -> int:
+    """Bytes of the encoder's cos and sin."""
+    how, seen, tower = style(spec.facts), pictures(spec), tower_of(spec.facts)
+    size = seen.number * seen.positions * (tower.hidden // tower.heads) * (4 if how.apart else recipe.weights)
+    return 2 * rounded(size) if how.rotary else 0
+
+
+def sequences_of(spec: Spec, recipe: Recipe, how: Style) -> tuple[int, int]:
     """Sequences of the encoder and positions in each: all pictures are one where a mask keeps them apart."""
     seen = pictures(spec)
     if how.joins:
@@ -340,18 +340,18 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
 
     A frozen encoder leaves none, but where its patches are made to need a gradient (:func:`_hooked`).
     """
-    facts, recipe, how = spec.facts, _recipe(spec), style(spec.facts)
-    batch, seq = _sequences(spec, recipe, how)
+    facts, recipe, how = spec.facts, recipe_of(spec), style(spec.facts)
+    batch, seq = sequences_of(spec, recipe, how)
     checkpoints = _checkpoints(spec, how)
-    trained, adapted = _trained(spec), _adapted(spec)
+    trained, adapted = _trained(spec), trains_encoder(spec)
     copied = tuple(name.split(".")[-2] for name in trained if ".modules_to_save" in name)
     recipe = replace(recipe, trained_modules=(*recipe.trained_modules, *copied))
-    projects = _projects(spec)
+    projects = trains_connector(spec)
     encoder = recipe if adapted else replace(recipe, frozen=True)
     connector = recipe if projects else replace(recipe, frozen=True)
     begins = _begins(trained)
     flows = _hooked(spec) or not encoder.frozen or begins
-    stream = _stream(recipe, how)
+    stream = stream_of(recipe, how)
     parts: list[Stretch] = []
     made: dict[tuple[object, ...], Profile] = {}
 
@@ -400,17 +400,3 @@ PROJECTORS = (
     "visual_embeddings_table",
 )
 """What the names of the parts behind the encoder have in them."""
-
-
-def features(spec: Spec) -> Live:
-    """What is alive while the images are encoded, where that leaves no graph: the words' embeddings as well, and of
-    pixels that the model casts itself both."""
-    how, recipe, pixels = style(spec.facts), _recipe(spec), _pixels(spec)
-    words = sequences(spec) * spec.seq_len * spec.facts.hidden * recipe.weights
-    cast = pixels * recipe.weights // PIXEL if how.apart and recipe.weights != PIXEL else 0
-    around = 0 if how.joins else rounded(words) + cast
-    if how.opening:  # what the convolution gave, and the norm behind it
-        seen, width = pictures(spec), tower_of(spec.facts).hidden
-        half = 2 if recipe.autocast else recipe.weights
-        around += sum([rounded(seen.number * seen.positions * width * item) for item in (half, _stream(recipe, how))])
-    return Live(pixels + around + _tables(spec, recipe, graph=True, within=True) + transient(spec))

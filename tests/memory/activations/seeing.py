@@ -34,6 +34,13 @@ def counted_evaluation(config: Mapping[str, Any], batch: int, seq: int, way: str
     return max(moment.allocated for moment in found if moment.phase == "evaluate") / MIB
 
 
+def evaluated(config: Mapping[str, Any], batch: int, seq: int, way: str, beside: Mapping[str, Any]) -> float:
+    """MiB of an evaluation on batches as large as those of the training between which it is."""
+    more = {"gradient_checkpointing": False, **beside, **WAYS[way], "evaluation": {"batch_size": batch}}
+    found = step(config, batch, seq, more).moments
+    return max(moment.allocated for moment in found if moment.phase == "evaluate") / MIB
+
+
 def counted_step(
     config: Mapping[str, Any], batch: int, seq: int, way: str, beside: Mapping[str, Any], **frozen_beside: Any
 ) -> float:

@@ -71,16 +71,21 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
         q, k = turned_on_copies(t, q, k)
     elif how.rotary:
         q, k = t.both_turned(q, k)
-    masked = mask_item(t.recipe, how) if how.masked else 0
-    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=masked)
+    mask = mask_item(t.recipe, how)
+    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=mask)
     if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)
 
 
 def mask_item(recipe: Recipe, how: Style) -> int:
-    """Bytes of an element of the mask that keeps pictures apart, or padding out: that of what the layers get."""
-    return 2 if how.joins and recipe.autocast else recipe.weights
+    """Bytes of an element of the mask that keeps images apart; 0 where there is none.
+
+    Pixtral's has the dtype of the patches, Llama 3.2 Vision's comes out of a product.
+    """
+    if not how.masked:
+        return 0
+    return 2 if recipe.autocast and how.joins else recipe.weights
 
 
 def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:

@@ -1,7 +1,8 @@
-"""What a model's forward has names for of its images while the layers of its text run.
+"""What a model's forward has names for of its images while the layers of its text run, and what it gives back of them.
 
-Since transformers 5 that is the whole of what the encoder gave back (``mm_encoder_outputs``), and the features as they
-go between the words. Sources: ``forward`` in ``modeling_<model_type>.py``.
+Since transformers 5 the first is the whole of what the encoder gave back (``mm_encoder_outputs``), and the features as
+they go between the words; the second (``image_hidden_states``) is beside the logits until the loss is made. Sources:
+``forward`` and ``get_image_features`` in ``modeling_<model_type>.py``.
 """
 
 from __future__ import annotations
@@ -15,39 +16,53 @@ from lintfit.catalog.facts import ModelFacts
 class Results(NamedTuple):
     """How many there are of each.
 
-    ``states``: what layers of the encoder gave; ``inner``: what is as wide and long as the features, but is made on
-    the way to them; ``features``: what the connector gave; ``embeds``: the same as the sequence takes it, in a tensor
-    of its own (``torch.cat``). ``normed``: whether the states are those behind a LayerNorm, which no
-    graph has. ``every``: whether the encoder lists the results of all of its layers, and with them the
-    graph of those that nobody takes. ``picked``: whether it lists those alone that the projector takes, and gives the
-    last one's beside them. ``answered``: whether the model gives the features back beside the loss, in the dtype of the
-    words' embeddings.
+    ``states``: what layers of the encoder gave; ``normed``: the same behind a LayerNorm at its end. ``taken``: whether
+    the connector's first product saves these as they are. ``inner``: what is as wide and long as the features, but is
+    made on the way to them; ``features``: what the connector gave; ``joined``: whether the sequence takes them from
+    a tensor of its own (``torch.cat``); else it does where that is of another dtype. ``answered``: whether the model
+    gives that one back beside the loss; ``whole``: all of it. ``every``: whether the encoder lists its layers' results,
+    and with the last one has the graph of those that nobody takes. ``deep``: whether mergers inside the encoder give
+    features, too, each of which is named twice.
     """
 
     states: int = 0
+    normed: int = 0
+    taken: bool = False
     inner: int = 0
     features: int = 0
-    embeds: int = 0
-    every: bool = False
-    normed: bool = False
-    picked: bool = False
+    joined: bool = False
     answered: bool = False
+    whole: bool = False
+    every: bool = False
+    deep: bool = False
 
 
-GLM = Results(inner=1, features=1, embeds=1)
-LISTED = Results(features=1, embeds=1, every=True)
-QWEN = Results(states=1, features=1, embeds=1)
-ALIGNED = Results(states=1, features=1, normed=True, answered=True)
-PICKED = Results(features=1, picked=True, answered=True)
+GLM = Results(inner=1, features=1, joined=True)
+LISTED = Results(features=1, joined=True, answered=True, every=True)
+QWEN = Results(states=1, features=1, joined=True)
+SIGLIP = Results(normed=1, features=1, answered=True)
+IDEFICS = SIGLIP._replace(joined=True)
 RESULTS: Mapping[str, Results] = {
-    "ovis2": Results(states=1, features=1),
-    **dict.fromkeys(("deepseek_vl", "janus"), ALIGNED),
+    "aya_vision": SIGLIP._replace(every=True),
+    "cohere2_vision": SIGLIP,
+    "gemma3": SIGLIP,
+    "idefics2": IDEFICS._replace(taken=True),
+    "idefics3": IDEFICS,
+    "internvl": Results(states=1, features=1, answered=True),
+    "kimi_k25": Results(normed=1, features=1, joined=True),
+    "lfm2_vl": IDEFICS,
+    "llava_onevision": LISTED._replace(normed=1),
     "lighton_ocr": QWEN._replace(answered=True),
-    "kimi_k25": QWEN._replace(normed=True),
-    **dict.fromkeys(("video_llava", "vipllava"), PICKED),
-    **dict.fromkeys(("llava_next", "llava_next_video"), LISTED),
+    "ovis2": Results(states=1, features=1, answered=True),
+    **dict.fromkeys(("deepseek_vl", "janus"), SIGLIP._replace(taken=True)),
+    "paligemma": SIGLIP._replace(taken=True),
+    "smolvlm": IDEFICS._replace(whole=True),
+    **dict.fromkeys(("video_llava", "vipllava"), LISTED._replace(joined=False)),
+    **dict.fromkeys(("llava", "llava_next", "llava_next_video", "mistral3"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
     **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
+    **dict.fromkeys(("qwen3_5", "qwen3_5_moe"), QWEN),
+    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe"), QWEN._replace(deep=True)),
 }
 """By model type, as far as it is read."""
 

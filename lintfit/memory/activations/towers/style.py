@@ -20,15 +20,15 @@ class Style(NamedTuple):
     patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
     counts as the encoder's input embeddings adds the positions itself. ``taps``: places in the grid of learnt
     positions that a patch's own is summed of, by one function that keeps them. ``norms_patches``: a norm in front
-    of the positions. ``first_norm``: a norm behind the patches' embedding. ``opening``: what
-    stands in front of the layers has names while they run. ``sampled``: positions are taken from
+    of the positions. ``first_norm``: a norm behind the patches' embedding. ``sampled``: positions are taken from
     their grid for every patch, behind that norm (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds
     its embeddings. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
     ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
     checkpointing; None where they do. ``unused``: layers at the end whose result nobody takes. ``half_softmax``:
     eager scores stay in the layer's dtype. ``scaled_queries``: eager attention scales the queries, not the scores.
-    ``checkpoints_itself``: in training every layer is checkpointed, reentrantly, whatever the model does.
-    ``activation``: by default.
+    ``names_attention``: a layer has a name for what its attention gave. ``places``: the encoder has one for the fp32
+    positions that patches' own are summed of. ``checkpoints_itself``: in training every layer is checkpointed,
+    reentrantly, whatever the model does. ``activation``: by default.
     """
 
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
@@ -50,7 +50,6 @@ class Style(NamedTuple):
     taps: int = 0
     norms_patches: bool = False
     first_norm: bool = False
-    opening: bool = False
     sampled: bool = False
     hooked: bool = True
     joins: bool = False
@@ -58,6 +57,8 @@ class Style(NamedTuple):
     unused: int = 0
     half_softmax: bool = False
     scaled_queries: bool = False
+    names_attention: bool = False
+    places: bool = False
     checkpoints_itself: bool = False
     activation: str = "gelu_pytorch_tanh"
 
@@ -77,7 +78,9 @@ SIGLIP = Style()
 QWEN = Style(
     names=("qkv", "proj", "fc1", "fc2"), rotary=True, packed=True, frames=2, positions=False, activation="quick_gelu"
 )
-QWEN3 = QWEN._replace(names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, activation="gelu_pytorch_tanh")
+QWEN3 = QWEN._replace(
+    names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, places=True, activation="gelu_pytorch_tanh"
+)
 GLM = QWEN._replace(
     names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
     gated=True,
@@ -116,6 +119,7 @@ KINDS: Mapping[str, Style] = {
         scaled=True,
         classes=1,
         half_softmax=True,
+        names_attention=True,
         activation="gelu",
     ),
     "internvl_chat": Style(
@@ -147,6 +151,7 @@ KINDS: Mapping[str, Style] = {
         bias=False,
         norms_patches=True,
         hooked=False,
+        names_attention=True,
         activation="silu",
     ),
     "pixtral": Style(
@@ -158,7 +163,6 @@ KINDS: Mapping[str, Style] = {
         rms=True,
         bias=False,
         first_norm=True,
-        opening=True,
         activation="gelu",
     ),
     "mllama": Style(
