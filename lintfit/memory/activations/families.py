@@ -17,6 +17,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 from lintfit.memory.activations.traits import Traits
 from lintfit.memory.micro_batch.language import language
+from lintfit.memory.tensors.fused_experts import named
 
 Family = Callable[[Layer, Var, int], Var]
 
@@ -150,6 +151,14 @@ _LLAMA = frozenset(
 _UNREAD = frozenset({"chatglm"})
 """Model types that have a module, but whose several generations of remote code differ from it in details."""
 
+_PROJECTIONS = frozenset({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
+_NEAREST = {
+    "llama": _PROJECTIONS,
+    "moe": _PROJECTIONS,
+    "gpt_neox": frozenset({"query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"}),
+}
+"""The modules of the layers that stand in for those of a model without a family."""
+
 _ALIKE = Traits()
 
 
@@ -168,11 +177,21 @@ def traits(facts: ModelFacts) -> Traits:
 def _module(facts: ModelFacts) -> ModuleType:
     """The family's module; models without one take the nearest: MoE, Llama's for gated MLPs, GPT-NeoX's otherwise."""
     kind = ALIASES.get(facts.model_type, facts.model_type)
-    name = _MODULES.get(kind)
-    if name is None:
-        like_llama = facts.gated or kind in _LLAMA
-        name = "moe" if facts.moe else "llama" if like_llama else "gpt_neox"
-    return _imported(name)
+    return _imported(_MODULES.get(kind) or _nearest(facts, kind))
+
+
+def _nearest(facts: ModelFacts, kind: str) -> str:
+    like_llama = facts.gated or kind in _LLAMA
+    return "moe" if facts.moe else "llama" if like_llama else "gpt_neox"
+
+
+def has_module(facts: ModelFacts, targets: tuple[str, ...]) -> bool:
+    """Whether a layer has a module of these names: its family's surely, the nearest family's where they are its own."""
+    text = language(facts)
+    kind = ALIASES.get(text.model_type, text.model_type)
+    if kind in _MODULES or kind in _LLAMA:
+        return True
+    return any(named(module, targets) for module in _NEAREST[_nearest(text, kind)])
 
 
 @cache

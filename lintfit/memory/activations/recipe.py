@@ -200,7 +200,7 @@ def _made(spec: Spec) -> Recipe:
             weights = 4
     lora = None
     if spec.method == "lora":
-        targets = None if spec.lora_targets == "all-linear" else spec.lora_targets
+        targets = _adapted(spec)
         drops = spec.lora_dropout > 0 and spec.trainer != "ppo"
         experts = fused(spec.facts.model_type, targets) if has_fused_experts(spec) else None
         lora = Lora(spec.lora_rank, targets, DTYPE_BYTES[adapter_dtype(spec)], drops, spec.use_dora, experts)
@@ -233,6 +233,19 @@ def _made(spec: Spec) -> Recipe:
         sdpa=best_sdpa(spec),
         upcast_outputs=spec.upcast_outputs,
     )
+
+
+def _adapted(spec: Spec) -> tuple[str, ...] | None:
+    """The modules with adapters by the names that the layers have here; None for all linear ones.
+
+    A model whose layers are the nearest family's has modules of other names: what its targets leave out cannot be told.
+    """
+    from lintfit.memory.activations.families import has_module
+
+    targets = spec.lora_targets
+    if targets is None or isinstance(targets, str):
+        return None
+    return targets if spec.front_end == "litgpt" or has_module(spec.facts, targets) else None
 
 
 def best_sdpa(spec: Spec) -> Sdpa:

@@ -14,7 +14,9 @@ from types import ModuleType
 import pytest
 
 from lintfit.catalog import models
+from lintfit.memory import estimate
 from lintfit.memory.activations.families import known
+from lintfit.memory.reading.parse import spec_from_mapping
 
 ROOT = Path(__file__).parents[3]
 
@@ -86,3 +88,33 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
     config = SAVED.config_of("llama", 2)
     assert all(known(models.from_config({**config, "model_type": name})) for name in ("Yi", "aquila", "code_llama"))
     assert not known(models.from_config({**config, "model_type": "nobody_has_read_this"}))
+
+
+@pytest.mark.parametrize(
+    ("model", "targets"),
+    [
+        ("google/flan-t5-xl", ["q", "v"]),
+        ("google/mt5-large", ["q", "v"]),
+        ("facebook/bart-large", ["q_proj", "v_proj"]),
+        ("roberta-large", ["query", "value"]),
+        ("answerdotai/ModernBERT-large", ["Wqkv"]),
+    ],
+)
+def test_adapters_on_modules_that_the_nearest_family_has_not_make_a_graph(model: str, targets: list[str]) -> None:
+    """Its layers were followed as frozen ones, of which no graph holds anything."""
+    saved = {
+        str(named): estimate(spec_from_mapping({"model": model, "lora_targets": named})).to_json()["components"][
+            "activations"
+        ]
+        for named in (targets, "all-linear")
+    }
+    assert saved[str(targets)] == saved["all-linear"] > 2**30
+
+
+def test_adapters_on_few_modules_of_a_known_layer_hold_less() -> None:
+    run = {"model": "meta-llama/Llama-2-7b-hf", "micro_batch_size": 1}
+    few, all_ = (
+        estimate(spec_from_mapping({**run, "lora_targets": named})).to_json()["components"]["activations"]
+        for named in (["q_proj", "v_proj"], "all-linear")
+    )
+    assert 2**30 < few < all_
