@@ -139,6 +139,10 @@ def images(config: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     count, tiles = spec["images"], spec.get("image_tiles", 1)
     if config.model_type == "kimi_k25":
         return _framed(vision, batch * count)
+    if config.model_type == "paddleocr_vl":
+        places = torch.empty(3, *ids.shape, dtype=torch.long, device="cuda:0")
+        grid = _Grid([(1, SIDE, SIDE)] * (batch * count))
+        return {**_framed(vision, batch * count), "image_grid_thw": grid, "position_ids": places}
     if hasattr(vision, "temporal_patch_size"):
         return _packed(vision, ids, batch * count)
     size = getattr(vision, "image_size", 512)
@@ -170,6 +174,23 @@ def _framed(vision: Any, count: int) -> dict[str, Any]:
         grid = torch.tensor([[1, SIDE, SIDE]] * count)
     shape = count * SIDE * SIDE, 3, vision.patch_size, vision.patch_size
     return {"pixel_values": torch.empty(*shape, device="cuda:0"), "image_grid_thw": grid}
+
+
+class _Counts(list[Any]):
+    """Counts of images that are asked for as a tensor's are."""
+
+    def __floordiv__(self, by: int) -> _Counts:
+        return _Counts(each // by for each in self)
+
+    def tolist(self) -> list[int]:
+        return list(self)
+
+
+class _Grid(list[Any]):
+    """The patches of images along time and either side, as numbers: PaddleOCR looks at each."""
+
+    def prod(self, dim: int) -> _Counts:
+        return _Counts(time * high * wide for time, high, wide in self)
 
 
 class _Sizes(list[Any]):
@@ -225,7 +246,7 @@ def _on_values(function: Any) -> Any:
 
     def found(*args: Any, **kwargs: Any) -> Any:
         with _disable_current_modes(), torch._C.DisableTorchFunction():
-            real = function(*args, **kwargs)
+            real = function(*[torch.tensor(one) if isinstance(one, _Grid) else one for one in args], **kwargs)
         return tree_map(
             lambda x: torch.empty(x.shape, dtype=x.dtype, device="cuda:0") if torch.is_tensor(x) else x, real
         )

@@ -276,6 +276,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tie_word_embeddings": False,
         },
     ),
+    ("paddleocr_vl", {"text_config": {**GROUPED, "head_dim": 24}, "vision_config": TOWER}),
+    (
+        "paddleocr_vl",
+        {**GROUPED, "head_dim": 16, "use_bias": True, "vision_config": {**TOWER, "spatial_merge_size": 1}},
+    ),
     ("glm4v", {"text_config": PADDED, "vision_config": GLM4V_VISION}),
     (
         "glm4v",

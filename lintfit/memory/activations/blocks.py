@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Larger, Scratch, Tape, Var, once, saved_factors
+from lintfit.memory.activations.tape import CAST, Extent, Larger, Scratch, Tape, Var, once, saved_factors
 from lintfit.memory.tensors.tensor_parallel import takes_slices
 
 
@@ -51,13 +51,14 @@ class Layer(Tape):
 
     def matmul(
         self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1,
-        convolves: bool = False, strided: bool = False,
+        convolves: bool = False, strided: bool = False, uses: Extent = once,
     ) -> Var:  # fmt: skip
         """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
 
         ``copies``: of W, each for as many of x's rows (``torch.bmm``). ``convolves``: by a convolution, whose one
         function for all gradients keeps x also for a W that is not trained. ``strided``: x lies channel by channel, so
         that the product with a trained W copies it where there are several sequences (``matmul``, ``should_fold``).
+        ``uses``: how often the module is called, for a part of x each.
 
         Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
         first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
@@ -73,7 +74,7 @@ class Layer(Tape):
         saved: list[Var] = [x] if trains or convolves else []
         inputs: list[Var] = [x]
         if self.recipe.autocast and item == 4:
-            weight = self.constant(size, 2, trains, CAST)
+            weight = self.constant(size, 2, trains, CAST) if trains else self.new(size, 2, False, CAST, uses)
             if trains:
                 weight.storage.external = not self.graph  # the cache has it from here to the end of the forward
                 self.op(weight, (), (), weights=(gradient,))
@@ -100,10 +101,20 @@ class Layer(Tape):
         out = self.like(a, width, a.item, a.grad or b.grad)
         return self.op(out, (a, b), (*saved_factors(a, b), *copies))
 
-    def linear(self, module: str, x: Var, rows: int, columns: int, bias: bool = False, *, strided: bool = False) -> Var:
+    def linear(
+        self,
+        module: str,
+        x: Var,
+        rows: int,
+        columns: int,
+        bias: bool = False,
+        *,
+        strided: bool = False,
+        uses: Extent = once,
+    ) -> Var:
         """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear).
 
-        ``strided``: see :meth:`matmul`.
+        ``strided``, ``uses``: see :meth:`matmul`.
         """
         recipe = self.recipe
         lora = recipe.lora
@@ -117,7 +128,7 @@ class Layer(Tape):
             out = self.quantized(x, rows, columns)
         else:
             item = 4 if recipe.upcast_head and module == "lm_head" else recipe.weights
-            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias, strided=strided)
+            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias, strided=strided, uses=uses)
         if lora is None or trains or not lora.on(module):
             return out
         held = self.held

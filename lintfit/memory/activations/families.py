@@ -136,6 +136,7 @@ _LLAMA = frozenset(
         "minicpmv",
         "ministral3",
         "mistral",
+        "paddleocr_vl_text",
         "qwen2",
         "qwen2_5_omni_text",
         "qwen2_5_vl",

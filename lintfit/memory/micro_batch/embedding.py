@@ -115,6 +115,7 @@ TABLES_OF_SAMPLES = frozenset(
         "glm4v_moe_text",
         "glm4v_text",
         "glm_ocr_text",
+        "paddleocr_vl_text",
         "qwen2_5_omni_text",
         "qwen3_5_moe_text",
         "qwen3_5_text",

@@ -152,7 +152,7 @@ def _beside_a_layer(spec: Spec, how: Style, recipe: Recipe, state: int) -> int:
     if how.apart:
         seen = pictures(spec)
         placed = rounded(seen.number * seen.positions * tower.hidden * 4) if how.places else 0
-        return beside + placed + (_merged_inside(spec, recipe) if held.deep else 0)
+        return beside + placed + how.opening * state + (_merged_inside(spec, recipe) if held.deep else 0)
     if how.joins:
         return beside + (tower.layers - 1) * state  # a list of what all layers gave
     listed = handed_on(spec.facts)

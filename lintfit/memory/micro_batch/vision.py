@@ -163,6 +163,7 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> _Held:
     whole = spec.method == "full" and trains_connector(spec)  # PEFT saves a copy of its own
     last = held.states or (held.every and not unused)
     saved = state if last and encoder and encoder[-1].layer.keeps_input else 0
+    saved += normed if held.kept and encoder else 0
     saved += (held.inner * one + (normed if held.taken and not own.autocast else 0)) if whole else 0
     answered = (embeds if held.answered else 0) if not held.whole else bare - apart
     graph = _listed(encoder, unused, state) if held.every and unused else 0
@@ -395,6 +396,7 @@ PROJECTORS = (
     "mlp1",
     "mm_projector",
     "multi_modal_projector",
+    "projector",
     "resampler",
     "vision_projection",
     "visual_embeddings_table",

@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
-from lintfit.memory.activations.towers import aya, glm4v, kimi, lfm2_vl, mllama, ovis2, perceiver, phi4, resampler
+from lintfit.memory.activations.towers import (
+    aya,
+    glm4v,
+    kimi,
+    lfm2_vl,
+    mllama,
+    ovis2,
+    paddleocr,
+    perceiver,
+    phi4,
+    resampler,
+)
 from lintfit.memory.activations.towers.encoder import norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, taken, tower_of, vision_config
@@ -187,6 +198,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "mllama": mllama.connector,
     "smolvlm": _idefics3,
     "ovis2": ovis2.connector,
+    "paddleocr_vl": paddleocr.connector,
     "paligemma": _paligemma,
     "phi4_multimodal": phi4.connector,
     "phi4mm": phi4.connector,

@@ -110,6 +110,8 @@ def stem(t: Layer, x: Var, flows: bool, adapted: bool = False) -> Var:
         if how.taps and t.recipe.trains("position_embedding"):
             # ``embedding_bag`` keeps the indices of the rows, those of their sums, and lengths.
             kept = (*kept, t.like(y, how.taps * (2 * INDEX + t.recipe.weights) + 3 * INDEX, 1, False))
+        if how.blended and t.recipe.trains("position_embedding"):
+            kept = (*kept, t.like(y, how.blended * (INDEX + 4), 1, False))  # rows, and their fp32 shares
         y = t.op(t.like(y, y.width, y.item, y.grad), (y,), kept)
     if how.joins:  # the tiles' positions are looked up for every image, and multiplied by one number
         table = t.like(y, y.width, t.recipe.weights, False)

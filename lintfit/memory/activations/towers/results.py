@@ -16,18 +16,19 @@ from lintfit.catalog.facts import ModelFacts
 class Results(NamedTuple):
     """How many there are of each.
 
-    ``states``: what layers of the encoder gave; ``normed``: the same behind a LayerNorm at its end. ``taken``: whether
-    the connector's first product saves these as they are. ``inner``: what is as wide and long as the features, but is
-    made on the way to them; ``features``: what the connector gave; ``joined``: whether the sequence takes them from
-    a tensor of its own (``torch.cat``); else it does where that is of another dtype. ``answered``: whether the model
-    gives that one back beside the loss; ``whole``: all of it. ``every``: whether the encoder lists its layers' results,
-    and with the last one has the graph of those that nobody takes. ``deep``: whether mergers inside the encoder give
-    features, too, each of which is named twice.
+    ``states``: what layers of the encoder gave; ``normed``: the same behind a LayerNorm at its end. ``taken``:
+    whether the connector's first product saves these as they are; ``kept``: a second norm does. ``inner``: what is
+    as wide and long as the features, but is made on the way to them; ``features``: what the connector gave;
+    ``joined``: whether the sequence takes them from a tensor of its own (``torch.cat``); else it does where that is
+    of another dtype. ``answered``: whether the model gives that one back beside the loss; ``whole``: all of it.
+    ``every``: whether the encoder lists its layers' results, and with the last one has the graph of those that
+    nobody takes. ``deep``: whether mergers inside the encoder give features, too, each of which is named twice.
     """
 
     states: int = 0
     normed: int = 0
     taken: bool = False
+    kept: bool = False
     inner: int = 0
     features: int = 0
     joined: bool = False
@@ -53,6 +54,7 @@ RESULTS: Mapping[str, Results] = {
     "lfm2_vl": IDEFICS,
     "llava_onevision": LISTED._replace(normed=1),
     "lighton_ocr": QWEN._replace(answered=True),
+    "paddleocr_vl": Results(normed=1, kept=True, features=1, joined=True),
     "ovis2": Results(states=1, features=1, answered=True),
     **dict.fromkeys(("deepseek_vl", "janus"), SIGLIP._replace(taken=True)),
     "paligemma": SIGLIP._replace(taken=True),

@@ -19,16 +19,17 @@ class Style(NamedTuple):
     give back. ``bias``: of the linear modules. ``frames``: frames of a patch. ``classes``: positions beside the
     patches. ``positions``: learnt positions added to the patches, or another copy of them. ``embeds_whole``: what
     counts as the encoder's input embeddings adds the positions itself. ``taps``: places in the grid of learnt
-    positions that a patch's own is summed of, by one function that keeps them. ``norms_patches``: a norm in front
-    of the positions. ``first_norm``: a norm behind the patches' embedding. ``sampled``: positions are taken from
-    their grid for every patch, behind that norm (:mod:`.glm4v`). ``hooked``: ``enable_input_require_grads`` finds
-    its embeddings. ``joins``: the tiles of an image are one sequence of their own (:mod:`.mllama`).
-    ``checkpointed_before``: the transformers version from which on the layers no longer follow the model's gradient
-    checkpointing; None where they do. ``unused``: layers at the end whose result nobody takes. ``half_softmax``:
-    eager scores stay in the layer's dtype. ``scaled_queries``: eager attention scales the queries, not the scores.
-    ``names_attention``: a layer has a name for what its attention gave. ``places``: the encoder has one for the fp32
-    positions that patches' own are summed of. ``checkpoints_itself``: in training every layer is checkpointed,
-    reentrantly, whatever the model does. ``activation``: by default.
+    positions that a patch's own is summed of, by one function that keeps them. ``blended``: as many that it is
+    blended of by products. ``norms_patches``: a norm in front of the positions. ``first_norm``: a norm behind the
+    patches' embedding. ``opening``: what goes into Qwen's kind of layers has a name while they run. ``sampled``:
+    positions are taken from their grid for every patch, behind that norm (:mod:`.glm4v`). ``hooked``:
+    ``enable_input_require_grads`` finds its embeddings. ``joins``: the tiles of an image are one sequence of their
+    own (:mod:`.mllama`). ``checkpointed_before``: the transformers version from which on the layers no longer
+    follow the model's gradient checkpointing; None where they do. ``unused``: layers at the end whose result nobody
+    takes. ``half_softmax``: eager scores stay in the layer's dtype. ``scaled_queries``: eager attention scales the
+    queries, not the scores. ``names_attention``: a layer has a name for what its attention gave. ``places``: the
+    encoder has one for the fp32 positions that patches' own are summed of. ``checkpoints_itself``: in training
+    every layer is checkpointed, reentrantly, whatever the model does. ``activation``: by default.
     """
 
     names: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2")
@@ -48,8 +49,10 @@ class Style(NamedTuple):
     positions: bool = True
     embeds_whole: bool = False
     taps: int = 0
+    blended: int = 0
     norms_patches: bool = False
     first_norm: bool = False
+    opening: bool = False
     sampled: bool = False
     hooked: bool = True
     joins: bool = False
@@ -153,6 +156,15 @@ KINDS: Mapping[str, Style] = {
         hooked=False,
         names_attention=True,
         activation="silu",
+    ),
+    "paddleocr_vl": QWEN._replace(
+        names=SIGLIP.names,
+        frames=1,
+        positions=True,
+        blended=4,
+        opening=True,
+        activation="gelu_pytorch_tanh",
+        hooked=False,
     ),
     "pixtral": Style(
         names=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
