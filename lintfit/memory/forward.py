@@ -46,7 +46,7 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
 
 def in_last_norm(step: Step, saved: Live) -> Live:
     """What is alive in the norm behind the last layer, beside what the model has names for."""
-    return _in_layer(step, saved, step.cast - step.head.saved.casts, step.count - 1, step.last_norm)
+    return _in_layer(step, saved, step.cast - step.head.saved.casts, step.count, step.last_norm)
 
 
 def worst_layer(step: Step, saved: Live, room: int) -> tuple[int, Live] | None:
@@ -113,7 +113,7 @@ def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> 
     named = step.named - step.named_saved
     around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
     alive = Live(
-        saved.activations + embedded(step, index) + around,
+        saved.activations + embedded(step, index) + step.named_result(index) + around,
         saved.logits,
         max(copies, saved.casts),
         max(0, beside),

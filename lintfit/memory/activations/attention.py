@@ -6,7 +6,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.attention_scratch import efficient_scratch, flash_scratch
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.recipe import Beside, Recipe
+from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
 
 GROUPED_SDPA = (4, 54)
@@ -145,6 +145,9 @@ def attend_beside(t: Layer, q: Var, k: Var, v: Var, heads: Heads, beside: Beside
     The mask is [batch, 1, seq, positions]. SDPA takes the memory-efficient kernel, whose mask has rows of a multiple of
     8 elements: where they are not, every layer makes and keeps a copy (``attention.cpp:preprocess_mask``).
     """
+    if t.recipe.returns_states and not t.graph:
+        v = t.cast(v, k.item)  # put together with an empty tensor of the keys' dtype
+        t.lasting = (*t.lasting, k, v)
     t.name(q, k, v)
     held = t.held
     if t.recipe.attention == "eager":
@@ -152,10 +155,15 @@ def attend_beside(t: Layer, q: Var, k: Var, v: Var, heads: Heads, beside: Beside
     else:
         if heads.keys < heads.queries:
             k, v = repeat(t, k, heads), repeat(t, v, heads)
+            t.name(k, v)
         if t.recipe.autocast:
             q, k, v = (t.cast(x, 2) for x in (q, k, v))
         mask = t.new(1, q.item, False, per=beside.mask_rows)
         mask.storage.external = beside.shares(q.item)
+        if beside.mask_item != q.item and beside.count % ALIGNED:
+            cast = t.op(t.new(1, q.item, False, per=beside.pairs), ())
+            mask = t.op(mask, (cast,))
+            t.name(cast)
         out = _efficient(t, q, k, v, heads, mask=mask)
     t.held = held
     return out

@@ -38,7 +38,7 @@ def passed(run: Pass, index: int) -> list[Term]:
     what = f"tensors of layer {index} on their way"
     return [
         *forward(run, count=count, inside=True),
-        term("activations", LOOP, embedded(run.step, index)),
+        term("activations", LOOP, embedded(run.step, index) + run.step.named_result(index)),
         term("activations", f"{BESIDE}, which no layer saves", run.step.named - run.step.named_saved),
         term("temporaries", what, passing, *per_token(run, passing), source=TAPE),
         *(casts(run, head=False) if count == run.step.count else []),
@@ -51,7 +51,7 @@ def in_the_last_norm(run: Pass) -> list[Term]:
     size = max(0, step.last_norm)
     return [
         *forward(run, inside=True),
-        term("activations", LOOP, embedded(step, step.count - 1)),
+        term("activations", LOOP, embedded(step, step.count) + step.named_result(step.count)),
         term("activations", f"{BESIDE}, which no layer saves", step.named - step.named_saved),
         term("temporaries", "tensors of the last norm", size, *per_token(run, size), source=TAPE),
         *casts(run, head=False),

@@ -55,4 +55,4 @@ def most_without_graph(step: Step) -> int:
 def _around_a_layer(step: Step) -> int:
     text = step.count - step.before
     embeds = step.stretches[step.before].layer.input if text > 1 else 0
-    return step.around + (step.summands or embeds)
+    return step.around + (step.summands or embeds) + step.named_result(step.count - 1)

@@ -117,6 +117,8 @@ TABLES_OF_SAMPLES = frozenset(
         "glm_ocr_text",
         "paddleocr_vl_text",
         "qwen2_5_omni_text",
+        "qwen2_5_vl",
+        "qwen2_vl",
         "qwen3_5_moe_text",
         "qwen3_5_text",
     }
@@ -131,10 +133,14 @@ ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types that have neither tables nor masks."""
 
 
-def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+SAMPLES_BY_MODEL = frozenset({"qwen3_vl", "qwen3_vl_moe"})
+"""The same of model types whose language model is counted as one that has a single table."""
+
+
+def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, samples: bool = False) -> int:
     """Bytes of the rotary tables, cosine and sine, of a sequence or of each; LitGPT keeps them in fp32.
 
-    ``item``: bytes of an element of the residual stream.
+    ``item``: bytes of an element of the residual stream. ``samples``: whether every sequence has its own.
     """
     if recipe.litgpt:
         return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
@@ -150,7 +156,7 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
         kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
         turned = import_module(f"lintfit.catalog.architectures.{facts.model_type}").turned
         widths = [turned(facts.config, kind, facts.head_dim) for kind in kinds]
-    positions = batch * seq if facts.model_type in TABLES_OF_SAMPLES else seq
+    positions = batch * seq if samples or facts.model_type in TABLES_OF_SAMPLES else seq
     item = 4 if facts.model_type in FULL_TABLES else item
     return sum(2 * rounded(positions * width * item) for width in widths)
 
@@ -331,14 +337,16 @@ SPREAD_ANEW = frozenset({"ernie4_5", "ernie4_5_moe", "helium"})
 """Model types whose layers keep tables of their own, not the model's."""
 
 
-def given(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, checkpoints: bool) -> tuple[int, int]:
+def given(
+    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, checkpoints: bool, samples: bool = False
+) -> tuple[int, int]:
     """Bytes of the tables and masks that the model makes and hands to all layers: of those that layers keep, and of
     those that are gone with the forward, where no checkpoint holds them.
 
     Checkpoints hold tables as they hold masks; some go before the backward has come to the first layers
-    (:func:`let_go`).
+    (:func:`let_go`). ``samples``: see :func:`tables`.
     """
-    table, mask = tables(facts, recipe, batch, seq, item), masks(facts, recipe, batch, seq, item)
+    table, mask = tables(facts, recipe, batch, seq, item, samples=samples), masks(facts, recipe, batch, seq, item)
     kept = (0 if facts.model_type in SPREAD_ANEW else table) + (mask if facts.model_type in BOOLEAN else 0)
     if checkpoints:
         kept -= sum([size for _, size in _later_tables(facts, recipe, seq, item)])

@@ -9,7 +9,17 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating, untrained
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.activations.towers import Style, form, handed_on, mllama, order, results, style, tower_of
+from lintfit.memory.activations.towers import (
+    Style,
+    form,
+    handed_on,
+    inner_merges,
+    mllama,
+    order,
+    results,
+    style,
+    tower_of,
+)
 from lintfit.memory.activations.towers import without_graph as pass_of
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.autocast import cached_copies
@@ -68,12 +78,15 @@ def features(spec: Spec) -> Live:
     merging = bare["merge"].peak(batch, seq)
     held = results(spec.facts)
     several = state * (handed_on(spec.facts) + bool(how.unused)) if held.every else 0
-    if held.deep:
-        several += _merged_inside(spec, recipe)
+    if held.normed and not held.every:  # the connector's tape begins with the norm, whose input is gone behind it
+        several -= state
+    several += _merged_inside(spec, recipe)
     if not how.joins:
         found.append(Live(merging.activations + several, casts=max(0, copies + merging.casts)))
     else:
-        found += [Live(size, casts=copies) for size in _joined(spec, recipe, state)]
+        stacked, masking = _joined(spec, recipe, state)
+        stacked += _patches(spec, how, recipe) + image_mask(spec, recipe)
+        found += [Live(size, casts=copies) for size in (stacked, masking)]
     return around.plus(max(found, key=lambda live: live.total))
 
 
@@ -82,10 +95,9 @@ def with_graph(spec: Spec, step: Step) -> Live | None:
     is gone when the text begins; None where there is none of both."""
     how, recipe = style(spec.facts), recipe_of(spec)
     mask = image_mask(spec, recipe)
-    if not mask or step.before < 2:
+    stretches = step.stretches[: step.before - how.joins]  # without what is handed over beside the text
+    if not mask or len(stretches) < 2:
         return None
-    encoder = list(step.layers[: step.before])
-    stretches = [part for part in step.stretches if part.layer in encoder][: step.before]
     kept = Live()
     for part in stretches[:-1]:
         kept = kept.plus(step.keeps(part))
@@ -134,8 +146,9 @@ def _pixels(spec: Spec, how: Style, recipe: Recipe) -> int:
 
 
 def _patches(spec: Spec, how: Style, recipe: Recipe) -> int:
-    """Bytes of the patches' embeddings as the convolution gave them, of which Pixtral keeps a list."""
-    if not how.masked or how.joins:
+    """Bytes of the patches' embeddings as the convolution gave them: Llama 3.2 Vision has a name for them, Pixtral a
+    list."""
+    if not how.masked:
         return 0
     seen, item = pictures(spec), 2 if recipe.autocast else recipe.weights
     return rounded(seen.number * seen.patches * tower_of(spec.facts).hidden * item)
@@ -152,9 +165,9 @@ def _beside_a_layer(spec: Spec, how: Style, recipe: Recipe, state: int) -> int:
     if how.apart:
         seen = pictures(spec)
         placed = rounded(seen.number * seen.positions * tower.hidden * 4) if how.places else 0
-        return beside + placed + how.opening * state + (_merged_inside(spec, recipe) if held.deep else 0)
+        return beside + placed + how.opening * state + _merged_inside(spec, recipe)
     if how.joins:
-        return beside + (tower.layers - 1) * state  # a list of what all layers gave
+        return beside + (tower.layers - 1) * state + _patches(spec, how, recipe)  # a list of what all layers gave
     listed = handed_on(spec.facts)
     if held.every and transformers_version(spec) < SELECTED_STATES:
         listed = tower.layers
@@ -165,8 +178,7 @@ def _merged_inside(spec: Spec, recipe: Recipe) -> int:
     """Bytes of what mergers inside the encoder give."""
     seen = pictures(spec)
     rows = seen.number * (seen.patches // tower_of(spec.facts).merge)
-    count = sum(name == "inner_merge" for name, _ in order(spec.facts))
-    return count * rounded(rows * spec.facts.hidden * (2 if recipe.autocast else recipe.weights))
+    return inner_merges(spec.facts) * rounded(rows * spec.facts.hidden * (2 if recipe.autocast else recipe.weights))
 
 
 def _joined(spec: Spec, recipe: Recipe, state: int) -> tuple[int, int]:

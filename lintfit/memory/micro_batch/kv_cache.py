@@ -5,11 +5,14 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import Kind, kinds
-from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text
+from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
+
+TURNED_BACK = frozenset({"cohere", "cohere2", "cohere2_moe"})
+"""Model types whose rotary gives queries and keys back in the dtype of their projections."""
 
 
 def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
@@ -73,4 +76,6 @@ def layer_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
     if "kv_lora_rank" in facts.config and caches_text(spec):
         widths = facts.config["kv_lora_rank"], facts.config["qk_rope_head_dim"]
         return sum([rounded(tokens * int(width) * item) for width in widths])
+    if facts.model_type in TURNED_BACK and of(spec).autocast:
+        item = 2
     return 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)

@@ -22,6 +22,7 @@ from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
 from lintfit.memory.micro_batch.embedding import (
+    SAMPLES_BY_MODEL,
     dropout_mask,
     embedding_norm,
     embedding_width,
@@ -73,7 +74,8 @@ def record_model(
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
-    lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints)
+    samples = spec.facts.model_type in SAMPLES_BY_MODEL
+    lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints, samples=samples)
     untaken = untaken_mask(facts, recipe, *shape)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, *shape) + by_it.cache
     return Step(

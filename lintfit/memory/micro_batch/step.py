@@ -66,6 +66,9 @@ class Step:
     """Bytes that the model's forward gives back beside the loss, which nobody saves."""
     last_norm: int = 0
     """Bytes at the worst point of the forward of the norm behind the last layer, where anything is ``named``."""
+    copied: int = 0
+    """How many of the text's first layers have their results copied for something to be added to them: what they gave
+    has a name until the next layer has given its own."""
     tiled: int = 0
     """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
     opening: int = 0
@@ -108,6 +111,10 @@ class Step:
     def named_bare(self) -> int:
         """Bytes that the model's forward has names for where no layer leaves a graph."""
         return self.named + self.listed
+
+    def named_result(self, index: int) -> int:
+        """Bytes of the result of the layer before this one, where a copy of it goes on."""
+        return self.stretches[self.before].layer.output if 0 < index - self.before <= self.copied else 0
 
     @property
     def cast(self) -> int:

@@ -5,6 +5,7 @@ How many images a sample has only ``images`` says; without it the encoder counts
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from lintfit.frozen import replace
@@ -17,6 +18,7 @@ from lintfit.memory.activations.towers import (
     Style,
     form,
     handed_on,
+    inner_merges,
     mask_item,
     mllama,
     order,
@@ -29,7 +31,7 @@ from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside, keeps_input
 from lintfit.memory.micro_batch.autocast import APART
 from lintfit.memory.micro_batch.embedding import given, opens_inputs
-from lintfit.memory.micro_batch.images import pictures
+from lintfit.memory.micro_batch.images import Pictures, pictures, tiles
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Step, Stretch
@@ -48,6 +50,9 @@ EVERY_EMBEDDING = (5, 0)
 """The transformers version from which ``enable_input_require_grads`` hooks the image encoder's patches, too, so that a
 frozen encoder has a graph (``modeling_utils.py``; earlier ones hook the language model's embeddings alone)."""
 
+NEWLINES = frozenset({"llava_next", "llava_next_video", "llava_onevision"})
+"""Model types that put a learnt embedding at the end of every row of an image's tiles (``image_newline``)."""
+
 SELECTED_STATES = (5, 23)
 """The first transformers version that was read to keep of the encoder's states those alone that the model asks for
 (``select_hidden_states``, huggingface/transformers#48081 of August 2026); earlier ones list all layers'."""
@@ -63,8 +68,9 @@ def with_tower(spec: Spec, step: Step) -> Step:
     of_graph = _tables(spec, recipe_of(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe)
     return replace(
         step,
-        stretches=(*parts, *step.stretches),
+        stretches=(*parts, *_adding(spec, step)),
         before=len(parts),
+        copied=inner_merges(spec.facts),
         embedded=_embedded(spec),
         named=step.named + wide + held.named,
         named_saved=step.named_saved + (wide if wide_saved else 0) + held.saved,
@@ -133,6 +139,29 @@ def into_the_connector(spec: Spec) -> tuple[int, bool]:
     return wide, keeps_input(replace(recipe, frozen=frozen), stream, "multi_modal_projector")
 
 
+def _inner_features(spec: Spec) -> int:
+    """Bytes of what a merger inside the encoder gives, and of its gradient."""
+    seen, recipe = pictures(spec), recipe_of(spec)
+    rows = seen.number * (seen.patches // tower_of(spec.facts).merge)
+    return rounded(rows * spec.facts.hidden * (2 if recipe.autocast else recipe.weights))
+
+
+def _adding(spec: Spec, step: Step) -> tuple[Stretch, ...]:
+    """The text's layers; the first add inner features to their results, whose gradients wait from there on."""
+    count = inner_merges(spec.facts)
+    if not count or not (trains_tower(spec) or _hooked(spec)):
+        return step.stretches
+    each, start, found = _inner_features(spec), 0, list[Stretch]()
+    for stretch in step.stretches:
+        end = start + stretch.length
+        for index in range(start, min(end, count)):
+            found.append(replace(stretch, length=1, waiting=stretch.waiting + (count - index) * each))
+        if end > count:
+            found.append(replace(stretch, length=end - max(start, count)))
+        start = end
+    return tuple(found)
+
+
 class _Held(NamedTuple):
     """Bytes of what the model's forward has names for of the images while the text's layers run: all of it, what
     layers save of it, and what of it is there without a graph; and what of it the model gives back."""
@@ -150,11 +179,11 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> _Held:
     wide = seen.number * seen.positions * tower.hidden
     state = rounded(wide * stream_of(own, style(facts)))
     normed = held.normed * rounded(wide * (4 if own.autocast else own.weights))
-    rows = seen.number * (tower.tokens or seen.patches // tower.merge) * facts.hidden
+    rows = (seen.number * (tower.tokens or seen.patches // tower.merge) + _newlines(spec, seen)) * facts.hidden
     made, taken = 2 if own.autocast else own.weights, stream_bytes(language(facts), recipe)
     one, embeds = rounded(rows * made), rounded(rows * taken) if held.features else 0
     apart = embeds if held.joined or taken != made else 0
-    merged = 2 * sum(name == "inner_merge" for name, _ in order(facts)) if held.deep else 0
+    merged = 2 * inner_merges(facts)
     states = held.states * state
     if held.every:
         picked = handed_on(facts) + 1 + (unused > 0)
@@ -167,7 +196,18 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> _Held:
     saved += (held.inner * one + (normed if held.taken and not own.autocast else 0)) if whole else 0
     answered = (embeds if held.answered else 0) if not held.whole else bare - apart
     graph = _listed(encoder, unused, state) if held.every and unused else 0
-    return _Held(bare - states + graph if graph else bare, saved, bare, answered)
+    named = bare - states + graph if graph else bare
+    if held.every and held.normed and len(encoder) > 1:  # the norm's own graph, which nobody else has
+        named += 2 * rounded(seen.number * seen.positions * 4) + (normed if normed != state else 0)
+    return _Held(named, saved, bare, answered)
+
+
+def _newlines(spec: Spec, seen: Pictures) -> int:
+    """Tokens that end the rows of images cut into tiles; the tiles are taken to lie in a square."""
+    if spec.facts.model_type not in NEWLINES:
+        return 0
+    each, side = tiles(spec), math.isqrt(seen.patches)
+    return seen.number // each * math.isqrt(each - 1) * side
 
 
 def _listed(encoder: tuple[Stretch, ...], unused: int, state: int) -> int:
@@ -370,11 +410,13 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
     if flows or adapted:
         add("adapted_stem" if begins else "stem", flows, batch, seq)
         state = rounded(batch * seq * tower_of(facts).hidden * stream)
-        for index, (name, size) in enumerate(order(facts)):
+        parts_of = order(facts)
+        for index, (name, size) in enumerate(parts_of):
             images, positions = (batch, seq) if size is None else (max(1, batch * seq // size), size)
             again = (checkpoints or how.checkpoints_itself) and name in CHECKPOINTED
-            add(name, flows or index > 0, images, positions, again, state * handed_on(facts, index))
-        add("merge", True, batch, seq)
+            merged = sum(other == "inner_merge" for other, _ in parts_of[:index]) * _inner_features(spec)
+            add(name, flows or index > 0, images, positions, again, state * handed_on(facts, index) + merged)
+        add("merge", True, batch, seq, waiting=inner_merges(facts) * _inner_features(spec))
     elif projects:
         add("merge", False, batch, seq)
     return tuple(parts)

@@ -16,7 +16,7 @@ from lintfit.memory.activations.tape import Var, tokens
 from lintfit.memory.activations.towers import glm4v, mllama
 from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, mask_item, stem
-from lintfit.memory.activations.towers.order import handed_on, order
+from lintfit.memory.activations.towers.order import handed_on, inner_merges, order
 from lintfit.memory.activations.towers.results import results
 from lintfit.memory.activations.towers.style import Style, known, style, tower_of
 from lintfit.memory.memo import Memo
@@ -28,6 +28,7 @@ __all__ = [
     "counted",
     "form",
     "handed_on",
+    "inner_merges",
     "known",
     "mask_item",
     "mllama",

@@ -47,6 +47,11 @@ def handed_on(facts: ModelFacts, part: int | None = None) -> int:
     return len([number for number in inner if part is None or number <= part])
 
 
+def inner_merges(facts: ModelFacts) -> int:
+    """How many mergers inside the encoder give features, which the text's first layers add to their results."""
+    return sum(name == "inner_merge" for name, _ in order(facts))
+
+
 def window(facts: ModelFacts, index: int) -> int | None:
     """Patches of the windows that a layer attends in; None for whole images (Qwen 2.5 VL)."""
     config = vision_config(facts)

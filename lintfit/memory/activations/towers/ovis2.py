@@ -15,12 +15,17 @@ def connector(t: Layer, x: Var) -> Var:
     config, width, hidden = {**VISION, **vision_config(t.facts)}, tower_of(t.facts).hidden, t.facts.hidden
     each, every = int(config["hidden_stride"]) ** 2, int(config["vocab_size"])
     own = every - int(config["num_visual_indicator_tokens"])
-    if x.grad or t.recipe.lora is not None:
+    if x.grad or t.recipe.lora is not None or not t.graph:
         y = t.rmsnorm(x, width)
         if each > 1:
             y = t.map(t.view(y, width * each, Merged(each)))  # put into another order
+        t.name(y)
+        named = t.held
         y = t.layernorm(t.linear("head_linear", y, y.width, own), own)
+        t.name(y)
         shares = t.softmax(y)
+        t.held = named
+        t.name(shares)
         both = t.op(t.like(shares, every, shares.item, shares.grad), (shares,))
     else:  # all but the table is the encoder's, and frozen
         both = t.new(every, 4 if t.recipe.autocast else x.item, False, per=Merged(each))

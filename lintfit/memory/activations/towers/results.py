@@ -22,7 +22,7 @@ class Results(NamedTuple):
     ``joined``: whether the sequence takes them from a tensor of its own (``torch.cat``); else it does where that is
     of another dtype. ``answered``: whether the model gives that one back beside the loss; ``whole``: all of it.
     ``every``: whether the encoder lists its layers' results, and with the last one has the graph of those that
-    nobody takes. ``deep``: whether mergers inside the encoder give features, too, each of which is named twice.
+    nobody takes.
     """
 
     states: int = 0
@@ -35,7 +35,6 @@ class Results(NamedTuple):
     answered: bool = False
     whole: bool = False
     every: bool = False
-    deep: bool = False
 
 
 GLM = Results(inner=1, features=1, joined=True)
@@ -63,8 +62,7 @@ RESULTS: Mapping[str, Results] = {
     **dict.fromkeys(("llava", "llava_next", "llava_next_video", "mistral3"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
     **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
-    **dict.fromkeys(("qwen3_5", "qwen3_5_moe"), QWEN),
-    **dict.fromkeys(("qwen3_vl", "qwen3_vl_moe"), QWEN._replace(deep=True)),
+    **dict.fromkeys(("qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe"), QWEN),
 }
 """By model type, as far as it is read."""
 
