@@ -103,6 +103,17 @@ BART: dict[str, Any] = {
     "max_position_embeddings": 80,
     "pad_token_id": 0,
 }
+KIMI: dict[str, Any] = {
+    **LATENT,
+    "num_hidden_layers": 5,
+    "num_experts": 4,
+    "moe_intermediate_size": 40,
+    "num_experts_per_token": 2,
+    "linear_head_dim": 16,
+    "linear_num_heads": 2,
+    "pad_token_id": 0,
+}
+KIMI_PARTS = {"full_attn_layers": [2, 5], "kda_layers": [1, 3, 4], "head_dim": 8, "num_heads": 3}
 M3: dict[str, Any] = {
     **GROUPED,
     "head_dim": 16,
@@ -467,6 +478,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("lfm3", {**PADDED, "head_dim": 16, "num_hidden_layers": 6}),
     ("lfm3", {**PADDED, "head_dim": 16, "conv_bias": True, "attention_bias": True, "use_sandwich_norm": False}),
     ("lfm3", {**PADDED, "layer_types": ["conv"] * 3, "use_attention_gate": False, "tie_word_embeddings": False}),
+    ("kimi_linear", KIMI),
+    ("kimi_linear", {**KIMI, "linear_attn_config": KIMI_PARTS, "num_shared_experts": 2}),
+    ("kimi_linear", {**KIMI, "layer_types": ["linear_attention"] * 5, "mlp_layer_types": ["dense"] * 5}),
+    ("kimi_linear", {**KIMI, "q_lora_rank": 20, "attention_bias": True, "mlp_layer_types": ["sparse"] * 5}),
     ("axk1", {**DEEPSEEK, "q_lora_rank": 20, "first_k_dense_replace": 1}),
     ("axk1", {**DEEPSEEK, "q_lora_rank": 20, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     ("minimax_m3_vl_text", M3),

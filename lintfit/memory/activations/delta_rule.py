@@ -47,20 +47,20 @@ class Heads:
 chunks = Chunks(CHUNK)
 
 
-def _last_but_one(batch: int, seq: int) -> int:
+def last_but_one(batch: int, seq: int) -> int:
     return batch if seq > CHUNK else 0
 
 
-def _last_but_two(batch: int, seq: int) -> int:
+def last_but_two(batch: int, seq: int) -> int:
     return batch if seq > 2 * CHUNK else 0
 
 
-def _earlier(batch: int, seq: int) -> int:
+def earlier(batch: int, seq: int) -> int:
     """Chunks of all sequences but the last two of each."""
     return batch * max(-(-seq // CHUNK) - 2, 0)
 
 
-def _following(batch: int, seq: int) -> int:
+def following(batch: int, seq: int) -> int:
     """The same without the first of each sequence, which starts from nothing."""
     return batch * max(-(-seq // CHUNK) - 3, 0)
 
@@ -83,7 +83,7 @@ def gated_delta_rule(t: Layer, query: Var, key: Var, value: Var, beta: Var, deca
     query, key = _unit_length(t, query, heads), _unit_length(t, key, heads)
     t.held = (*held, query, key, value, beta)
     query = t.map(query)
-    query, key, value, beta, decay = (_filled_up(t, x) for x in (query, key, value, beta, decay))
+    query, key, value, beta, decay = (filled_up(t, x) for x in (query, key, value, beta, decay))
     t.held = (*held, value, beta, decay)
     written = _within(t, query, key, value, beta, decay, heads, strided=strided)
     out = _scanned(t, written, heads)
@@ -109,7 +109,7 @@ def _unit_length(t: Layer, x: Var, heads: Heads) -> Var:
     return t.by_row(x, t.rsqrt(total))
 
 
-def _filled_up(t: Layer, x: Var) -> Var:
+def filled_up(t: Layer, x: Var) -> Var:
     """A copy with every sequence filled up to whole chunks."""
     return t.op(t.new(CHUNK * x.width, x.item, x.grad, per=chunks), (x,))
 
@@ -195,7 +195,7 @@ def _scanned(t: Layer, written: _Written, heads: Heads) -> Var:
     """
     named, t.held = t.held, (*t.held, written.results)
     out, state = _earlier_chunks(t, written, heads)
-    out, state, _ = _chunk(t, written, out, state, _last_but_one, heads)
+    out, state, _ = _chunk(t, written, out, state, last_but_one, heads)
     out, _, loop = _chunk(t, written, out, state, sequences, heads, ends=True)
     t.held = named
     t.name(*loop)
@@ -221,11 +221,11 @@ def _chunk(
         return joined, state, (new, across)
     decayed = t.map(state, *(((state,), None, (state.scratch(4),)) if written.decays else ()))
     added = t.bmm(t.copied_back(written.keys, per=per), new, state.width)
-    left = _state(state.width, sequences, _last_but_one, decayed.grad or added.grad)
+    left = left_state(state.width, sequences, last_but_one, decayed.grad or added.grad)
     return joined, t.link(left, (decayed, added), same=True), (new, across)
 
 
-def _state(width: int, per: Extent, flows: Extent, grad: bool) -> Var:
+def left_state(width: int, per: Extent, flows: Extent, grad: bool) -> Var:
     """A state that one chunk leaves to the next of so many; the first one's starts from nothing without a gradient."""
     return Var(width, 4, flows, Storage(4 * width, per), grad)
 
@@ -234,9 +234,9 @@ def _earlier_chunks(t: Layer, written: _Written, heads: Heads) -> tuple[Var, Var
     """All chunks but the last two, as one operation: the results so far and the state that they leave."""
     state = heads.values * heads.key_dim * heads.value_dim
     sources = (written.values, written.erased, written.queries, written.scores, written.keys)
-    parts = [t.copied_back(source, per=_last_but_one) for source in sources]
+    parts = [t.copied_back(source, per=last_but_one) for source in sources]
     out = t.link(written.results, ())
-    left = _state(state, _last_but_one, _last_but_two, written.values.grad)
+    left = left_state(state, last_but_one, last_but_two, written.values.grad)
     return out, t.op(left, parts, _kept_of_earlier_chunks(t, written, state))
 
 
@@ -247,10 +247,10 @@ def _kept_of_earlier_chunks(t: Layer, written: _Written, state: int) -> list[Var
     """
     new = written.values.width
     if not t.recipe.autocast:
-        own = [t.new(width, 4, False, per=_earlier) for width in (state, new)]
+        own = [t.new(width, 4, False, per=earlier) for width in (state, new)]
         return [*own, written.erased, written.queries, written.scores, written.keys]
     halves = [*2 * [state, new], written.scores.width, written.keys.width]
-    copies = [t.new(width, 2, False, per=_earlier) for width in halves]
-    following = [t.new(part.width, 2, False, per=_following) for part in (written.erased, written.queries)]
-    states = [t.new(state, 4, False, per=_earlier)] if written.decays else []
-    return [*states, *copies, *following]
+    copies = [t.new(width, 2, False, per=earlier) for width in halves]
+    later = [t.new(part.width, 2, False, per=following) for part in (written.erased, written.queries)]
+    states = [t.new(state, 4, False, per=earlier)] if written.decays else []
+    return [*states, *copies, *later]

@@ -47,6 +47,7 @@ ROUTERS = {
     "lfm2_moe": Router(upcast=False, kept=True, divided=True),
     "hunyuan_v1_moe": Router(full=True, kept=True),
     "kimi_k2": SIGMOID,
+    "kimi_linear": SIGMOID,
     "glm4_moe": SIGMOID,
     "glm4_moe_lite": SIGMOID,
     "glm4v_moe_text": SIGMOID,

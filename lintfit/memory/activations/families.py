@@ -76,6 +76,7 @@ _MODULES = {
     "internlm2": "fused",
     "jais2": "layernorm",
     "jamba": "jamba",
+    "kimi_linear": "kimi_linear",
     "laguna": "laguna",
     "lfm2": "lfm2",
     "lfm2_moe": "lfm2",

@@ -50,6 +50,12 @@ def latent(t: Layer, x: Var) -> Found:
     latents = t.linear("kv_a_proj_with_mqa", x, h, rank + rope)
     both, k_turned = t.split(latents, (rank, rope))
     both = t.rmsnorm(both, rank)
+    if facts.model_type == "kimi_linear":  # nothing is turned, and queries are what their projection gives
+        t.name(q, both, latents)
+        joined = t.linear("kv_b_proj", both, rank, heads * (nope + value))
+        k_pass, v = t.split(joined, (heads * nope, heads * value))
+        k = t.op(t.like(q, q.width, joined.item, joined.grad), (k_pass, k_turned))
+        return Found(q, k, v, small, (q, both, latents))
     if facts.model_type == "deepseek_v2":  # as complex numbers, and back to what they were
         q_turned, k_turned = (t.cast(t.map(t.cast(part, 4)), part.item) for part in (q_turned, k_turned))
     else:

@@ -126,8 +126,8 @@ TABLES_OF_SAMPLES = frozenset(
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
-OWN_TABLES = frozenset({"recurrent_gemma"})
-"""Model types whose layers each make tables, and the model none."""
+OWN_TABLES = frozenset({"kimi_linear", "recurrent_gemma"})
+"""Model types whose layers each make tables, or need none, and the model none."""
 
 ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types that have neither tables nor masks."""

@@ -34,7 +34,7 @@ GATHERED_MLP = frozenset(
 )
 """Model types whose plan gathers the fused gate and up projection."""
 
-WHOLE_ATTENTION = frozenset({"axk1", "deepseek_v3", "mistral4", "youtu"})
+WHOLE_ATTENTION = frozenset({"axk1", "deepseek_v3", "kimi_linear", "mistral4", "youtu"})
 """Model types whose plan leaves attention out: its weights are whole on every rank, too."""
 
 UNPLANNED = frozenset(
@@ -58,7 +58,7 @@ EXPERTS_ALONE = frozenset(
 WHOLE_SHARED = frozenset({"granitemoe_swa"})
 """Model types whose plan leaves the shared MLP beside the experts whole."""
 
-WHOLE_MIXERS = frozenset({"minimax", "olmo_hybrid"})
+WHOLE_MIXERS = frozenset({"kimi_linear", "minimax", "olmo_hybrid"})
 """Model types whose plan leaves what mixes tokens in the place of attention whole."""
 
 LOCAL_PARAMETERS = frozenset({"granite_swa", "granitemoe_swa", "mimo_v2_flash"})

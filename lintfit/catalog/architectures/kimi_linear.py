@@ -1,0 +1,117 @@
+"""Kimi Linear: Kimi's delta attention in three layers of four, latent attention without positions, routed experts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import deepseek_v3
+from lintfit.catalog.architectures._blocks import Shape, embedding, gated_mlp, head, linear, norm
+from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
+
+REQUIRED = (
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "vocab_size",
+    "kv_lora_rank",
+)
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in deepseek_v3.DEFAULTS.items() if key != "q_lora_rank"},
+    "vocab_size": 163840,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "moe_intermediate_size": 1024,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 32,
+    "n_routed_experts": 256,
+    "first_k_dense_replace": 1,
+    "max_position_embeddings": 1048576,
+    "linear_head_dim": 128,
+    "linear_num_heads": 32,
+    "linear_conv_kernel_dim": 4,
+}
+LINEAR = "linear_attention"
+EVERY = 4
+"""One layer of so many attends to everything where the config names none, the first one apart."""
+_SPELLINGS = {
+    "n_routed_experts": ("num_local_experts", "num_experts"),
+    "num_experts_per_tok": ("num_experts_per_token",),
+    "n_shared_experts": ("num_shared_experts",),
+    "max_position_embeddings": ("model_max_length",),
+    "norm_topk_prob": ("moe_renormalize",),
+    "n_group": ("num_expert_group",),
+}
+_NESTED = {
+    "linear_head_dim": "head_dim",
+    "linear_num_heads": "num_heads",
+    "linear_conv_kernel_dim": "short_conv_kernel_size",
+}
+"""What checkpoints call the numbers of the delta attention in their ``linear_attn_config``."""
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``KimiLinearConfig``: its spellings, the numbers of ``linear_attn_config``, and the layers one by one."""
+    values = dict(given)
+    for name, others in _SPELLINGS.items():
+        found = next((values[other] for other in others if values.get(other) is not None), None)
+        if values.get(name) is None and found is not None:
+            values[name] = found
+    nested = values.get("linear_attn_config")
+    nested = nested if isinstance(nested, Mapping) else {}
+    values.update({name: nested[key] for name, key in _NESTED.items() if nested.get(key) is not None})
+    layers = values.get("num_hidden_layers")
+    if not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
+        return values
+    if values.get("layer_types") is None:
+        listed = nested.get("full_attn_layers")
+        full = [number - 1 for number in listed] if isinstance(listed, list) else range(EVERY, layers, EVERY)
+        values["layer_types"] = ["full_attention" if index in full else LINEAR for index in range(layers)]
+    dense = values.get("first_k_dense_replace", DEFAULTS["first_k_dense_replace"])
+    if values.get("mlp_layer_types") is None and isinstance(dense, int):
+        values["mlp_layer_types"] = ["dense" if index < dense else "sparse" for index in range(layers)]
+    return values
+
+
+def shape(config: Config) -> Shape:
+    numbers = deepseek_v3.shape(config)
+    assert numbers.moe is not None
+    moe = replace(numbers.moe, layers=config.strings("mlp_layer_types").count("sparse"))
+    return replace(numbers, moe=moe if moe.layers else None)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, layer = shape(config), "model.layers.{}"
+    hidden, layers, moe, name = numbers.hidden, numbers.layers, numbers.moe, f"{layer}.self_attn"
+    linears = config.strings("layer_types").count(LINEAR)
+    heads, width = config.size("linear_num_heads", kind="heads"), config.size("linear_head_dim", kind="head_dim")
+    wide = heads * width
+    found = [
+        *deepseek_v3.latent_attention(config, replace(numbers, layers=layers - linears)),
+        *(part for key in "qkv" for part in linear(f"{name}.{key}_proj", wide, hidden, linears)),
+        Tensor(f"{name}.conv1d.weight", (3 * wide, 1, config.size("linear_conv_kernel_dim")), linears, "conv"),
+        *linear(f"{name}.forget_gate.f_a_proj", width, hidden, linears),
+        *linear(f"{name}.forget_gate.f_b_proj", wide, width, linears),
+        Tensor(f"{name}.forget_gate.dt_bias", (wide,), linears, "other"),
+        Tensor(f"{name}.forget_gate.A_log", (1, 1, heads, 1), linears, "other"),
+        *linear(f"{name}.b_proj", heads, hidden, linears),
+        *linear(f"{name}.g_a_proj", width, hidden, linears),
+        *linear(f"{name}.g_b_proj", wide, width, linears),
+        *norm(f"{name}.o_norm", width, linears),
+        *linear(f"{name}.o_proj", hidden, wide, linears),
+        *norm(f"{layer}.input_layernorm", hidden, layers),
+        *norm(f"{layer}.post_attention_layernorm", hidden, layers),
+    ]
+    if moe is not None:
+        found += deepseek_v3.mlps(numbers)
+    else:
+        found += gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers)
+    return (
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *found,
+        *norm("model.norm", hidden, where="final"),
+        *head(numbers),
+    )
