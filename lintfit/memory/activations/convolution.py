@@ -27,13 +27,16 @@ def convolution(
     tokens side by side: a copy on either way (``Convolution.cpp``, ``_conv_depthwise2d``). ``as_it_is``: a plain module
     runs it, which casts nothing to the weight's dtype and knows no other kernel.
     """
-    width, recipe, held = x.width, t.recipe, t.held
+    width, recipe, before = x.width, t.recipe, t.held
+    held = before
     trains, item = recipe.trains(module), recipe.weights
     if packages.CONVOLUTION in recipe.kernels and not as_it_is:
         return packages.convolution(t, x, module, kernel, bias=bias)
     full = x if as_it_is else t.cast(x, item)
     saved = []
     if recipe.autocast:
+        t.name(full)
+        held = t.held
         full = t.cast(full, 2)
         if item == 4:
             saved = [t.constant(width * kernel, 2, trains, CAST)]
@@ -44,5 +47,5 @@ def convolution(
     t.held = (*held, out)
     result = t.copied_back(out, per=x.per)
     result = t.cast(t.map(result, (result,)) if activated else result, x.item)
-    t.held = held
+    t.held = before
     return result

@@ -31,7 +31,8 @@ def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool, sees: bool 
 def head_copy(held: Inventory) -> int:
     """Bytes of the output layer's copy among these, as far as its weight is trained and fp32."""
     tied = not any(weight.role == "lm_head" for weight in held.weights)
-    heads = [weight for weight in held.weights if (weight.words if tied else weight.role == "lm_head")]
+    spoken = [weight for weight in held.weights if weight.where != "vision"]
+    heads = [weight for weight in spoken if (weight.words if tied else weight.role == "lm_head")]
     return sum(rounded(2 * head.numel) * head.copies for head in heads if head.trainable and head.dtype == "fp32")
 
 
@@ -47,6 +48,9 @@ OF_SCANS = (".A_log", ".D")
 
 APART = (".audio_tower.", ".generation_", ".video_tower.", ".vqmodel.")
 """What the names of encoders have in them that get no images to read."""
+
+TABLES = (".visual_embeddings_table.weight",)
+"""How the names of embeddings end that a product takes, not a look-up (Ovis 2)."""
 
 
 def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
@@ -64,6 +68,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (
             weight.role != "embedding"
+            or weight.name.endswith(TABLES)
             or (tied and weight.words and len(weight.shape) == 2 and not weight.name.startswith(VALUE))
         )
     )

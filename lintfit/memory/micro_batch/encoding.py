@@ -171,7 +171,7 @@ def _beside_a_layer(spec: Spec, how: Style, recipe: Recipe, state: int) -> int:
     listed = handed_on(spec.facts)
     if held.every and transformers_version(spec) < SELECTED_STATES:
         listed = tower.layers
-    return beside + (1 + how.names_attention + listed) * state + _patches(spec, how, recipe)
+    return beside + (1 + listed) * state + _patches(spec, how, recipe)
 
 
 def _merged_inside(spec: Spec, recipe: Recipe) -> int:

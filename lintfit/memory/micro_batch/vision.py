@@ -65,7 +65,8 @@ def with_tower(spec: Spec, step: Step) -> Step:
     parts = (*encoder, *_handed_over(spec, step.recipe))
     wide, wide_saved = into_the_connector(spec)
     held = _results(spec, step.recipe, encoder)
-    of_graph = _tables(spec, recipe_of(spec), graph=len(encoder) > 1) + image_leaf(spec, step.recipe)
+    layers = len(encoder) > 1 + inner_merges(spec.facts)
+    of_graph = _tables(spec, recipe_of(spec), graph=layers) + image_leaf(spec, step.recipe)
     return replace(
         step,
         stretches=(*parts, *_adding(spec, step)),
@@ -401,7 +402,7 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
     ) -> None:
         key = name, flowing, images, positions, checkpointed
         if key not in made:
-            part = connector if name == "merge" else encoder
+            part = connector if name in ("merge", "inner_merge") else encoder
             shape = form(facts, part, name, stream=stream, flows=flowing, watched=checkpointed, batched=images > 1)
             reentrant = spec.use_reentrant or how.checkpoints_itself
             made[key] = counted(shape, images, positions, checkpointed=checkpointed, reentrant=reentrant, kept=kept)
@@ -417,8 +418,10 @@ def _parts(spec: Spec, kept: float) -> tuple[Stretch, ...]:
             merged = sum(other == "inner_merge" for other, _ in parts_of[:index]) * _inner_features(spec)
             add(name, flows or index > 0, images, positions, again, state * handed_on(facts, index) + merged)
         add("merge", True, batch, seq, waiting=inner_merges(facts) * _inner_features(spec))
-    elif projects:
-        add("merge", False, batch, seq)
+    elif projects:  # mergers inside the encoder are no layers, and train whatever these do
+        for index in range(inner_merges(facts)):
+            add("inner_merge", False, batch, seq, waiting=index * _inner_features(spec))
+        add("merge", False, batch, seq, waiting=inner_merges(facts) * _inner_features(spec))
     return tuple(parts)
 
 

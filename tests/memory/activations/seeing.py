@@ -21,6 +21,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "reentrant": {**BF16, **REENTRANT},
     "adapters on queries": {**HALF_AMP, **QUERIES},
     "adapters": {**HALF_AMP, **ALL},
+    "adapters, checkpointed": {**HALF_AMP, **ALL, **GC},
     "adapters, reentrant": {**HALF_AMP, **ALL, **REENTRANT},
     "padded": {**BF16, "padded_batches": True},
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers.encoder import last_norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import tower_of
 
@@ -16,7 +17,7 @@ def connector(t: Layer, x: Var) -> Var:
     config, width, hidden = t.facts.config, tower_of(t.facts).hidden, t.facts.hidden
     each, normed = int(config.get("downsample_factor") or 2) ** 2, t.facts.model_type == "aya_vision"
     wide = int(config.get("alignment_intermediate_size") or hidden)
-    y = x if normed else t.layernorm(x, width)
+    y = x if normed else last_norm(t, x)
     y = t.map(t.view(y, width * each, Merged(each)))
     y = t.layernorm(y, y.width) if normed else y
     y = t.map(y)  # the rows lie the other way round

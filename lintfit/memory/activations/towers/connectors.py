@@ -22,7 +22,7 @@ from lintfit.memory.activations.towers import (
     phi4,
     resampler,
 )
-from lintfit.memory.activations.towers.encoder import norm
+from lintfit.memory.activations.towers.encoder import last_norm, norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import Style, style, taken, tower_of, vision_config
 
@@ -85,15 +85,10 @@ def _aligned(t: Layer, x: Var) -> Var:
     config, hidden = vision_config(t.facts), t.facts.hidden
     itself = t.facts.model_type == "janus"
     names = ("fc1", *(str(number) for number in range(int(config.get("depth") or 2) - 1)))
-    y = t.layernorm(x, tower_of(t.facts).hidden) if x.grad else normed_bare(t, x)
+    y = last_norm(t, x)
     for number, name in enumerate(names if itself else ("linear1", "linear2")):
         y = t.linear(name, t.activation(y, "gelu") if number else y, y.width, hidden, bias=True)
     return y
-
-
-def normed_bare(t: Layer, x: Var) -> Var:
-    """What a frozen encoder's last norm gives: it keeps nothing, and needs no gradient."""
-    return t.like(x, x.width, 4 if t.recipe.autocast else x.item, False)
 
 
 def _patches(t: Layer, x: Var, less: int) -> Var:
@@ -105,7 +100,7 @@ def _patches(t: Layer, x: Var, less: int) -> Var:
 def _gemma3(t: Layer, x: Var) -> Var:
     """Patches are averaged, normed and projected (``Gemma3MultiModalProjector``)."""
     tower, facts = tower_of(t.facts), t.facts
-    y = t.map(t.layernorm(x, tower.hidden))
+    y = t.map(last_norm(t, x))
     pooled = t.new(tower.hidden, y.item, y.grad, per=Merged(_each(tower)))
     y = t.gemma_norm(t.op(pooled, (y,), (y,)), tower.hidden)
     trains = t.recipe.trains("multi_modal_projector")
@@ -113,7 +108,7 @@ def _gemma3(t: Layer, x: Var) -> Var:
 
 
 def _paligemma(t: Layer, x: Var) -> Var:
-    y = t.layernorm(x, tower_of(t.facts).hidden)
+    y = last_norm(t, x)
     return t.linear("linear", y, tower_of(t.facts).hidden, t.facts.hidden, bias=True)
 
 
@@ -129,8 +124,7 @@ def _internvl(t: Layer, x: Var) -> Var:
 
 
 def _idefics3(t: Layer, x: Var) -> Var:
-    y = t.layernorm(x, tower_of(t.facts).hidden)
-    y = _shuffled(t, y, 0)
+    y = _shuffled(t, last_norm(t, x), 0)
     return t.linear("proj", y, y.width, t.facts.hidden)
 
 

@@ -21,10 +21,11 @@ def block(t: Layer, x: Var, *, gated: bool = False) -> Var:
     tower, how = tower_of(t.facts), style(t.facts)
     y = norm(t, x, how)
     t.held = (x, y)
-    x = t.add(x, _scaled(t, _attention(t, y, tower, how), how, gated))
-    t.held = (x,)
+    attended = _scaled(t, _attention(t, y, tower, how), how, gated)
+    x = t.add(x, attended)
+    t.held = (x, attended) if how.names_attention else (x,)
     y = norm(t, x, how)
-    t.held = (x, y)
+    t.held = (*t.held, y)
     return t.add(x, _scaled(t, _mlp(t, y, tower, how), how, gated))
 
 
@@ -76,6 +77,16 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)
+
+
+def last_norm(t: Layer, x: Var) -> Var:
+    """The LayerNorm at the encoder's end, whose result the encoder gives back: where it is frozen, and leaves no
+    gradient, it keeps nothing."""
+    width = tower_of(t.facts).hidden
+    item = 4 if t.recipe.autocast else x.item
+    y = t.layernorm(x, width) if x.grad or not t.graph else t.like(x, width, item, False)
+    t.name(y)
+    return y
 
 
 def mask_item(recipe: Recipe, how: Style) -> int:

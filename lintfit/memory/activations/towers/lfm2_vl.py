@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.architectures.lfm2_vl import DEFAULTS
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.towers.encoder import last_norm
 from lintfit.memory.activations.towers.merged import Merged
 from lintfit.memory.activations.towers.style import tower_of
 
@@ -17,7 +18,7 @@ def connector(t: Layer, x: Var) -> Var:
         bool(config["projector_bias"]),
         config["projector_hidden_size"],
     )
-    y = t.layernorm(x, width)
+    y = last_norm(t, x)
     y = t.map(t.view(y, width * each, Merged(each)))
     y = t.layernorm(y, y.width) if config["projector_use_layernorm"] else y
     y = t.map(y)  # the rows lie the other way round

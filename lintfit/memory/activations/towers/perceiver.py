@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lintfit.frozen import frozen
-from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.attention import Heads, attend, eager
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var
+from lintfit.memory.activations.tape import Var, function
+from lintfit.memory.activations.towers.encoder import last_norm
 from lintfit.memory.activations.towers.style import tower_of
 
 DEFAULTS: Mapping[str, int] = {
@@ -34,10 +35,20 @@ class Latents:
         return batch * (self.count + (seq if self.beside else 0))
 
 
+@frozen
+class Pairs:
+    """Pairs of a latent and what it attends to: the patches of its picture, and all latents."""
+
+    count: int
+
+    def __call__(self, batch: int, seq: int) -> int:
+        return batch * self.count * (seq + self.count)
+
+
 def connector(t: Layer, x: Var) -> Var:
     """From the encoder's last states to the latents of every picture."""
     facts, width = t.facts, tower_of(t.facts).hidden
-    context = _gated(t, t.layernorm(x, width), width, facts.intermediate, facts.hidden, facts.activation)
+    context = _gated(t, last_norm(t, x), width, facts.intermediate, facts.hidden, facts.activation)
     stated = facts.config.get("perceiver_config")
     numbers = {**DEFAULTS, **(stated if isinstance(stated, Mapping) else {})}
     count = int(numbers["resampler_n_latents"])
@@ -48,15 +59,25 @@ def connector(t: Layer, x: Var) -> Var:
 
 
 def _layer(t: Layer, latents: Var, context: Var, count: int, numbers: Mapping[str, int]) -> Var:
+    hidden = t.facts.hidden
+    latents = t.add(latents, _attention(t, latents, context, count, numbers))
+    return t.add(latents, _gated(t, t.rmsnorm(latents, hidden), hidden, 4 * hidden, hidden, "silu"))
+
+
+@function
+def _attention(t: Layer, latents: Var, context: Var, count: int, numbers: Mapping[str, int]) -> Var:
     hidden, dim = t.facts.hidden, int(numbers["resampler_head_dim"])
     heads = Heads(int(numbers["resampler_n_heads"]), int(numbers["num_key_value_heads"]), dim)
     wide, narrow = heads.queries * dim, heads.keys * dim
     y, c = t.rmsnorm(latents, hidden), t.rmsnorm(context, hidden)
+    t.name(context, y, c)
     both = t.op(t.new(hidden, c.item, c.grad or y.grad, per=Latents(count, beside=True)), (c, y))
+    t.name(both)
     q = t.linear("q_proj", y, hidden, wide)
     k, v = (t.linear(name, both, hidden, narrow) for name in ("k_proj", "v_proj"))
-    latents = t.add(latents, t.linear("o_proj", attend(t, q, k, v, heads), wide, hidden))
-    return t.add(latents, _gated(t, t.rmsnorm(latents, hidden), hidden, 4 * hidden, hidden, "silu"))
+    scores = t.recipe.attention == "eager"
+    out = eager(t, q, k, v, heads, per=Pairs(count)) if scores else attend(t, q, k, v, heads)
+    return t.linear("o_proj", out, wide, hidden)
 
 
 def _gated(t: Layer, x: Var, rows: int, between: int, columns: int, activation: str) -> Var:

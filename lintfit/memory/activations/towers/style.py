@@ -82,7 +82,11 @@ QWEN = Style(
     names=("qkv", "proj", "fc1", "fc2"), rotary=True, packed=True, frames=2, positions=False, activation="quick_gelu"
 )
 QWEN3 = QWEN._replace(
-    names=("qkv", "proj", "linear_fc1", "linear_fc2"), positions=True, places=True, activation="gelu_pytorch_tanh"
+    names=("qkv", "proj", "linear_fc1", "linear_fc2"),
+    positions=True,
+    places=True,
+    hooked=False,
+    activation="gelu_pytorch_tanh",
 )
 GLM = QWEN._replace(
     names=("qkv", "proj", "gate_proj", "up_proj", "down_proj"),
