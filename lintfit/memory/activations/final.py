@@ -10,8 +10,8 @@ LAYERNORMS = frozenset({"cohere", "cohere2", "cohere2_moe", "nemotron", "olmo"})
 
 GEMMA = frozenset(
     {
-        "gemma", "gemma2", "gemma3", "gemma3_text", "nemotron_h", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next",
-        "recurrent_gemma", "vaultgemma",
+        "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3_vl_text", "nemotron_h", "qwen3_5_moe_text",
+        "qwen3_5_text", "qwen3_next", "recurrent_gemma", "vaultgemma",
     }
 )  # fmt: skip
 """Model types whose norm is Gemma's."""
