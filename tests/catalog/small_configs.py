@@ -482,6 +482,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("kimi_linear", {**KIMI, "linear_attn_config": KIMI_PARTS, "num_shared_experts": 2}),
     ("kimi_linear", {**KIMI, "layer_types": ["linear_attention"] * 5, "mlp_layer_types": ["dense"] * 5}),
     ("kimi_linear", {**KIMI, "q_lora_rank": 20, "attention_bias": True, "mlp_layer_types": ["sparse"] * 5}),
+    ("persimmon", SMALL),
+    ("persimmon", {**SMALL, "qk_layernorm": False, "tie_word_embeddings": True}),
     ("axk1", {**DEEPSEEK, "q_lora_rank": 20, "first_k_dense_replace": 1}),
     ("axk1", {**DEEPSEEK, "q_lora_rank": 20, "mlp_layer_types": ["dense", "dense", "sparse"]}),
     ("minimax_m3_vl_text", M3),

@@ -103,6 +103,7 @@ _MODULES = {
     "olmo2": "postnorm",
     "olmo3": "postnorm",
     "opt": "opt",
+    "persimmon": "persimmon",
     "phi": "layernorm",
     "phi3": "phi3",
     "phi4_multimodal": "phi3",

@@ -98,6 +98,7 @@ PARTLY_ROTARY = frozenset(
         "nemotron",
         "nemotron_h",
         "olmo_hybrid",
+        "persimmon",
         "phi",
         "phi3",
         "phi4_multimodal",
