@@ -93,12 +93,14 @@ def _by_own_input(t: Layer, opened: Var, *, checkpointed: bool) -> Var:
     return t.op(product, (opened, own), saved_factors(opened, own), temp=whole)
 
 
+@function
 def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> Var:
     """RMSNorm in fp32 with a power in the place of a root, which keeps its input as well; the weight is not 1 + weight.
 
     ``scaled``: whether there is a weight, whose product is taken before the cast back.
     """
     width = width or t.facts.hidden
+    t.name(x)
     full = t.cast(x, 4)
     rows = full.width // width
     squares = t.op(t.like(full, full.width, 4, full.grad), (full,), (full,), temp=(full.scratch(2 * 4),))
@@ -118,10 +120,17 @@ def norm(t: Layer, x: Var, width: int | None = None, *, scaled: bool = True) -> 
 
 
 @function
+def _turned(t: Layer, x: Var) -> Var:
+    """Queries or keys with their rotary, a function of its own for each."""
+    t.name(x)
+    return t.rotary(x)
+
+
+@function
 def attention(t: Layer, x: Var, shape: Heads, index: int) -> Var:
     """Self-attention with norms on its heads, over keys and values of the layer's own or an earlier layer's."""
     hidden, wide = t.facts.hidden, shape.queries * shape.dim
-    q = t.rotary(norm(t, t.linear("q_proj", x, hidden, wide), shape.dim))
+    q = _turned(t, norm(t, t.linear("q_proj", x, hidden, wide), shape.dim))
     k, v = lent(t, q, shape) if shares(t.facts, index) else keys_and_values(t, x, shape)
     return t.linear("o_proj", attend(t, q, k, v, shape), wide, hidden)
 
@@ -139,7 +148,7 @@ def keys_and_values(t: Layer, x: Var, shape: Heads) -> tuple[Var, Var]:
     k = t.linear("k_proj", x, hidden, width)
     same = bool(t.facts.config.get("attention_k_eq_v")) and shape.window is None
     v = k if same else t.linear("v_proj", x, hidden, width)
-    return t.rotary(norm(t, k, shape.dim)), norm(t, v, shape.dim, scaled=False)
+    return _turned(t, norm(t, k, shape.dim)), norm(t, v, shape.dim, scaled=False)
 
 
 def _beside(t: Layer, x: Var, branch: Var, moe: MoE) -> Var:

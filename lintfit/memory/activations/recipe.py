@@ -300,6 +300,7 @@ def caches(spec: Spec) -> bool:
 
 HANDS_ON = frozenset(
     {
+        "gemma4",
         "gemma4_unified",
         "lighton_ocr",
         "llava_next",

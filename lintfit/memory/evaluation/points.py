@@ -77,7 +77,7 @@ def left_of_training(spec: Spec, step: Step, run: Round) -> Live:
 
 def earlier_states(step: Step) -> int:
     """Bytes of the keys and values that the layers before the last one returned; its own are among its tensors."""
-    return step.evaluated - step.evaluated // max(1, step.count - step.before)
+    return step.evaluated - step.evaluated_last
 
 
 def encoded(spec: Spec) -> Live:

@@ -10,6 +10,7 @@ from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import Recipe, evaluating, untrained
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import (
+    CHANNELS,
     Style,
     form,
     handed_on,
@@ -46,6 +47,9 @@ from lintfit.memory.versions import transformers_version
 CASTS_PIXELS = frozenset({"idefics2", "idefics3", "internvl", "smolvlm"})
 """Model types, beside those whose encoder is Qwen's, that cast pixels before the encoder does, in a variable of their
 own."""
+
+MASKS_PIXELS = frozenset({"idefics2", "idefics3", "smolvlm"})
+"""Model types that say of every pixel whether it is padding, in a byte."""
 
 COPIES_PIXELS = frozenset({"llava_next", "llava_next_video", "llava_onevision"})
 """Model types that put the pictures of all images together in a tensor of its own."""
@@ -141,8 +145,9 @@ def _pixels(spec: Spec, how: Style, recipe: Recipe) -> int:
     pixels = pixel_bytes(spec)
     if spec.facts.model_type in COPIES_PIXELS:
         return 2 * pixels
+    masks = rounded(pixels // (CHANNELS * PIXEL)) if spec.facts.model_type in MASKS_PIXELS else 0
     casts = (how.apart or spec.facts.model_type in CASTS_PIXELS) and recipe.weights != PIXEL
-    return pixels + (pixels * recipe.weights // PIXEL if casts else 0)
+    return pixels + masks + (pixels * recipe.weights // PIXEL if casts else 0)
 
 
 def _patches(spec: Spec, how: Style, recipe: Recipe) -> int:

@@ -7,6 +7,7 @@ from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import Kind, kinds
 from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.aside import Aside
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
@@ -36,6 +37,16 @@ def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> i
     if not caches_text(spec):
         return 0
     return len(attending(facts)) * layer_states(spec, facts, tokens, item)
+
+
+def last_states(spec: Spec, facts: ModelFacts, tokens: int, item: int, beside: Aside) -> int:
+    """Of these, and of what stands beside the text, the last layer's that runs."""
+    if not caches_text(spec):
+        return 0
+    layers = [kind for kind in kinds(facts) if beside.cache or not kind.crosses]
+    if layers[-1].crosses:
+        return beside.cache // sum(bool(kind.crosses) for kind in layers)
+    return layer_states(spec, facts, tokens, item) if layers[-1] in attending(facts) else 0
 
 
 def returns_cache(spec: Spec) -> bool:

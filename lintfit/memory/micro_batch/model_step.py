@@ -36,7 +36,7 @@ from lintfit.memory.micro_batch.embedding import (
     triangles,
     untaken_mask,
 )
-from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states
+from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states, last_states
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.own_inputs import own_inputs
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
@@ -108,6 +108,7 @@ def record_model(
         summands=summands(facts, shape.batch, shape.seq, embedded),
         summands_kept=summands_kept,
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
+        evaluated_last=last_states(spec, facts, tokens, shape.stream, by_it),
         earlier=Live(earlier) if earlier else NOTHING,
     )
 

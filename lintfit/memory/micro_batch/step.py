@@ -84,6 +84,8 @@ class Step:
     from what the layers' ``pinned`` and the head's ``lingering`` say."""
     evaluated: int = 0
     """Keys and values that the model returns where nothing is trained, although nobody asks for them."""
+    evaluated_last: int = 0
+    """Of these the last layer's."""
     untaken: int = 0
     """Of ``masks`` the bytes of one that no layer takes, and no checkpoint holds."""
     let_go: tuple[tuple[int, int], ...] = ()

@@ -37,7 +37,9 @@ def counted_evaluation(config: Mapping[str, Any], batch: int, seq: int, way: str
 
 def evaluated(config: Mapping[str, Any], batch: int, seq: int, way: str, beside: Mapping[str, Any]) -> float:
     """MiB of an evaluation on batches as large as those of the training between which it is."""
-    more = {"gradient_checkpointing": False, **beside, **WAYS[way], "evaluation": {"batch_size": batch}}
+    frozen = {} if "lora_rank" in WAYS[way] else beside
+    kept = {key: value for key, value in beside.items() if key != "frozen_modules"}
+    more = {"gradient_checkpointing": False, **kept, **frozen, **WAYS[way], "evaluation": {"batch_size": batch}}
     found = step(config, batch, seq, more).moments
     return max(moment.allocated for moment in found if moment.phase == "evaluate") / MIB
 

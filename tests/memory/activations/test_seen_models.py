@@ -258,6 +258,16 @@ STEPS: list[tuple[str, str, int, float]] = [
     ("kimi_k25", "autocast", 2, 2378.62),
     ("kimi_k25", "adapters, checkpointed", 2, 810.61),
     ("kimi_k25", "adapters, reentrant", 1, 569.52),
+    ("gemma4_unified text", "bf16", 0, 1131.34),
+    ("gemma4_unified text", "autocast", 0, 1340.64),
+    ("gemma4_unified text", "adapters", 0, 953.2),
+    ("gemma4_unified text", "checkpointed", 0, 554.03),
+    ("gemma4_unified text", "autocast, checkpointed", 0, 697.37),
+    ("gemma4 text", "bf16", 0, 1109.69),
+    ("gemma4 text", "autocast", 0, 1329.33),
+    ("gemma4 text", "adapters", 0, 931.94),
+    ("gemma4 text", "checkpointed", 0, 525.38),
+    ("gemma4 text", "autocast, checkpointed", 0, 679.06),
 ]
 """Of each the model, how it is trained, the images of a sequence, and MiB."""
 
@@ -312,7 +322,11 @@ EVALUATIONS: list[tuple[str, str, int, float]] = [
     ("cohere2_vision", "adapters", 1, 277.9),
     ("cohere2_vision", "autocast", 2, 515.35),
     ("cohere2_vision", "bf16", 2, 314.8),
+    ("lfm2_vl", "autocast", 1, 416.01),
+    ("idefics2", "bf16", 1, 342.22),
     ("idefics2", "autocast", 1, 668.19),
+    ("idefics2", "adapters", 1, 419.37),
+    ("idefics2", "bf16", 2, 501.45),
     ("idefics3", "bf16", 1, 265.97),
     ("idefics3", "autocast", 1, 486.51),
     ("idefics3", "adapters", 1, 343.84),
@@ -324,7 +338,9 @@ EVALUATIONS: list[tuple[str, str, int, float]] = [
     ("smolvlm", "autocast", 2, 521.85),
     ("smolvlm", "bf16", 2, 292.61),
     ("mllama", "bf16", 1, 269.06),
+    ("mllama", "autocast", 1, 551.44),
     ("mllama", "adapters", 1, 284.41),
+    ("mllama", "autocast", 2, 680.79),
     ("mllama", "bf16", 2, 406.44),
     ("qwen2_vl", "autocast", 1, 497.09),
     ("qwen2_5_vl", "autocast", 1, 483.01),
@@ -334,6 +350,8 @@ EVALUATIONS: list[tuple[str, str, int, float]] = [
     ("glm46v", "autocast", 1, 474.9),
     ("glm_ocr", "autocast", 1, 515.51),
     ("kimi_k25", "adapters", 1, 362.59),
+    ("gemma4 text", "autocast", 0, 378.57),
+    ("gemma4 text", "adapters", 0, 216.38),
 ]
 
 FROZEN: list[tuple[str, str, int, str, float]] = [
