@@ -123,6 +123,17 @@ class Evaluation:
 
 
 @frozen
+class FrozenModel:
+    """A model that lies beside the trained one and is only asked: a teacher, a judge, GRPO's reward model."""
+
+    facts: ModelFacts
+    weights_dtype: Dtype = "bf16"
+    quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
+    scores: bool = False
+    """Whether it has a few scores in the place of the output layer (``AutoModelForSequenceClassification``)."""
+
+
+@frozen
 class Spec:
     """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
 
@@ -196,6 +207,12 @@ class Spec:
     """PPO: the model that scores answers; None for one of the policy's architecture."""
     value_model: ModelFacts | None = None
     """PPO: the model that is trained beside the policy; None for one of the reward model's architecture."""
+    frozen_models: tuple[FrozenModel, ...] = ()
+    """Models beside the trained one that nobody has named yet, on every rank's card."""
+    own_loss: bool = False
+    """Whether the script makes a loss of its own of the logits, in the place of the model's or beside it."""
+    uncounted: tuple[str, ...] = ()
+    """What runs in a step beside one pass of the model, in words: nobody has counted it, so no verdict stands on it."""
     generation: Generation | None = None
     evaluation: Evaluation | None = None
     """What the run evaluates with; None where nobody says: a batch of the training's size is counted."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
@@ -86,7 +87,14 @@ def what_runs(run: Run) -> list[str]:
     cards = f"{hardware.gpus} × {card}" if hardware.gpus else card if hardware.gpu else ""
     nodes = f" on {hardware.nodes} nodes" if hardware.nodes > 1 else ""
     spec = run.spec
-    parts = [model, *(_method(spec) if spec else []), engine(spec) if spec else _stated_engine(run), f"{cards}{nodes}"]
+    beside = [f"beside it {name_of(each)} ({each.weights_dtype})" for each in spec.frozen_models] if spec else []
+    parts = [
+        model,
+        *beside,
+        *(_method(spec) if spec else []),
+        engine(spec) if spec else _stated_engine(run),
+        f"{cards}{nodes}",
+    ]
     return [part for part in parts if part]
 
 

@@ -17,6 +17,7 @@ from lintfit.memory.rollouts.reference import (
 )
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import DTYPE_BYTES, Spec
+from lintfit.memory.tensors.frozen_models import frozen_bytes, name_of
 from lintfit.memory.tensors.parameters import inventory, loaded_dtype, model_dtype, trained_dtype
 from lintfit.memory.tensors.weights import loaded_parameters
 
@@ -69,7 +70,11 @@ def reference_terms(spec: Spec, moment: Moment) -> list[Term]:
     """The frozen reference model of DPO, GRPO and PPO, and PPO's reward model."""
     size = reference_bytes(spec)
     gathered = reference_gathered(spec)
-    found = [term("parameters", "the reward model", beside_bytes(spec) - size, source="TRL")]
+    others = frozen_bytes(spec)
+    found = [term("parameters", "the reward model", beside_bytes(spec) - size - others, source="TRL")]
+    if others:
+        names = ", ".join(name_of(each) for each in spec.frozen_models)
+        found.append(term("parameters", f"{names}, beside the trained model", others))
     if size:
         factors = ((DTYPE_BYTES[model_dtype(spec)], "bytes"), (spec.facts.parameters, "parameters"))
         over = (frozen_sharers(spec), "ranks")

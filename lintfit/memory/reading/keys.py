@@ -84,6 +84,10 @@ def choice(*allowed: Any) -> Read:
     return read
 
 
+def _anything(key: str, value: Any) -> Any:
+    return value
+
+
 def _flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise SpecError(f"{key}: {shown(value)} must be true or false")
@@ -206,7 +210,7 @@ def _optimizer(key: str, value: Any) -> str:
     return value
 
 
-SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model")
+SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model", "frozen_models")
 NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation", "evaluation"})
 DTYPES = choice("fp32", "bf16", "fp16")
 
@@ -258,6 +262,7 @@ READERS: Mapping[str, Read] = {
     "kbit_upcast": choice("none", "norms", "all"),
     "zero3_init": _flag,
     "reference_model": _flag,
+    "own_loss": _flag,
     "generation": _generation,
     "evaluation": _evaluation,
     "images": _count(0),
@@ -266,5 +271,16 @@ READERS: Mapping[str, Read] = {
     "image_tiles": _count(),
     "versions": _versions,
 }
+
+FROZEN_MODEL = _parts(
+    {
+        "model": _anything,
+        "model_config": _anything,
+        "weights_dtype": DTYPES,
+        "quantization": READERS["quantization"],
+        "scores": _flag,
+    }
+)
+"""One of ``frozen_models``; what ``model`` and ``model_config`` may be, :mod:`.named` knows."""
 
 KNOWN = frozenset({*READERS, *SPECIAL})

@@ -11,6 +11,8 @@ from lintfit.catalog import gpus, models
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.errors import LintfitError, shown
 from lintfit.memory.reading.contradictions import SpecError
+from lintfit.memory.reading.keys import FROZEN_MODEL
+from lintfit.memory.spec import DTYPE_BYTES, FrozenModel
 
 
 def other_model(key: str, value: Any) -> ModelFacts:
@@ -19,6 +21,28 @@ def other_model(key: str, value: Any) -> ModelFacts:
         return model({"model_config": value} if isinstance(value, Mapping) else {"model": value})
     except SpecError as error:
         raise SpecError(f"{key}: {str(error).partition(': ')[2]}") from error
+
+
+def frozen_models(key: str, value: Any) -> tuple[FrozenModel, ...]:
+    """Models beside the trained one: a list of objects with ``model`` or ``model_config``, and how each is loaded.
+
+    Raises :class:`SpecError` for a list that is none, and for a model that is missing, unknown or cannot be read.
+    """
+    if not isinstance(value, list | tuple):
+        raise SpecError(f"{key}: {shown(value)} must be a list of objects such as {{'model': 'Qwen/Qwen2.5-7B'}}")
+    return tuple([_frozen_model(f"{key}[{index}]", each) for index, each in enumerate(value)])
+
+
+def _frozen_model(key: str, value: Any) -> FrozenModel:
+    stated = FROZEN_MODEL(key, value)
+    named: dict[str, Any] = {name: stated.pop(name) for name in ("model", "model_config") if name in stated}
+    try:
+        facts = model(named)
+    except SpecError as error:
+        raise SpecError(f"{key}.{error}") from error
+    if "weights_dtype" not in stated and facts.checkpoint_dtype in DTYPE_BYTES:
+        stated["weights_dtype"] = facts.checkpoint_dtype
+    return FrozenModel(facts, **stated)
 
 
 def model(obj: Mapping[str, Any]) -> ModelFacts:

@@ -17,7 +17,7 @@ from lintfit.memory.reading.checkpoint import quantize
 from lintfit.memory.reading.contradictions import SpecError, consistent
 from lintfit.memory.reading.defaults import complete
 from lintfit.memory.reading.keys import KNOWN, NULLABLE, READERS, unknown
-from lintfit.memory.reading.named import card, model, other_model
+from lintfit.memory.reading.named import card, frozen_models, model, other_model
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
@@ -45,6 +45,8 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     for key in ("reward_model", "value_model"):
         if obj.get(key) is not None:
             values[key] = other_model(key, obj[key])
+    if obj.get("frozen_models") is not None:
+        values["frozen_models"] = frozen_models("frozen_models", obj["frozen_models"])
     if values.get("front_end") == "litgpt":
         facts = litgpt.as_built(facts)
     facts = as_of(facts, values.get("versions", {}))

@@ -12,6 +12,7 @@ from lintfit.frozen import replace
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import HostMemory
 from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.tensors.frozen_models import frozen_bytes
 from lintfit.memory.tensors.parameters import inventory, model_dtype
 from lintfit.memory.tensors.weights import parameter_count
 
@@ -32,8 +33,9 @@ def reference_bytes(spec: Spec) -> int:
 
 
 def beside_bytes(spec: Spec) -> int:
-    """Bytes on one GPU of all frozen models beside the trained ones: the reference, and PPO's reward model."""
-    return 0 if on_host(spec) else _beside(spec)
+    """Bytes on one GPU of all frozen models beside the trained ones: the reference, PPO's reward model, any other."""
+    found = 0 if on_host(spec) else _beside(spec)
+    return found + frozen_bytes(spec) if spec.frozen_models else found
 
 
 def with_frozen_models(spec: Spec, host: HostMemory) -> HostMemory:

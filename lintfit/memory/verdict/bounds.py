@@ -17,6 +17,7 @@ from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.optimizers import counted
+from lintfit.memory.verdict import own_loss
 from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
 
@@ -60,6 +61,9 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
             f"--model-config FILE; the high end counts {left / GIB:.1f} GiB)"
         )
     high = planned(spec, worst, held, chunks) + _outside(spec) + left
+    if own_loss.has_own(spec):
+        low, high = min(low, own_loss.least(spec, points)), high + own_loss.more(points)
+        notes.append(own_loss.NOTE)
     if not spec.facts.exact:
         high = max(high, int(UNSEEN * (peak.allocated + beside.low)))
         low = int(low / UNSEEN)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.alike import alike
 from lintfit.memory.engines.zero_config import zero_config
+from lintfit.memory.loss.preference import ROLLOUTS
 from lintfit.memory.memo import Memo
 from lintfit.memory.reading.contradictions import unshared_experts
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_models import name_of
 from lintfit.memory.tensors.lora import unadapted
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import undivided
@@ -22,7 +24,8 @@ _FOUND: Memo[tuple[str, ...]] = Memo()
 
 def undecided(spec: Spec) -> tuple[str, ...]:
     """One line for every part of the run that the libraries would refuse, or split in a way that nobody has counted."""
-    return (*_FOUND.get(alike(spec), "", lambda: _whatever_the_batch(spec)), *_evaluated(spec))
+    known = _FOUND.get(alike(spec), "", lambda: _whatever_the_batch(spec))
+    return (*spec.uncounted, *known, *_evaluated(spec))
 
 
 def _whatever_the_batch(spec: Spec) -> tuple[str, ...]:
@@ -38,6 +41,7 @@ def _whatever_the_batch(spec: Spec) -> tuple[str, ...]:
         _encoder(spec),
         _stored(spec),
         _quantised(spec),
+        _asked(spec),
     )
     return tuple(filter(None, lines))
 
@@ -73,6 +77,14 @@ def _no_adapters(spec: Spec) -> str:
     if not spec.facts.exact:
         return "adapters: lora_targets name no module of the models that this one is taken for"
     return f"adapters: lora_targets name no module of {spec.facts.name or spec.facts.model_type}, which PEFT refuses"
+
+
+def _asked(spec: Spec) -> str:
+    """What a loss makes of another model's answers nobody knows; rewards are asked for where no graph is alive."""
+    if not spec.frozen_models or spec.uncounted or spec.trainer in ROLLOUTS:
+        return ""
+    names = ", ".join(name_of(each) for each in spec.frozen_models)
+    return f"what the forward pass of {names} leaves beside the model's own, and what the loss makes of it"
 
 
 def _rollouts(spec: Spec) -> str:
