@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import anchor
+from lintfit.checks.runs import anchor, place_of
 from lintfit.checks.wording import gib, of_gib
 from lintfit.judging import decided_by_images
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
 from lintfit.settings import in_words
@@ -50,6 +51,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         named = in_words(run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
         yield _assumed(run, named + more)
+    elif run.spec is not None and (open_ways := undecided(run.spec)) and not _evaluates_without_end(run.spec):
+        place = place_of(run, "uncounted", "frozen_models")
+        yield Report(place, f"the memory of this run is not known; not modelled: {open_ways[0]}")
     elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
         images = decided_by_images(run.spec, context.scaling)
         yield (_images if images else _length)(run, run.spec, context)

@@ -1,16 +1,12 @@
-"""What a trainer adds to the causal language model's step: a reference, generation, a reward and a value model."""
+"""What a trainer adds to the causal language model's step: a reference, and what it generates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from lintfit.catalog.config import CatalogError
-from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.reading.defaults import TRL_RESPONSE
 from lintfit.memory.spec import ROLLOUT_BATCH, TRAINERS, Generation
-from lintfit.run.facts import facts_of
 from lintfit.settings import Setting, is_count
 
 COMPLETION = 512
@@ -62,30 +58,6 @@ def _ppo(values: dict[str, Any], settings: Mapping[str, Setting], value: Callabl
         rollout_batch_size=_whole(value("rollout_batch_size")) or ROLLOUT_BATCH,
         mini_batches=_whole(value("mini_batches")) or 1,
     )
-
-
-def models_beside(settings: Mapping[str, Setting], folders: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """PPO's models beside the policy, and what is missing of them; until then they are taken to be like it."""
-    found: dict[str, Any] = {}
-    missing = []
-    for name in ("reward_model", "value_model"):
-        setting = settings.get(name)
-        if setting is None:
-            continue
-        facts = _beside(setting.value, folders) if isinstance(setting.value, str) else None
-        if facts is None:
-            shown = f"'{setting.value}', which is" if isinstance(setting.value, str) else "whose name is"
-            missing.append(f"the {name.replace('_', ' ')}, {shown} not known")
-        found[name] = facts
-    return found, tuple(missing)
-
-
-def _beside(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
-    """A model by the name that a file gives it; None, too, where its config is not in order or cannot be counted."""
-    try:
-        return facts_of(name, folders)
-    except CatalogError:
-        return None
 
 
 def length_stated(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> frozenset[str]:

@@ -16,9 +16,10 @@ from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
 from lintfit.memory.tensors.parameters import frozen_beside
 from lintfit.run.auto import effective_deepspeed_config
+from lintfit.run.beside import asked, of_ppo
 from lintfit.run.evaluation import evaluation
 from lintfit.run.facts import Found
-from lintfit.run.generation import length_stated, models_beside, set_trainer
+from lintfit.run.generation import length_stated, set_trainer
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
 from lintfit.run.model import Hardware
@@ -30,7 +31,7 @@ from lintfit.settings import UNKNOWN, Setting, is_count
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
     "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
-    "loop_outputs", "upcast_outputs", "zero_grad",
+    "loop_outputs", "upcast_outputs", "zero_grad", "own_loss",
     "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
     "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
     "kbit_upcast", "frozen_modules", "image_max_pixels",
@@ -109,8 +110,9 @@ def assemble(
     evaluates = evaluation(settings, values, doubtful)
     if evaluates is not None:
         values["evaluation"] = evaluates
-    beside, missing = models_beside(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
+    beside, missing = of_ppo(settings, folders) if values.get("trainer") == "ppo" else ({}, ())
     values.update(beside)
+    values["frozen_models"], values["uncounted"] = asked(settings, folders)
     known = {field.name for field in fields(Spec)}
     installed = {library: concrete(version) for library, version in versions.items() if library in LIBRARIES}
     spec = Spec(

@@ -11,7 +11,7 @@ import libcst as cst
 
 from lintfit.sources.python import models
 from lintfit.sources.python.calls import Calls
-from lintfit.sources.python.values import DTYPES, Const, Items, Object, Record, Ref, Value, dtype, objects
+from lintfit.sources.python.values import DTYPES, Const, Items, Object, Record, Ref, Value, dtype, objects, plain
 from lintfit.sources.script_model import Call, ScriptFacts, Statement
 
 _TRAINER = re.compile(r"(^|\.)\w*Trainer$")
@@ -80,7 +80,7 @@ def find(records: list[Record]) -> Found:
             target = cast_target(record)
             if target is not None and record.order < end:
                 found.casts.append((record, target))
-            if record.name in _MOVES and _moves(record):
+            if record.name in _MOVES and moves(record):
                 found.moves.append(record)
     return found
 
@@ -150,7 +150,7 @@ def cast_target(record: Record) -> str | None:
     return None
 
 
-def _moves(record: Record) -> bool:
+def moves(record: Record) -> bool:
     """Whether ``.to(...)``/``.cuda()`` puts a module on an accelerator."""
     if record.name == "cuda":
         return True
@@ -206,7 +206,13 @@ def _is_arguments(record: Record, beside_trainer: bool) -> bool:
 
 
 def _trained(records: list[Record], found: Found) -> None:
-    """Find the model that is trained: handed to the trainer or engine, else optimised, else the only one."""
+    """Find the model that is trained: handed to the trainer or engine, else optimised, else the only one.
+
+    Of a model that the trainer is to load by its name there is no object, whatever else the script loads.
+    """
+    handed = found.trainer.value(0, "model") if found.trainer is not None else None
+    if handed is not None and isinstance(plain(handed), str):
+        return
     for value, node in _candidates(records, found):
         is_model = any(models.is_model(each) for each in objects(value))
         if is_model or (found.trained is None and isinstance(node, cst.Name)):

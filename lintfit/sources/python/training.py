@@ -6,6 +6,7 @@ import re
 
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import (
+    asked,
     compiling,
     engines,
     evaluating,
@@ -16,6 +17,7 @@ from lintfit.sources.python import (
     own_gradients,
     own_loop,
     own_outputs,
+    own_step,
     ppo,
     recomputing,
     saving,
@@ -76,6 +78,8 @@ def read(reading: Reading) -> None:
     own_gradients.read(reading)
     saving.read(reading)
     ppo.read(reading)
+    asked.read(reading)
+    own_step.read(reading)
     recomputing.read(reading)
     lengths.read(reading)
     compiling.read(reading)

@@ -1,0 +1,19 @@
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from transformers import AutoModelForCausalLM
+
+accelerator = Accelerator(mixed_precision="bf16")
+student = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", dtype=torch.float32)
+teacher = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", dtype=torch.bfloat16, device_map={"": 0})
+optimizer = torch.optim.AdamW(student.parameters(), lr=1e-5)
+student, optimizer, loader = accelerator.prepare(student, optimizer, batches(batch_size=1))
+
+for batch in loader:
+    with torch.no_grad():
+        wanted = teacher(**batch).logits
+    answered = student(**batch).logits
+    loss = F.kl_div(F.log_softmax(answered, dim=-1), F.softmax(wanted, dim=-1), reduction="batchmean")
+    accelerator.backward(loss)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,155 @@
+"""Models that a script loads onto the card beside the trained one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sources.scripts import script
+
+LOOP = """
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+student = AutoModelForCausalLM.from_pretrained("some/student").cuda()
+{teacher}
+optimizer = torch.optim.AdamW(student.parameters())
+for batch in loader:
+    loss = student(**batch).loss
+    loss.backward()
+    optimizer.step()
+{after}
+"""
+TRAINER = """
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from trl import {name}
+
+model = AutoModelForCausalLM.from_pretrained("some/policy")
+other = AutoModelForSequenceClassification.from_pretrained("some/scorer", torch_dtype="bfloat16")
+{name}(model=model, {handed}).train()
+"""
+LOADED = 'AutoModelForCausalLM.from_pretrained("some/teacher"'
+
+
+def of_loop(teacher: str, after: str = "") -> Any:
+    found = script(LOOP.format(teacher=teacher, after=after)).settings.get("frozen_models")
+    return found.value if found is not None else None
+
+
+def entry(**more: Any) -> dict[str, Any]:
+    return {"model": "some/teacher", "scores": False, **more}
+
+
+@pytest.mark.parametrize(
+    ("teacher", "becomes"),
+    [
+        (f'teacher = {LOADED}).to("cuda")', entry()),
+        (f"teacher = {LOADED}, torch_dtype=torch.bfloat16)\nteacher.cuda()", entry(weights_dtype="bf16")),
+        (f"teacher = {LOADED}).half().cuda()", entry(weights_dtype="fp16")),
+        (f'teacher = {LOADED}, device_map="auto")', entry()),
+        (f'teacher = {LOADED}, device_map="auto", load_in_8bit=True)', entry(quantization="int8")),
+        (f'teacher = {LOADED}, device_map={{"": 0}}, load_in_4bit=True)', entry(quantization="nf4-double")),
+        (f"device = 'cuda' if torch.cuda.is_available() else 'cpu'\nteacher = {LOADED}).to(device)", entry()),
+        (
+            'judge = AutoModelForSequenceClassification.from_pretrained("some/judge").cuda()',
+            {"model": "some/judge", "scores": True},
+        ),
+        ("teacher = AutoModelForCausalLM.from_pretrained(names[0]).cuda()", {"model": None, "scores": False}),
+    ],
+)
+def test_a_model_on_the_card_beside_the_trained_one(teacher: str, becomes: dict[str, Any]) -> None:
+    assert of_loop(teacher) == [becomes]
+
+
+@pytest.mark.parametrize(
+    ("teacher", "after"),
+    [
+        ("", ""),
+        (f"teacher = {LOADED})", ""),  # stays on the host
+        (f'teacher = {LOADED}, device_map="cpu")', ""),
+        (f"teacher = {LOADED}).cuda()\ndel teacher", ""),
+        ("", f"teacher = {LOADED}).cuda()"),  # only once the training is over
+        (f"if False:\n    teacher = {LOADED}).cuda()", ""),
+        (f"if unknown:\n    student = {LOADED}).cuda()", ""),  # the trained one by another name
+        ("student = torch.compile(student)", ""),
+    ],
+)
+def test_quiet_where_none_is_there(teacher: str, after: str) -> None:
+    assert of_loop(teacher, after) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "handed", "becomes"),
+    [
+        ("GRPOTrainer", "reward_funcs='some/reward'", [{"model": "some/reward", "scores": True}]),
+        (
+            "GRPOTrainer",
+            "reward_funcs=[len, 'some/reward', other]",
+            [
+                {"model": "some/reward", "scores": True},
+                {"model": "some/scorer", "scores": True, "weights_dtype": "bf16"},
+            ],
+        ),
+        ("GRPOTrainer", "reward_funcs=len", None),
+        ("GKDTrainer", "teacher_model='some/teacher'", [entry()]),
+        ("DPOTrainer", "ref_model=other", None),
+        ("PPOTrainer", "reward_model=other, value_model=other", None),
+        ("SFTTrainer", "args=None", None),
+    ],
+)
+def test_what_a_trainer_is_handed(name: str, handed: str, becomes: Any) -> None:
+    found = script(TRAINER.format(name=name, handed=handed)).settings.get("frozen_models")
+    assert (found.value if found is not None else None) == becomes
+
+
+@pytest.mark.parametrize(
+    ("reference", "becomes"),
+    [
+        ("import copy\nreference = copy.deepcopy(student)", [{"model": "some/student", "scores": False}]),
+        (
+            "from trl import create_reference_model\nreference = create_reference_model(student)",
+            [{"model": "some/student", "scores": False}],
+        ),
+        ("import copy\nreference = copy.deepcopy(student)\ndel reference", None),
+        ("import copy\nreference = copy.deepcopy(settings)", None),
+    ],
+)
+def test_a_copy_of_the_trained_model(reference: str, becomes: Any) -> None:
+    assert of_loop(reference) == becomes
+
+
+def test_a_copy_that_the_trainer_takes_for_its_reference() -> None:
+    handed = TRAINER.format(name="DPOTrainer", handed="ref_model=reference")
+    source = script(handed.replace("other =", "reference = create_reference_model(model.cuda())\nother ="))
+    assert "frozen_models" not in source.settings
+
+
+def test_an_engine_of_vllm_in_the_same_process() -> None:
+    settings = script(LOOP.format(teacher='from vllm import LLM\nengine = LLM("some/student")', after="")).settings
+    assert settings["uncounted"].value == "the vLLM engine that the script starts on the same card"
+
+
+def test_a_reference_by_position_is_counted_as_one() -> None:
+    source = script(TRAINER.format(name="DPOTrainer", handed="args=None").replace("model=model,", "model, other,"))
+    assert "frozen_models" not in source.settings
+
+
+def test_a_model_in_a_module_of_the_script_is_a_part_of_what_is_trained() -> None:
+    source = script(
+        """
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        class Both(torch.nn.Module):
+            def __init__(self, student, teacher):
+                super().__init__()
+                self.student, self.teacher = student, teacher
+
+        teacher = AutoModelForCausalLM.from_pretrained("some/teacher").cuda()
+        both = Both(AutoModelForCausalLM.from_pretrained("some/student").cuda(), teacher)
+        optimizer = torch.optim.AdamW(both.parameters())
+        both(batch).backward()
+        """
+    )
+    assert "frozen_models" not in source.settings
