@@ -62,6 +62,8 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "evaluation": ("JSON", 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.'),
     "reward-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
     "value-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
+    "frozen-models": ("IDS", "Models on the card that are only asked: IDs, or JSON as in a spec."),
+    "own-loss": ("BOOL", "Whether the script makes a loss of its own of the logits."),
     "images": ("N", "Images of a sample, for models that see."),
     "image-tiles": ("N", "Pictures that an image becomes, for models that cut it into tiles."),
     "image-max-pixels": ("N", "Pixels that the processor leaves of an image at most (its max_pixels)."),

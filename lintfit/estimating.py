@@ -170,6 +170,8 @@ def _value(key: str, text: str) -> Any:
         return _object(Path(text), "a DeepSpeed config is")
     if key == "versions":
         return _versions(text)
+    if key == "frozen_models":
+        return _frozen_models(text)
     if key == "fsdp":
         return _fsdp(text)
     try:
@@ -183,6 +185,15 @@ def _versions(text: str) -> dict[str, str]:
     if not all(name.strip() and version.strip() for name, _, version in pairs):
         raise LintfitError(f"--versions {text}: expected name=version pairs such as transformers=4.48.1")
     return {name.strip(): version.strip() for name, _, version in pairs}
+
+
+def _frozen_models(text: str) -> Any:
+    if not text.lstrip().startswith("["):
+        return [{"model": name.strip()} for name in text.split(",") if name.strip()]
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise LintfitError(f"--frozen-models {text}: not JSON: {error}") from None
 
 
 def _fsdp(text: str) -> Any:

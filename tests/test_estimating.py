@@ -248,6 +248,23 @@ def test_every_key_of_a_spec_is_a_flag() -> None:
     assert {*READERS, *SPECIAL} - flags == {"gpu_memory_gib", "host_memory_gib"}
 
 
+@pytest.mark.parametrize(
+    ("flag", "models"),
+    [
+        ("gpt2,gpt2-xl", [{"model": "gpt2"}, {"model": "gpt2-xl"}]),
+        ('[{"model": "gpt2", "weights_dtype": "fp32"}]', [{"model": "gpt2", "weights_dtype": "fp32"}]),
+    ],
+)
+def test_models_that_are_only_asked(folder: Path, flag: str, models: list[dict[str, str]]) -> None:
+    flags = ("--frozen-models", flag, "--own-loss", "true")
+    by_flags = lintfit("estimate", "--model", "model", *flags, "--output-format", "json", cwd=folder)
+    spec = {"model_config": CONFIG, "frozen_models": models, "own_loss": True}
+    by_spec = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode())
+    assert by_flags.json == by_spec.json
+    broken = lintfit("estimate", "--model", "model", "--frozen-models", "[{", cwd=folder)
+    assert broken.status == 2 and broken.err.startswith("lintfit: --frozen-models [{: not JSON")
+
+
 def test_a_rollout_and_kernels_by_flags(folder: Path) -> None:
     flags = ("--trainer", "grpo", "--generation", '{"completion_len": 64}', "--fused-kernels", "rms_norm,rope")
     by_flags = lintfit("estimate", "--model", "model", *flags, "--output-format", "json", cwd=folder)
