@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lintfit.catalog.architectures import t5
 from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import replace
 from lintfit.memory.memo import Memo
@@ -33,4 +32,6 @@ def _untied(facts: ModelFacts) -> ModelFacts:
 
 def _told(facts: ModelFacts) -> ModelFacts:
     """The same without the note on what another version does."""
+    from lintfit.catalog.architectures import t5
+
     return replace(facts, notes=tuple([note for note in facts.notes if note not in t5.NOTES]))
