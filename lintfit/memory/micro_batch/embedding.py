@@ -173,6 +173,11 @@ def _firsts(facts: ModelFacts) -> list[int]:
 
 def _later_tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> tuple[tuple[int, int], ...]:
     """Tables that the first layers do not take: the first one that does, and bytes."""
+    if facts.model_type in TABLES_BY_KIND:
+        wide = int(facts.config.get("global_head_dim") or facts.head_dim)
+        starts = first_of_windows(facts).items()
+        widths = [(start, wide if window is None else facts.head_dim) for window, start in starts if start]
+        return tuple([(start, 2 * rounded(seq * width * item)) for start, width in widths])
     firsts = _firsts(facts) if facts.model_type in TABLES_BY else []
     if not any(firsts):
         return ()

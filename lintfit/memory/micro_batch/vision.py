@@ -181,7 +181,8 @@ def _results(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> _Held:
     state = rounded(wide * stream_of(own, style(facts)))
     normed = held.normed * rounded(wide * (4 if own.autocast else own.weights))
     rows = (seen.number * (tower.tokens or seen.patches // tower.merge) + _newlines(spec, seen)) * facts.hidden
-    made, taken = 2 if own.autocast else own.weights, stream_bytes(language(facts), recipe)
+    made, taken = 2 if own.autocast and not held.typed else 4, stream_bytes(language(facts), recipe)
+    made = made if own.autocast else own.weights
     one, embeds = rounded(rows * made), rounded(rows * taken) if held.features else 0
     apart = embeds if held.joined or taken != made else 0
     merged = 2 * inner_merges(facts)

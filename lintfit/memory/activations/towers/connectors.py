@@ -100,11 +100,12 @@ def _patches(t: Layer, x: Var, less: int) -> Var:
 def _gemma3(t: Layer, x: Var) -> Var:
     """Patches are averaged, normed and projected (``Gemma3MultiModalProjector``)."""
     tower, facts = tower_of(t.facts), t.facts
-    y = t.map(last_norm(t, x))
+    given = last_norm(t, x)
+    y = t.map(given)
     pooled = t.new(tower.hidden, y.item, y.grad, per=Merged(_each(tower)))
     y = t.gemma_norm(t.op(pooled, (y,), (y,)), tower.hidden)
     trains = t.recipe.trains("multi_modal_projector")
-    return t.matmul(y, tower.hidden, facts.hidden, item=t.recipe.weights, trains=trains)
+    return t.cast(t.matmul(y, tower.hidden, facts.hidden, item=t.recipe.weights, trains=trains), given.item)
 
 
 def _paligemma(t: Layer, x: Var) -> Var:

@@ -18,11 +18,11 @@ class Results(NamedTuple):
 
     ``states``: what layers of the encoder gave; ``normed``: the same behind a LayerNorm at its end. ``taken``:
     whether the connector's first product saves these as they are; ``kept``: a second norm does. ``inner``: what is
-    as wide and long as the features, but is made on the way to them; ``features``: what the connector gave;
-    ``joined``: whether the sequence takes them from a tensor of its own (``torch.cat``); else it does where that is
-    of another dtype. ``answered``: whether the model gives that one back beside the loss; ``whole``: all of it.
-    ``every``: whether the encoder lists its layers' results, and with the last one has the graph of those that
-    nobody takes.
+    as wide and long as the features, but is made on the way to them; ``features``: what the connector gave,
+    ``typed`` in the dtype of the encoder's result; ``joined``: whether the sequence takes them from a tensor of its
+    own (``torch.cat``); else it does where that is of another dtype. ``answered``: whether the model gives that one
+    back beside the loss; ``whole``: all of it. ``every``: whether the encoder lists its layers' results, and with
+    the last one has the graph of those that nobody takes.
     """
 
     states: int = 0
@@ -31,6 +31,7 @@ class Results(NamedTuple):
     kept: bool = False
     inner: int = 0
     features: int = 0
+    typed: bool = False
     joined: bool = False
     answered: bool = False
     whole: bool = False
@@ -45,7 +46,7 @@ IDEFICS = SIGLIP._replace(joined=True)
 RESULTS: Mapping[str, Results] = {
     "aya_vision": SIGLIP._replace(every=True),
     "cohere2_vision": SIGLIP,
-    "gemma3": SIGLIP,
+    "gemma3": SIGLIP._replace(typed=True),
     "idefics2": IDEFICS._replace(taken=True),
     "idefics3": IDEFICS,
     "internvl": Results(states=1, features=1, answered=True),
