@@ -20,7 +20,7 @@ Models = dict[str, list[tuple[str, dict[str, Any]]]]
 LEFT_OUT = frozenset(
     {"bert", "roberta", "xlm-roberta", "t5", "mt5", "umt5", "qwen", "baichuan", "internlm", "internlm2", "chatglm"}
     | {"bart", "camembert", "electra", "marian", "mbart", "modernbert", "pegasus"}
-    | {"minicpm", "minicpm3", "orion", "deepseek", "xverse", "kimi_k2", "deepseek_v32"}
+    | {"minicpm", "minicpm3", "orion", "deepseek", "xverse", "kimi_k2", "deepseek_v32", "gemma3n"}
 )
 """Model types without a causal language model, or without a class in transformers."""
 OWN_KERNELS = frozenset({"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"})

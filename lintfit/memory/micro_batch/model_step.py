@@ -38,6 +38,7 @@ from lintfit.memory.micro_batch.embedding import (
 )
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states, last_states
 from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
 from lintfit.memory.micro_batch.own_inputs import own_inputs
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.spec import Spec
@@ -74,6 +75,9 @@ def record_model(
     opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
+    modal = modal_words(spec, recipe, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
+    opening += modal.kept
+    graphed = opening + own.graphed
     samples = spec.facts.model_type in SAMPLES_BY_MODEL
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints, samples=samples)
     untaken = untaken_mask(facts, recipe, *shape)
@@ -88,7 +92,7 @@ def record_model(
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
         front=lasting + exchanged + own.kept + triangles(facts, recipe.weights) + sinusoids(spec.facts) + opening,
-        opening=opening,
+        opening=graphed,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
         masks=passing + untaken,
         untaken=untaken,
@@ -103,8 +107,8 @@ def record_model(
         out_of_place=shares and sums_out_of_place(spec),
         exchanged=exchanged,
         notes=_notes(spec, facts),
-        named=by_it.named,
-        named_saved=by_it.lasting,
+        named=by_it.named + modal.named + named_streams(facts, shape.batch, shape.seq, embedded),
+        named_saved=by_it.lasting + modal.named_kept,
         summands=summands(facts, shape.batch, shape.seq, embedded),
         summands_kept=summands_kept,
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,

@@ -14,10 +14,12 @@ from lintfit.memory.activations.tape import rounded
 
 
 class OwnInputs(NamedTuple):
-    """In bytes: ``kept`` until the end of the backward; ``waiting`` beside each layer while that runs backward."""
+    """In bytes: ``kept`` until the end of the backward, and of that ``graphed`` by a graph alone; ``waiting`` beside
+    each layer while that runs backward."""
 
     kept: int = 0
     waiting: tuple[int, ...] = ()
+    graphed: int = 0
 
 
 _NONE = OwnInputs()
@@ -49,8 +51,9 @@ def own_inputs(
     another table is added, and the sum is scaled (``Gemma4TextModel.project_per_layer_inputs``). Each slice's gradient
     is one of the whole; so there is always one that the others are added to.
 
-    The gradients of keys and values that later layers share wait in the same way. Checkpointing makes them again with a
-    graph of their own, which lives as long as the layers below hold the ``KVSharingDict``.
+    The gradients of keys and values that later layers share wait in the same way. Checkpointed layers hold them in
+    their ``KVSharingDict``, and make them again with a graph of their own, which lives as long as the layers below have
+    that.
     """
     if traits(facts).shares is None:
         return _NONE
@@ -58,17 +61,21 @@ def own_inputs(
 
     how = _How(batch, seq, stream, embedded, checkpoints, reentrant)
     waiting = [0] * facts.layers
+    shared = 0
     for lender, shape in lends(facts).items():
-        again = _left_behind(facts, recipe, shape, how) if checkpoints else 0
+        states = 2 * how.size(shape.keys * shape.dim)
+        shared += states if checkpoints else 0
+        again = _left_behind(facts, recipe, shape, how) - states if checkpoints else 0
         for index in range(facts.layers - 1):
-            waiting[index] += 2 * how.size(shape.keys * shape.dim) if index >= lender else again
+            waiting[index] += states if index >= lender else again
     narrow = gemma4.narrow(facts)
     if not narrow:
-        return OwnInputs(0, tuple(waiting))
+        return OwnInputs(shared, tuple(waiting), shared)
     wide = facts.layers * narrow
     if gemma4.own_inputs_flow(recipe, checkpointed=checkpoints):
         waiting = [*(size + how.size(wide) for size in waiting[:-1]), waiting[-1]]
-    return OwnInputs(_projected(facts, recipe, narrow, how) + how.size(wide), tuple(waiting))
+    graphed = _projected(facts, recipe, narrow, how) + shared
+    return OwnInputs(graphed + how.size(wide), tuple(waiting), graphed)
 
 
 def _projected(facts: ModelFacts, recipe: Recipe, narrow: int, how: _How) -> int:
