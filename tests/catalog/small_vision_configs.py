@@ -220,6 +220,14 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "tie_word_embeddings": True,
         },
     ),
+    (
+        "qwen3_omni_moe_thinker",
+        {
+            "text_config": QWEN3_MOE,
+            "vision_config": QWEN3_VISION,
+            "audio_config": {**OMNI_AUDIO, "downsample_hidden_size": 12},
+        },
+    ),
     ("qwen3_vl", {"text_config": GROUPED, "vision_config": QWEN3_VISION, "tie_word_embeddings": True}),
     ("qwen3_vl_moe", {"text_config": QWEN3_MOE, "vision_config": QWEN3_VISION}),
     (

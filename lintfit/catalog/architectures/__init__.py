@@ -27,6 +27,7 @@ ALIASES: Mapping[str, str] = {
     "kimi_k2": "deepseek_v3",
     "phi4mm": "phi4_multimodal",
     "qwen2_5_omni": "qwen2_5_omni_thinker",
+    "qwen3_omni_moe": "qwen3_omni_moe_thinker",
     "xlm-roberta": "roberta",
 }
 """``model_type`` values whose architecture is another's, key for key."""

@@ -134,7 +134,7 @@ ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
 """Model types that have neither tables nor masks."""
 
 
-SAMPLES_BY_MODEL = frozenset({"qwen3_vl", "qwen3_vl_moe"})
+SAMPLES_BY_MODEL = frozenset({"qwen3_omni_moe", "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe"})
 """The same of model types whose language model is counted as one that has a single table."""
 
 
@@ -287,12 +287,12 @@ def triangles(facts: ModelFacts, item: int) -> int:
 
 
 def sinusoids(facts: ModelFacts) -> int:
-    """Bytes of the positions of Qwen 2.5 Omni's encoder of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
-    if facts.text_type != "qwen2_5_omni_text":
+    """Bytes of the positions of Qwen Omni's encoders of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
+    if "omni" not in facts.model_type or not facts.text_type:
         return 0
-    from lintfit.catalog.architectures.qwen2_5_omni_thinker import AUDIO
-
-    sound = {**AUDIO, **(facts.config.get("audio_config") or {})}
+    thinker = "qwen2_5_omni_thinker" if facts.text_type == "qwen2_5_omni_text" else "qwen3_omni_moe_thinker"
+    defaults = import_module(f"lintfit.catalog.architectures.{thinker}").AUDIO
+    sound = {**defaults, **(facts.config.get("audio_config") or {})}
     return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
 
 

@@ -32,6 +32,8 @@ MAPPED = frozenset(
         "olmoe",
         "qwen3_moe",
         "qwen3_next",
+        "qwen3_omni_moe",
+        "qwen3_omni_moe_thinker",
         "solar_open",
     }
 )

@@ -154,7 +154,8 @@ def _merger(t: Layer, x: Var, how: Style, *, after: bool) -> Var:
     """Qwen's merger of two by two patches; ``after``: the norm stands behind the merging (Qwen 3's inner mergers)."""
     config, h = vision_config(t.facts), tower_of(t.facts).hidden
     each = int(config.get("spatial_merge_size") or 2) ** 2
-    names = how.names[-2:] if "linear_fc1" in how.names else ("0", "2")
+    numbered = "linear_fc1" not in how.names or "omni" in t.facts.model_type
+    names = ("0", "2") if numbered else how.names[-2:]
     wide, merged = each * h, Merged(each)
     y = norm(t, t.view(x, wide, merged), how, wide) if after else t.view(norm(t, x, how), wide, merged)
     y = t.activation(t.linear(names[0], y, wide, wide, bias=True), "gelu")

@@ -17,6 +17,9 @@ FULL_ATTENTION, WINDOW = (7, 15, 23, 31), 112
 WINDOWED = frozenset({"exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl"})
 """Model types whose encoder attends in windows."""
 
+DEEP_MERGING = frozenset({"qwen3_omni_moe", "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe"})
+"""Model types whose encoder has mergers inside."""
+
 DEEP = (8, 16, 24)
 """``deepstack_visual_indexes`` of ``Qwen3VLVisionConfig``."""
 
@@ -64,4 +67,4 @@ def window(facts: ModelFacts, index: int) -> int | None:
 def _merges(facts: ModelFacts) -> Collection[int]:
     """The layers behind which a merger takes the states for the language model's first layers (Qwen 3 VL)."""
     stated: Collection[int] | None = vision_config(facts).get("deepstack_visual_indexes")
-    return stated or (DEEP if facts.model_type in ("qwen3_vl", "qwen3_vl_moe") else ())
+    return stated or (DEEP if facts.model_type in DEEP_MERGING else ())

@@ -43,6 +43,7 @@ LISTED = Results(features=1, joined=True, answered=True, every=True)
 QWEN = Results(states=1, features=1, joined=True)
 SIGLIP = Results(normed=1, features=1, answered=True)
 IDEFICS = SIGLIP._replace(joined=True)
+QWEN3 = ("qwen3_5", "qwen3_5_moe", "qwen3_omni_moe", "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe")
 RESULTS: Mapping[str, Results] = {
     "aya_vision": SIGLIP._replace(every=True),
     "cohere2_vision": SIGLIP,
@@ -63,7 +64,7 @@ RESULTS: Mapping[str, Results] = {
     **dict.fromkeys(("llava", "llava_next", "llava_next_video", "mistral3"), LISTED),
     **dict.fromkeys(("glm46v", "glm4v", "glm4v_moe", "glm_ocr"), GLM),
     **dict.fromkeys(("exaone4_5", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen2_5_vl", "qwen2_vl"), QWEN),
-    **dict.fromkeys(("qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe"), QWEN),
+    **dict.fromkeys(QWEN3, QWEN),
 }
 """By model type, as far as it is read."""
 

@@ -119,6 +119,7 @@ KINDS: Mapping[str, Style] = {
     "glm_ocr": GLM._replace(bias=True, first_norm=False, sampled=False, each_head=True),
     "qwen3_vl": QWEN3,
     "qwen3_vl_moe": QWEN3,
+    **dict.fromkeys(("qwen3_omni_moe", "qwen3_omni_moe_thinker"), QWEN3),
     "qwen3_5": QWEN3,
     "qwen3_5_moe": QWEN3,
     "internvl_vision": Style(
