@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var
 
@@ -42,6 +43,8 @@ def final_norm(t: Layer, x: Var) -> Var:
         return power_norm(t, together(t, x) if kind == "gemma3n_text" else x)
     if kind == "opt":
         return _opt(t, x)
+    if kind in BERTS:
+        return x
     if t.facts.norm == "layernorm":
         return t.layernorm(x)
     return t.gemma_norm(x) if kind in GEMMA else t.rmsnorm(x)

@@ -7,6 +7,7 @@ accelerate's ``convert_outputs_to_fp32``.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.bert import BERTS, transformed
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
@@ -22,6 +23,7 @@ from lintfit.memory.loss.losses import (
     UPCAST_IN_MODEL,
     Scored,
     causal_loss,
+    masked_loss,
     own_dtype_loss,
     own_loss,
     response_loss,
@@ -100,6 +102,8 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> Form
         y = t.map(y)
     if t.facts.model_type in FP32_LOGITS:
         y = t.cast(y, t.recipe.weights)
+    if t.facts.model_type in BERTS and loss_path != "score":
+        y = transformed(t, y)
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(y.width, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path in TILED:
@@ -148,6 +152,8 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
     if loss_path in FROM_WHOLE:
         kernel, odds = loss_path.endswith("kernel"), loss_path.startswith("odds")
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
+    if facts.model_type in BERTS:
+        return *masked_loss(after, logits, recipe.autocast), None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits
         return *own_dtype_loss(after, given, fused, recipe.autocast, shifts=t.batched), None

@@ -86,6 +86,12 @@ def own_dtype_loss(t: Tape, logits: Var, fused: bool, autocast: bool, *, shifts:
     return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), alive
 
 
+def masked_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
+    """BERT's own loss: torch's cross entropy of all logits as they are, which autocast runs in fp32 on a copy."""
+    full = t.cast(logits, 4) if autocast else logits
+    return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), [logits, *([full] if full is not logits else [])]
+
+
 def selective_loss(
     t: Tape, logits: Var, autocast: bool, *, kernel: bool = False, odds: bool = False
 ) -> tuple[Var, list[Var]]:

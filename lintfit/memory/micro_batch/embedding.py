@@ -6,6 +6,7 @@ from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
+from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
@@ -44,7 +45,7 @@ SCALED_EMBEDDINGS = frozenset(
 )
 """Model types that multiply the embeddings before the first layer (``embedding_multiplier``, ``normalizer``)."""
 
-CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | {"gpt_neo", "nanochat"}
+CHANGED_EMBEDDINGS = SCALED_EMBEDDINGS | LEARNED_POSITIONS | BERTS | {"gpt_neo", "nanochat"}
 """The same, and those that add learned positions or norm them."""
 
 OPENS_EVERY_INPUT = (5, 0)
@@ -127,7 +128,7 @@ TABLES_OF_SAMPLES = frozenset(
 """Model types with tables for every sequence, whose images have positions of their own."""
 
 
-OWN_TABLES = frozenset({"kimi_linear", "recurrent_gemma"})
+OWN_TABLES = frozenset({"kimi_linear", "recurrent_gemma", *BERTS})
 """Model types whose layers each make tables, or need none, and the model none."""
 
 ATTENTIONLESS = frozenset({"falcon_mamba", "mamba", "mamba2"})
@@ -235,7 +236,7 @@ def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item:
     return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
 
 
-NORMED = {"bloom": 2, "nanochat": 1}
+NORMED = {"bloom": 2, **dict.fromkeys(BERTS, 2), "nanochat": 1}
 """Model types that norm their embeddings, and how many fp32 numbers a token the norm keeps."""
 
 
@@ -252,9 +253,11 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if rows is None or (recipe.frozen and not leaf):
         return 0, 0
     kept = rows * rounded(tokens * 4)
-    if item == 2 and (recipe.autocast or facts.model_type != "bloom"):
+    if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
         return kept + rounded(tokens * facts.hidden * 4), 0
     itself = rounded(tokens * facts.hidden * item)
+    if facts.model_type in BERTS:  # a sum, and no leaf
+        return kept + itself, 0
     return (kept if recipe.frozen else kept + itself), itself
 
 
@@ -266,7 +269,7 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     once.
     """
     kind = facts.model_type
-    if kind not in LEARNED_POSITIONS | {"gpt_neo"} | NORMED.keys():
+    if kind not in LEARNED_POSITIONS | {"gpt_neo", "nanochat"}:
         return 0
     rows = {"opt": batch * seq, "bloom": 0, "nanochat": 0}.get(kind, seq)
     return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
@@ -373,7 +376,10 @@ def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bo
     """
     if recipe.frozen and not checkpoints:
         return 0
-    rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
+    if facts.model_type in BERTS:
+        rate = facts.config.get("hidden_dropout_prob")
+    else:
+        rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
     return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
+from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.kinds import Kind, running, stream_width, stretches
@@ -168,6 +169,8 @@ def _stretches(
     if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
         no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
         taken = shape.stream
+    if facts.model_type in BERTS:  # whose embeddings end with a norm
+        taken = shape.stream
     if not no_gradient and taken == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
@@ -280,9 +283,10 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
     autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
     ``Linear4bit.forward``, ``out.to(inp_dtype)``). So do experts, whose sum is cast to what they were given, and a norm
-    at the end of a layer (OPT-350m).
+    at the end of a layer (OPT-350m, BERT).
     """
-    ends = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
+    behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
+    ends = behind_it or facts.model_type in BERTS
     torchs = facts.norm == "layernorm" and facts.model_type != "cohere2_moe"  # whose class casts its result back
     behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32

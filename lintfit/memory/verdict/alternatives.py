@@ -170,10 +170,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset(
-    {"bart", "bert", "camembert", "electra", "marian", "mbart", "modernbert", "mt5", "pegasus", "roberta", "t5", "umt5"}
-    | {"xlm-roberta"}
-)
+CHECKPOINTED = frozenset({"bart", "electra", "marian", "mbart", "modernbert", "mt5", "pegasus", "t5", "umt5"})
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 

@@ -96,7 +96,6 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
         ("google/flan-t5-xl", ["q", "v"]),
         ("google/mt5-large", ["q", "v"]),
         ("facebook/bart-large", ["q_proj", "v_proj"]),
-        ("roberta-large", ["query", "value"]),
         ("answerdotai/ModernBERT-large", ["Wqkv"]),
     ],
 )

@@ -1,0 +1,52 @@
+"""BERT's layers and its masked-language-model head: a norm behind each block, dropout, attention in both directions.
+
+After ``modeling_bert.py`` of transformers, of which RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA have copies.
+"""
+
+from __future__ import annotations
+
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var, function
+
+BERTS = frozenset({"bert", "camembert", "roberta", "xlm-roberta"})
+"""Model types whose embeddings, layers and head are BERT's."""
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One layer of the encoder."""
+    facts = t.facts
+    h, i, rate = facts.hidden, facts.intermediate, _rate(t, "hidden_dropout_prob")
+    t.held = (x,)
+    y = _attention(t, x)
+    t.held = (x, y)
+    branch = t.residual_dropout(t.linear("dense", y, h, h, bias=True), rate)
+    t.held = (x, y, branch)
+    middle = t.layernorm(t.add(branch, x))
+    t.held = (x, middle)
+    y = t.activation(t.linear("dense", middle, h, i, bias=True), facts.activation)
+    t.held = (x, middle, y)
+    branch = t.residual_dropout(t.linear("dense", y, i, h, bias=True), rate)
+    t.held = (x, middle, y, branch)
+    return t.layernorm(t.add(branch, middle))
+
+
+@function
+def _attention(t: Layer, x: Var) -> Var:
+    h, shape = t.facts.hidden, Heads(t.facts.heads, t.facts.heads, t.facts.head_dim)
+    parts: list[Var] = []
+    for name in ("query", "key", "value"):
+        parts.append(t.linear(name, x, h, h, bias=True))
+        t.name(parts[-1])
+    rate = _rate(t, "attention_probs_dropout_prob")
+    return attend(t, parts[0], parts[1], parts[2], shape, dropout=rate, half_softmax=True)
+
+
+def _rate(t: Layer, key: str) -> float:
+    return float(t.facts.config.get(key) or 0.0)
+
+
+def transformed(t: Layer, x: Var) -> Var:
+    """What the projection to the vocabulary takes, from the last layer's output."""
+    y = t.linear("dense", x, t.facts.hidden, t.facts.hidden, bias=True)
+    return t.layernorm(t.activation(y, t.facts.activation))
