@@ -55,7 +55,7 @@ def fsdp(spec: Spec) -> States:
     steady = {} if offload else components(parameters=shard.bytes, optimizer_states=states)
     reduced = {**steady, **components(gradients=0 if offload else shard.trainable_bytes)}
     stepping = {} if offload else components(temporaries=step_temporaries(entry, shard.weights))
-    rank_host = RankHost((shard.bytes, shard.trainable_bytes), states) if offload else RankHost()
+    rank_host = _on_host(spec, held, shard, states) if offload else RankHost()
     gathered = _gathered(spec, held)
     layer, root = units(spec, held)
     kept = components(gradients=accumulated(spec, held) if spec.gradient_accumulation_steps > 1 else 0)
@@ -80,6 +80,33 @@ def fsdp(spec: Spec) -> States:
         rank_host=rank_host,
         not_modelled=not_modelled,
     )
+
+
+def _on_host(spec: Spec, held: Inventory, shard: Inventory, states: int) -> RankHost:
+    """CPU offload: shards and their gradients in page-locked blocks, the optimizer states beside them.
+
+    FSDP 1 locks the flat shard of every unit and as much again for its gradient, of a frozen unit too
+    (``_flat_param.py`` ``init_flat_param_attributes``: ``_cpu_grad``). FSDP 2 locks every parameter's shard, and the
+    gradient of what is trained. Block constants of a quantised base are no parameters.
+    """
+    first = (spec.fsdp or Fsdp()).version == 1
+    blocks: list[int] = []
+    inside = outside = constants = 0
+    layers = 1
+    for whole, weight in zip(held.weights, shard.weights, strict=True):
+        beside = whole.storage - _packed(whole) if whole.quantised else 0
+        size = weight.storage - beside
+        constants += beside * weight.copies
+        if not first or (spec.method == "lora" and weight.trainable):
+            blocks += [size] * weight.copies * (2 if weight.trainable else 1)
+        elif weight.per_layer:
+            inside += size * weight.copies
+            layers = max(layers, round(weight.copies / weight.per_layer))
+        else:
+            outside += size * weight.copies
+    if first:
+        blocks += 2 * ([inside // layers] * layers + [outside])
+    return RankHost(tuple(blocks), constants + states)
 
 
 def _save(spec: Spec, held: Inventory, steady: Components, reduced: Components) -> Components:
@@ -147,9 +174,14 @@ def sharded(held: Inventory, ranks: int) -> Inventory:
 def _shard(weight: Weight, ranks: int) -> Weight:
     numel = -(-weight.numel // ranks)
     if weight.quantised:
-        packed = weight.numel // 2 if weight.storage < weight.numel else weight.numel
+        packed = _packed(weight)
         return replace(weight, storage=-(-packed // ranks) + weight.storage - packed)
     return replace(weight, shape=(numel,), storage=numel * DTYPE_BYTES[weight.dtype])
+
+
+def _packed(weight: Weight) -> int:
+    """Bytes of one copy of a quantised weight, whole, without the constants of its blocks."""
+    return weight.numel // 2 if weight.storage < weight.numel else weight.numel
 
 
 def gathered_bytes(spec: Spec, weight: Weight) -> int:
@@ -159,7 +191,7 @@ def gathered_bytes(spec: Spec, weight: Weight) -> int:
 
 def _gathered_one(spec: Spec, weight: Weight) -> int:
     if weight.quantised:
-        return weight.numel // 2 if weight.storage < weight.numel else weight.numel
+        return _packed(weight)
     dtype = spec.mixed_precision if spec.mixed_precision != "no" else weight.dtype
     return weight.numel * DTYPE_BYTES[dtype]
 

@@ -49,8 +49,11 @@ def with_frozen_models(spec: Spec, host: HostMemory) -> HostMemory:
 
 
 def beside_on_host(spec: Spec) -> int:
-    """Bytes of the frozen models that the ranks of a node keep off their GPUs."""
-    return _beside(spec) * ranks_per_node(spec) if on_host(spec) else 0
+    """Bytes of the frozen models that the ranks of a node keep off their GPUs: FSDP 1 locks gradients for them too."""
+    if not on_host(spec):
+        return 0
+    twice = 2 if spec.engine == "fsdp" and spec.fsdp is not None and spec.fsdp.version == 1 else 1
+    return _beside(spec) * ranks_per_node(spec) * twice
 
 
 def on_host(spec: Spec) -> bool:

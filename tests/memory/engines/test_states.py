@@ -361,6 +361,21 @@ def test_fsdp_with_cpu_offload_keeps_shards_on_the_host(baichuan_7b: ModelFacts)
     assert held.load["temporaries"] < 2 * GIB
 
 
+def test_fsdp_1_locks_a_gradient_for_every_unit_on_the_host(baichuan_7b: ModelFacts) -> None:
+    """Measured: 127 GB of RAM for Llama-3-70B in 4 bits on four A10G (philschmid's fsdp-qlora-distributed-llama3)."""
+    settings = {"engine": "fsdp", "gpus": 8, "mixed_precision": "bf16", "method": "lora", "lora_targets": ("q_proj",)}
+    first, second = (
+        states(Spec(baichuan_7b, fsdp=Fsdp(version, "FULL_SHARD", cpu_offload=True), **settings)).rank_host
+        for version in (1, 2)
+    )
+    shard = 2 * baichuan_7b.parameters / 8
+    assert sum(first.locked) == pytest.approx(2 * shard, rel=0.01)
+    assert sum(second.locked) == pytest.approx(shard, rel=0.01)
+    layer = 2 * (4 * 4096 * 4096 + 3 * 4096 * 11_008 + 2 * 4096) // 8
+    assert first.locked.count(layer) == 2 * 32
+    assert first.locked.count(4 * 8 * 4096 // 8) == 2 * 2 * 32, "every adapter matrix is a unit of its own"
+
+
 # --- what must hold of every run -------------------------------------------------------------------------------------
 
 specs = st.builds(

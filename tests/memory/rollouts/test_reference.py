@@ -45,12 +45,17 @@ def test_adapters_need_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"}, {"fsdp": {"cpu_offload": True}}],
+    ("changes", "copies"),
+    [
+        ({"zero_stage": 3, "offload_param": "cpu", "mixed_precision": "bf16"}, 1),
+        ({"fsdp": {"cpu_offload": True}}, 2),
+        ({"fsdp": {"version": 2, "cpu_offload": True}}, 1),
+    ],
 )
-def test_it_is_offloaded_with_the_policys_parameters(changes: dict[str, Any]) -> None:
+def test_it_is_offloaded_with_the_policys_parameters(changes: dict[str, Any], copies: int) -> None:
+    """FSDP 1 locks a gradient of every unit, of a frozen one too."""
     spec = _spec(**changes)
-    assert (reference_bytes(spec), beside_on_host(spec)) == (0, 8 * -(-WHOLE // 16))
+    assert (reference_bytes(spec), beside_on_host(spec)) == (0, copies * 8 * -(-WHOLE // 16))
     without = estimate(_spec(**changes, reference_model=False))
     assert estimate(spec).host.steady - without.host.steady == beside_on_host(spec)
 
