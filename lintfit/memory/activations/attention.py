@@ -64,6 +64,7 @@ def attend(
     scaled_queries: bool = False,
     broadcasts: bool = False,
     mask: Var | None = None,
+    per: Extent = pairs,
 ) -> Var:
     """Attention over one layer's queries, keys and values; the result is laid out for the output projection.
 
@@ -74,7 +75,8 @@ def attend(
     ``scaled_queries``: these are scaled in the place of the eager scores. ``masked``: bytes of an element of the
     additive mask that SDPA is given, and that somebody else counts; autocast makes one of the queries' dtype of it
     in every layer. ``mask``: one of the layer's own, which it keeps. ``broadcasts``: a single head of keys and values
-    is handed on for all queries, of which SDPA is not told (``enable_gqa``).
+    is handed on for all queries, of which SDPA is not told (``enable_gqa``). ``per``: how many scores a head has, where
+    these are made.
     """
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
@@ -90,19 +92,20 @@ def attend(
     if t.recipe.attention == "eager":
         out = eager(
             t, q, k, v, heads, softcap=softcap, drops=drops, half_softmax=half_softmax, recast=recast,
-            keeps_product=keeps_product, scaled_queries=scaled_queries, broadcasts=broadcasts,
+            keeps_product=keeps_product, scaled_queries=scaled_queries, broadcasts=broadcasts, per=per,
         )  # fmt: skip
     else:
         out = _fused(
-            t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts, mask=mask
-        )
+            t, q, k, v, heads, head_major=head_major, drops=drops, given=masked, broadcasts=broadcasts, mask=mask,
+            per=per,
+        )  # fmt: skip
     t.held = held
     return out
 
 
 def _fused(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, head_major: bool, drops: bool, given: int, broadcasts: bool,
-    mask: Var | None,
+    mask: Var | None, per: Extent,
 ) -> Var:  # fmt: skip
     """FlashAttention 2 or SDPA, with the kernel that torch takes (``sdp_utils.cpp``); ``given``: bytes of an element
     of an additive mask."""
@@ -127,7 +130,7 @@ def _fused(
     fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
     flash = q.item == 2 and fits and recipe.sdpa == "flash"
     if (grouped and (broadcasts or not flash)) or (recipe.sdpa == "math" and q.item == 2):
-        return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts)
+        return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts, per=per)
     if given:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs) if given != q.item else None)
     if mask is not None:
@@ -294,7 +297,9 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
     return out
 
 
-def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool) -> Var:
+def _math(
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool, per: Extent
+) -> Var:
     """SDPA's reference path, in fp32: scaled copies of q and k, k and v for all heads, the scores.
 
     Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). Groups that SDPA is
@@ -311,7 +316,7 @@ def _math(t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, groupe
     if broadcasts:
         k = _spread(t, k, heads)
     t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
-    scores = t.new(heads.queries, q.item, per=pairs)
+    scores = t.new(heads.queries, q.item, per=per)
     t.op(scores, (q, k), saved_factors(q, k))
     scores = t.add(scores)
     weights = t.softmax(scores)

@@ -62,6 +62,8 @@ def latent(t: Layer, x: Var) -> Found:
         q_turned, k_turned = t.both_turned(q_turned, k_turned)
     named = q, both, latents, q_turned, k_turned
     t.name(*named)
+    if t.recipe.returns_states and not t.graph:  # what the cache has of a layer
+        t.lasting = (*t.lasting, both, k_turned)
     q = t.op(t.like(q, q.width, q_turned.item, q.grad), (q_pass, q_turned))
     if facts.model_type == "mistral4":  # by the temperature of every position
         q = t.map(q, (t.new(1, q.item, False, per=positions),))

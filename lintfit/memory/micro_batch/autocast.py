@@ -49,6 +49,9 @@ OF_SCANS = (".A_log", ".D")
 APART = (".audio_tower.", ".generation_", ".video_tower.", ".vqmodel.")
 """What the names of encoders have in them that get no images to read."""
 
+ADDED = (".pos_emb.position_embeddings",)
+"""How the names of grids of positions end that are sampled and added (MoonViT), not multiplied."""
+
 TABLES = (".visual_embeddings_table.weight",)
 """How the names of embeddings end that a product takes, not a look-up (Ovis 2)."""
 
@@ -63,7 +66,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
         if (weight.trainable or weight.unreached)
         and (weight.where != "vision" or (sees and not any(name in weight.name for name in APART)))
         and weight.dtype == "fp32"
-        and not weight.name.endswith(OF_SCANS)
+        and not weight.name.endswith((*OF_SCANS, *ADDED))
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (

@@ -7,7 +7,7 @@ from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.kinds import Kind, kinds
 from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.micro_batch.aside import Aside
+from lintfit.memory.micro_batch.aside import Aside, keeps_input
 from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
@@ -65,7 +65,8 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, batch: int, se
     if not returns_cache(spec):
         return 0
     casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
-    every = casts or repeats(facts, recipe)
+    latent = "kv_lora_rank" in facts.config and caches_text(spec) and not keeps_input(recipe, item, "kv_b_proj")
+    every = casts or latent or repeats(facts, recipe)
     own = [kind for kind in attending(facts) if every or repeats(facts, recipe, masked=slides(kind, seq))]
     return len(own) * layer_states(spec, facts, batch * seq, item)
 

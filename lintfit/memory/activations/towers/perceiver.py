@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lintfit.frozen import frozen
-from lintfit.memory.activations.attention import Heads, attend, eager
+from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.towers.encoder import last_norm
@@ -75,9 +75,7 @@ def _attention(t: Layer, latents: Var, context: Var, count: int, numbers: Mappin
     t.name(both)
     q = t.linear("q_proj", y, hidden, wide)
     k, v = (t.linear(name, both, hidden, narrow) for name in ("k_proj", "v_proj"))
-    scores = t.recipe.attention == "eager"
-    out = eager(t, q, k, v, heads, per=Pairs(count)) if scores else attend(t, q, k, v, heads)
-    return t.linear("o_proj", out, wide, hidden)
+    return t.linear("o_proj", attend(t, q, k, v, heads, per=Pairs(count)), wide, hidden)
 
 
 def _gated(t: Layer, x: Var, rows: int, between: int, columns: int, activation: str) -> Var:
