@@ -50,7 +50,9 @@ def language(config: Config) -> tuple[str, Config]:
 
 
 def shape(config: Config) -> Shape:
-    return replace(qwen3_moe.shape(text_of(config)), vision=qwen3_vl.tower_of(part(config, "vision_config", qwen3_vl.VISION)))
+    return replace(
+        qwen3_moe.shape(text_of(config)), vision=qwen3_vl.tower_of(part(config, "vision_config", qwen3_vl.VISION))
+    )
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -11,29 +11,37 @@ import pytest
 
 from tests.memory.activations.seeing import counted_evaluation, counted_step
 
-SMALL: dict[str, Any] = {"model_type": "qwen3_omni_moe_thinker",
- "text_config": {"hidden_size": 1024,
-                 "intermediate_size": 2048,
-                 "num_hidden_layers": 3,
-                 "num_attention_heads": 8,
-                 "num_key_value_heads": 2,
-                 "vocab_size": 1000,
-                 "head_dim": 128,
-                 "moe_intermediate_size": 256,
-                 "num_experts": 16,
-                 "num_experts_per_tok": 4},
- "vision_config": {"depth": 4,
-                   "hidden_size": 640,
-                   "intermediate_size": 1280,
-                   "num_heads": 8,
-                   "out_hidden_size": 1024,
-                   "deepstack_visual_indexes": [0, 2]},
- "audio_config": {"d_model": 64,
-                  "encoder_layers": 1,
-                  "encoder_attention_heads": 4,
-                  "encoder_ffn_dim": 64,
-                  "output_dim": 1024,
-                  "downsample_hidden_size": 32}}
+SMALL: dict[str, Any] = {
+    "model_type": "qwen3_omni_moe_thinker",
+    "text_config": {
+        "hidden_size": 1024,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "vocab_size": 1000,
+        "head_dim": 128,
+        "moe_intermediate_size": 256,
+        "num_experts": 16,
+        "num_experts_per_tok": 4,
+    },
+    "vision_config": {
+        "depth": 4,
+        "hidden_size": 640,
+        "intermediate_size": 1280,
+        "num_heads": 8,
+        "out_hidden_size": 1024,
+        "deepstack_visual_indexes": [0, 2],
+    },
+    "audio_config": {
+        "d_model": 64,
+        "encoder_layers": 1,
+        "encoder_attention_heads": 4,
+        "encoder_ffn_dim": 64,
+        "output_dim": 1024,
+        "downsample_hidden_size": 32,
+    },
+}
 TEXT: dict[str, Any] = {"images": 0, "frozen_modules": ["audio_tower", "visual"]}
 SEEN: dict[str, Any] = {"images": 1, "image_patches": 4096, "frozen_modules": ["audio_tower"]}
 
