@@ -86,7 +86,18 @@ def _config_then_script(sources: Sources, name: str) -> tuple[Setting | None, ..
 def _micro_batch_size(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
     script, config = sources.said("script", "micro_batch_size"), sources.said("deepspeed", "micro_batch_size")
     stated = first("micro_batch_size", script, config)
-    return _unless_changed(sources, stated) if stated is not None else _share_of_batch(sources, settings)
+    if stated is not None:
+        return _unless_changed(sources, stated)
+    return _share_of_batch(sources, settings) or _out_of_sight(sources)
+
+
+def _out_of_sight(sources: Sources) -> Setting | None:
+    """A loop of the script's own whose batches come from elsewhere: one sample is the least that they can have."""
+    if sources.script is None or sources.recipe is not None or not sources.script.facts.batches_out_of_sight:
+        return None
+    return Setting(
+        "micro_batch_size", UNKNOWN, Provenance("derived", "no DataLoader in sight says how large a batch is")
+    )
 
 
 def _share_of_batch(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:

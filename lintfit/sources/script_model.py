@@ -80,6 +80,8 @@ class ScriptFacts:
 
     trains: bool
     """Whether it trains at all (a Trainer, a backward, an engine) rather than evaluates or converts."""
+    batches_out_of_sight: bool = False
+    """Whether a loop of its own trains on batches that no ``DataLoader`` in sight makes."""
     loads: tuple[Call, ...] = ()
     """``from_pretrained``/``from_config`` calls of models (not tokenizers, configs, processors)."""
     trained_model: str | None = None

@@ -36,12 +36,18 @@ def _trainer(defaults: Mapping[str, Any] = {}, **stated: Any) -> Any:
     """A script that hands TrainingArguments to a Trainer."""
     library = {"bf16": False, "fp16": False, "micro_batch_size": 8, "gradient_accumulation_steps": 1, **defaults}
     settings = _settings(library, "default") | _settings(stated)
-    return SimpleNamespace(settings=settings, facts=SimpleNamespace(training_arguments=object(), initialize=None))
+    return SimpleNamespace(
+        settings=settings,
+        facts=SimpleNamespace(training_arguments=object(), initialize=None, batches_out_of_sight=False),
+    )
 
 
 def _loop(**stated: Any) -> Any:
     """A hand-written loop around Accelerator()."""
-    return SimpleNamespace(settings=_settings(stated), facts=SimpleNamespace(training_arguments=None, initialize=None))
+    return SimpleNamespace(
+        settings=_settings(stated),
+        facts=SimpleNamespace(training_arguments=None, initialize=None, batches_out_of_sight=False),
+    )
 
 
 def _deepspeed(**config: Any) -> Any:
@@ -407,3 +413,13 @@ def test_each_engine_has_its_own_way_of_sharing_a_sequence() -> None:
 
 def test_a_model_that_transformers_splits_is_not_known_under_deepspeed() -> None:
     assert _value("tensor_parallel", script=_trainer(tensor_parallel=2), deepspeed=_deepspeed()) is UNKNOWN
+
+
+def test_batches_that_come_from_out_of_sight() -> None:
+    """A loop without a ``DataLoader`` may have any batch, unless DeepSpeed's JSON states one."""
+    script = _loop()
+    script.facts.batches_out_of_sight = True
+    assert resolve(Sources(Options(), script=script))["micro_batch_size"].value is UNKNOWN
+    stated = resolve(Sources(Options(), script=script, deepspeed=_deepspeed(train_micro_batch_size_per_gpu=4)))
+    assert stated["micro_batch_size"].value == 4
+    assert "micro_batch_size" not in resolve(Sources(Options(), script=_loop()))

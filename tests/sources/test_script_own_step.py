@@ -212,3 +212,21 @@ for first, second in loader:
 def test_a_module_of_the_scripts_own(forward: str, uncounted: str | None) -> None:
     found = script(MODULE.format(forward=forward)).settings.get("uncounted")
     assert (found.value if found is not None else None) == uncounted
+
+
+@pytest.mark.parametrize(
+    ("head", "out_of_sight"),
+    [
+        ("from torch.utils.data import DataLoader\nloader = DataLoader(data)", False),
+        ("from torch.utils.data import DataLoader\nloader = DataLoader(data, batch_size=4)", False),
+        ("loader = project.batches()", True),
+    ],
+)
+def test_batches_out_of_sight(head: str, out_of_sight: bool) -> None:
+    text = LOOP.format(body="    model(**batch).loss.backward()").replace("for batch", f"{head}\nfor batch")
+    assert script(text).facts.batches_out_of_sight is out_of_sight
+
+
+def test_a_trainer_makes_its_batches_itself() -> None:
+    text = TRAINER.format(method="compute_loss", body="        return model(**inputs).loss", name="Own")
+    assert not script(text).facts.batches_out_of_sight

@@ -13,6 +13,7 @@ from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
+from lintfit.memory.tensors.lora import targets_of
 from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
 from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
@@ -242,8 +243,8 @@ def _adapted(spec: Spec) -> tuple[str, ...] | None:
     """
     from lintfit.memory.activations.families import has_module
 
-    targets = spec.lora_targets
-    if targets is None or isinstance(targets, str):
+    targets = targets_of(spec)
+    if isinstance(targets, str):
         return None
     return targets if spec.front_end == "litgpt" or has_module(spec.facts, targets) else None
 

@@ -79,6 +79,11 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(_remote_code(spec))
     if _may_hold_inputs(spec):
         yield Alternative(_running(spec, "bitsandbytes", "0.43.1"))
+    if _may_adapt_all(spec):
+        yield Alternative(
+            replace(spec, lora_targets="all-linear"),
+            "whose code makes the adapters is not stated: the high end has them on all linear layers, as LLaMA-Factory",
+        )
     if "transformers" not in spec.versions and "gated_delta_rule" in _missing(spec):
         yield Alternative(_running(spec, "transformers", ROW_BY_ROW))
     if spec.facts.vision is not None and spec.images != 0:
@@ -100,6 +105,11 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
             _running(spec, "trl", WHOLE_SOFTMAX),
             "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
         )
+
+
+def _may_adapt_all(spec: Spec) -> bool:
+    """Whether adapters may be on more than PEFT's own choice: LLaMA-Factory's ``lora_target`` is ``all`` by default."""
+    return spec.method == "lora" and spec.stated.isdisjoint({"lora_targets", "front_end", "trainer"})
 
 
 def _may_repeat_groups(spec: Spec) -> bool:

@@ -45,6 +45,7 @@ class Found:
     """Calls that change the dtype of the trained model as a whole, with the dtype."""
     moves: list[Record] = field(default_factory=list)
     trains: bool = False
+    batches_out_of_sight: bool = False
 
 
 def certain(records: Iterable[Record], default: Record | None = None) -> Record | None:
@@ -66,6 +67,8 @@ def find(records: list[Record]) -> Found:
     backward = [record for record in records if record.name == "backward" and record.receiver_name]
     found.trains = any(r.taken is not False for r in (*_present(found.trainer, found.initialize), *backward))
     found.arguments = _arguments(records, found.trainer)
+    loads = any(record.name.endswith("DataLoader") and record.taken is not False for record in records)
+    found.batches_out_of_sight = found.trains and not loads and found.trainer is None and found.arguments is None
     if found.arguments is not None and models.is_first_ppo(found.arguments):
         # Its own prepare() hands the model to Accelerate; an engine beside it is for the reward model.
         found.arguments, found.first_ppo, found.initialize = None, found.arguments, None
@@ -100,6 +103,7 @@ def facts(found: Found, calls: Calls) -> ScriptFacts:
     """The facts with places, for the rules."""
     return ScriptFacts(
         trains=found.trains,
+        batches_out_of_sight=found.batches_out_of_sight,
         loads=tuple(calls.call(record) for record in found.loads),
         trained_model=found.trained_name,
         upcasts=tuple(_statements((r for r, target in found.casts if target in ("fp32", "fp64")), calls)),
