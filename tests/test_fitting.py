@@ -27,8 +27,10 @@ SPEC = {
 LOOP = """\
 import torch
 from accelerate import Accelerator
+from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM
 
+loader = DataLoader(torch.load("tokens.pt"), batch_size=1)
 accelerator = Accelerator(mixed_precision="bf16")
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)

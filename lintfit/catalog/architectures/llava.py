@@ -10,7 +10,7 @@ from lintfit.catalog import architectures
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.architectures._towers import Encoder, encoder
-from lintfit.catalog.config import Config
+from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.facts import Tensor
 from lintfit.errors import shown
 from lintfit.frozen import replace
@@ -103,4 +103,13 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
 def feature_layers(config: Config) -> int:
     """How many of the encoder's layers the projector takes side by side."""
     layers = config.get("vision_feature_layer")
-    return len(layers) if isinstance(layers, list) and layers else 1
+    if layers is None or is_layer(layers):
+        return 1
+    if not isinstance(layers, list) or not all(is_layer(one) for one in layers):
+        raise config.error("vision_feature_layer", "must be the number of a layer, or a list of such numbers")
+    return len(layers) or 1
+
+
+def is_layer(value: object) -> bool:
+    """Whether a value is the number of a layer, which may be counted from the end."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST["layers"]

@@ -46,9 +46,11 @@ def copies_by(step: Step, layer: Live) -> int:
 def most_without_graph(step: Step) -> int:
     """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
 
-    That pass frees what a graph would keep; the backward begins with all of it.
+    That pass frees what a graph would keep; the backward begins with all of it. A layer with few adapters keeps little,
+    and its forward pass may have more.
     """
-    worst = max([stretch.layer.peak.total + stretch.layer.input for stretch in step.stretches], default=0)
+    layers = [stretch.layer for stretch in step.stretches]
+    worst = max([max(layer.peak.total + layer.input, layer.ceiling) for layer in layers], default=0)
     return _around_a_layer(step) + worst
 
 

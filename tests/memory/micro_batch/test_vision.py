@@ -162,5 +162,5 @@ def test_tiles_of_an_image_where_a_model_cuts_them() -> None:
 
 
 def test_a_model_without_a_tower_adds_nothing() -> None:
-    with pytest.raises(SpecError, match=r"^images: 1 needs a vision-language model; Qwen/Qwen2.5-7B is none"):
+    with pytest.raises(SpecError, match=r"^images: 1 needs a vision-language model; 'Qwen/Qwen2.5-7B' is none"):
         _spec("Qwen/Qwen2.5-7B", images=1)

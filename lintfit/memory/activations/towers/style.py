@@ -281,8 +281,11 @@ def taken(facts: ModelFacts) -> tuple[int, ...]:
     One layer's alone of most models.
     """
     layers = tower_of(facts).layers
-    given = facts.config.get("vision_feature_layer", FEATURES.get(facts.model_type, -1))
-    chosen = [given] if isinstance(given, int) else [int(one) for one in given or (-1,)]
+    given = facts.config.get("vision_feature_layer")
+    if given is None:
+        given = FEATURES.get(facts.model_type, -1)
+    chosen = [one for one in given if isinstance(one, int)] if isinstance(given, list | tuple) else [given]
+    chosen = [one for one in chosen if isinstance(one, int)] or [-1]
     numbers = [min(one, layers) if one >= 0 else max(0, layers + 1 + one) for one in chosen]
     return tuple(sorted(numbers))
 
