@@ -14,52 +14,71 @@ class Seen(NamedTuple):
     beside: dict[str, Any]
 
 
+TEXT: dict[str, Any] = {
+    "hidden_size": 1024,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "pad_token_id": 0,
+}
+"""What the language models have in common."""
+
+CLIP: dict[str, Any] = {
+    "model_type": "clip_vision_model",
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 8,
+    "image_size": 336,
+    "patch_size": 14,
+    "projection_dim": 64,
+}
+GLM_SEES: dict[str, Any] = {
+    "depth": 3,
+    "hidden_size": 640,
+    "num_heads": 8,
+    "intermediate_size": 1280,
+    "out_hidden_size": 1024,
+    "image_size": 336,
+    "patch_size": 14,
+}
+IDEFICS_SEES: dict[str, Any] = {
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "patch_size": 14,
+    "image_size": 378,
+}
+QWEN3_SEES: dict[str, Any] = {
+    "depth": 3,
+    "hidden_size": 640,
+    "intermediate_size": 1280,
+    "num_heads": 8,
+    "out_hidden_size": 1024,
+    "patch_size": 16,
+    "num_position_embeddings": 2304,
+    "deepstack_visual_indexes": [0, 1],
+}
+GLM_ROTARY: dict[str, Any] = {
+    "rope_type": "default",
+    "rope_theta": 10000,
+    "partial_rotary_factor": 0.5,
+    "mrope_section": [8, 12, 12],
+}
+
 MODELS: dict[str, Seen] = {
     "llava": Seen(
-        {
-            "model_type": "llava",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "llama",
-            },
-            "vision_config": {
-                "model_type": "clip_vision_model",
-                "hidden_size": 512,
-                "intermediate_size": 1024,
-                "num_hidden_layers": 4,
-                "num_attention_heads": 8,
-                "image_size": 336,
-                "patch_size": 14,
-                "projection_dim": 64,
-            },
-        },
-        2,
-        2048,
-        {},
+        {"model_type": "llava", "text_config": {**TEXT, "model_type": "llama"}, "vision_config": CLIP}, 2, 2048, {}
     ),
     "llava pixtral": Seen(
         {
             "model_type": "llava",
             "vision_feature_layer": -1,
             "vision_feature_select_strategy": "full",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "mistral",
-                "head_dim": 128,
-                "sliding_window": None,
-            },
+            "text_config": {**TEXT, "model_type": "mistral", "head_dim": 128, "sliding_window": None},
             "vision_config": {
                 "model_type": "pixtral",
                 "hidden_size": 512,
@@ -81,18 +100,7 @@ MODELS: dict[str, Seen] = {
             "model_type": "mistral3",
             "tie_word_embeddings": False,
             "spatial_merge_size": 2,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "mistral",
-                "head_dim": 128,
-                "sliding_window": None,
-            },
+            "text_config": {**TEXT, "model_type": "mistral", "head_dim": 128, "sliding_window": None},
             "vision_config": {
                 "model_type": "pixtral",
                 "hidden_size": 512,
@@ -110,57 +118,13 @@ MODELS: dict[str, Seen] = {
         {"image_patches": 4096},
     ),
     "llava_next": Seen(
-        {
-            "model_type": "llava_next",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "llama",
-            },
-            "vision_config": {
-                "model_type": "clip_vision_model",
-                "hidden_size": 512,
-                "intermediate_size": 1024,
-                "num_hidden_layers": 4,
-                "num_attention_heads": 8,
-                "image_size": 336,
-                "patch_size": 14,
-                "projection_dim": 64,
-            },
-        },
+        {"model_type": "llava_next", "text_config": {**TEXT, "model_type": "llama"}, "vision_config": CLIP},
         2,
         4096,
         {"image_tiles": 5},
     ),
     "llava_next_video": Seen(
-        {
-            "model_type": "llava_next_video",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "llama",
-            },
-            "vision_config": {
-                "model_type": "clip_vision_model",
-                "hidden_size": 512,
-                "intermediate_size": 1024,
-                "num_hidden_layers": 4,
-                "num_attention_heads": 8,
-                "image_size": 336,
-                "patch_size": 14,
-                "projection_dim": 64,
-            },
-        },
+        {"model_type": "llava_next_video", "text_config": {**TEXT, "model_type": "llama"}, "vision_config": CLIP},
         2,
         4096,
         {"image_tiles": 5},
@@ -168,16 +132,7 @@ MODELS: dict[str, Seen] = {
     "llava_onevision": Seen(
         {
             "model_type": "llava_onevision",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "qwen2",
-            },
+            "text_config": {**TEXT, "model_type": "qwen2"},
             "vision_config": {
                 "model_type": "siglip_vision_model",
                 "hidden_size": 512,
@@ -198,13 +153,7 @@ MODELS: dict[str, Seen] = {
             "model_type": "gemma3",
             "mm_tokens_per_image": 256,
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "model_type": "gemma3_text",
                 "head_dim": 128,
                 "sliding_window": 512,
@@ -229,17 +178,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "paligemma",
             "projection_dim": 1024,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "gemma",
-                "head_dim": 128,
-            },
+            "text_config": {**TEXT, "model_type": "gemma", "head_dim": 128},
             "vision_config": {
                 "model_type": "siglip_vision_model",
                 "hidden_size": 512,
@@ -259,16 +198,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "internvl",
             "tie_word_embeddings": False,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "qwen2",
-            },
+            "text_config": {**TEXT, "model_type": "qwen2"},
             "vision_config": {
                 "model_type": "internvl_vision",
                 "hidden_size": 512,
@@ -287,16 +217,7 @@ MODELS: dict[str, Seen] = {
     "ovis2": Seen(
         {
             "model_type": "ovis2",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "qwen2",
-            },
+            "text_config": {**TEXT, "model_type": "qwen2"},
             "vision_config": {
                 "hidden_size": 512,
                 "intermediate_size": 1024,
@@ -318,18 +239,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "aya_vision",
             "alignment_intermediate_size": 4096,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "cohere2",
-                "head_dim": 128,
-                "sliding_window": 512,
-            },
+            "text_config": {**TEXT, "model_type": "cohere2", "head_dim": 128, "sliding_window": 512},
             "vision_config": {
                 "model_type": "siglip_vision_model",
                 "hidden_size": 512,
@@ -349,18 +259,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "cohere2_vision",
             "alignment_intermediate_size": 4096,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "cohere2",
-                "head_dim": 128,
-                "sliding_window": 512,
-            },
+            "text_config": {**TEXT, "model_type": "cohere2", "head_dim": 128, "sliding_window": 512},
             "vision_config": {
                 "model_type": "siglip_vision_model",
                 "hidden_size": 512,
@@ -379,17 +278,7 @@ MODELS: dict[str, Seen] = {
     "lfm2_vl": Seen(
         {
             "model_type": "lfm2_vl",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "lfm2",
-                "full_attn_idxs": [1],
-            },
+            "text_config": {**TEXT, "model_type": "lfm2", "full_attn_idxs": [1]},
             "vision_config": {
                 "model_type": "siglip2_vision_model",
                 "hidden_size": 512,
@@ -408,16 +297,7 @@ MODELS: dict[str, Seen] = {
     "idefics2": Seen(
         {
             "model_type": "idefics2",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "mistral",
-            },
+            "text_config": {**TEXT, "model_type": "mistral"},
             "vision_config": {
                 "hidden_size": 512,
                 "intermediate_size": 1024,
@@ -436,24 +316,8 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "idefics3",
             "scale_factor": 3,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "llama",
-            },
-            "vision_config": {
-                "hidden_size": 512,
-                "intermediate_size": 1024,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "patch_size": 14,
-                "image_size": 378,
-            },
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": IDEFICS_SEES,
         },
         2,
         4096,
@@ -463,24 +327,8 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "smolvlm",
             "scale_factor": 3,
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "llama",
-            },
-            "vision_config": {
-                "hidden_size": 512,
-                "intermediate_size": 1024,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "patch_size": 14,
-                "image_size": 378,
-            },
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": IDEFICS_SEES,
         },
         2,
         4096,
@@ -490,13 +338,8 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "mllama",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
+                **TEXT,
                 "num_hidden_layers": 4,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
                 "model_type": "mllama_text_model",
                 "cross_attention_layers": [1, 3],
             },
@@ -521,15 +364,7 @@ MODELS: dict[str, Seen] = {
     "qwen2_vl": Seen(
         {
             "model_type": "qwen2_vl",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-            },
+            "text_config": TEXT,
             "vision_config": {"depth": 3, "embed_dim": 640, "hidden_size": 1024, "num_heads": 8, "mlp_ratio": 4},
         },
         2,
@@ -539,15 +374,7 @@ MODELS: dict[str, Seen] = {
     "qwen2_5_vl": Seen(
         {
             "model_type": "qwen2_5_vl",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-            },
+            "text_config": TEXT,
             "vision_config": {
                 "depth": 3,
                 "hidden_size": 640,
@@ -565,15 +392,7 @@ MODELS: dict[str, Seen] = {
     "qwen2_5_omni_thinker": Seen(
         {
             "model_type": "qwen2_5_omni_thinker",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-            },
+            "text_config": TEXT,
             "vision_config": {
                 "depth": 3,
                 "hidden_size": 640,
@@ -597,29 +416,7 @@ MODELS: dict[str, Seen] = {
         {"image_patches": 4096, "frozen_modules": ["audio_tower"]},
     ),
     "qwen3_vl": Seen(
-        {
-            "model_type": "qwen3_vl",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "head_dim": 128,
-            },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "intermediate_size": 1280,
-                "num_heads": 8,
-                "out_hidden_size": 1024,
-                "patch_size": 16,
-                "num_position_embeddings": 2304,
-                "deepstack_visual_indexes": [0, 1],
-            },
-        },
+        {"model_type": "qwen3_vl", "text_config": {**TEXT, "head_dim": 128}, "vision_config": QWEN3_SEES},
         2,
         2048,
         {"image_patches": 4096},
@@ -628,28 +425,13 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "qwen3_vl_moe",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "head_dim": 128,
                 "moe_intermediate_size": 256,
                 "num_experts": 16,
                 "num_experts_per_tok": 4,
             },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "intermediate_size": 1280,
-                "num_heads": 8,
-                "out_hidden_size": 1024,
-                "patch_size": 16,
-                "num_position_embeddings": 2304,
-                "deepstack_visual_indexes": [0, 1],
-            },
+            "vision_config": QWEN3_SEES,
         },
         2,
         2048,
@@ -659,13 +441,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "qwen3_5",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "head_dim": 128,
                 "linear_num_value_heads": 8,
                 "linear_num_key_heads": 4,
@@ -690,31 +466,8 @@ MODELS: dict[str, Seen] = {
     "glm4v": Seen(
         {
             "model_type": "glm4v",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "glm4v_text",
-                "rope_parameters": {
-                    "rope_type": "default",
-                    "rope_theta": 10000,
-                    "partial_rotary_factor": 0.5,
-                    "mrope_section": [8, 12, 12],
-                },
-            },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "num_heads": 8,
-                "intermediate_size": 1280,
-                "out_hidden_size": 1024,
-                "image_size": 336,
-                "patch_size": 14,
-            },
+            "text_config": {**TEXT, "model_type": "glm4v_text", "rope_parameters": GLM_ROTARY},
+            "vision_config": GLM_SEES,
         },
         2,
         2048,
@@ -724,13 +477,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "glm4v_moe",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "model_type": "glm4v_moe_text",
                 "head_dim": 128,
                 "n_routed_experts": 16,
@@ -740,22 +487,9 @@ MODELS: dict[str, Seen] = {
                 "first_k_dense_replace": 1,
                 "n_group": 1,
                 "topk_group": 1,
-                "rope_parameters": {
-                    "rope_type": "default",
-                    "rope_theta": 10000,
-                    "partial_rotary_factor": 0.5,
-                    "mrope_section": [8, 12, 12],
-                },
+                "rope_parameters": GLM_ROTARY,
             },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "num_heads": 8,
-                "intermediate_size": 1280,
-                "out_hidden_size": 1024,
-                "image_size": 336,
-                "patch_size": 14,
-            },
+            "vision_config": GLM_SEES,
         },
         2,
         2048,
@@ -764,31 +498,8 @@ MODELS: dict[str, Seen] = {
     "glm46v": Seen(
         {
             "model_type": "glm46v",
-            "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
-                "model_type": "glm4v_text",
-                "rope_parameters": {
-                    "rope_type": "default",
-                    "rope_theta": 10000,
-                    "partial_rotary_factor": 0.5,
-                    "mrope_section": [8, 12, 12],
-                },
-            },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "num_heads": 8,
-                "intermediate_size": 1280,
-                "out_hidden_size": 1024,
-                "image_size": 336,
-                "patch_size": 14,
-            },
+            "text_config": {**TEXT, "model_type": "glm4v_text", "rope_parameters": GLM_ROTARY},
+            "vision_config": GLM_SEES,
         },
         2,
         2048,
@@ -798,13 +509,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "glm_ocr",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "rope_parameters": {
                     "rope_type": "default",
                     "rope_theta": 10000,
@@ -812,15 +517,7 @@ MODELS: dict[str, Seen] = {
                     "mrope_section": [16, 24, 24],
                 },
             },
-            "vision_config": {
-                "depth": 3,
-                "hidden_size": 640,
-                "num_heads": 8,
-                "intermediate_size": 1280,
-                "out_hidden_size": 1024,
-                "image_size": 336,
-                "patch_size": 14,
-            },
+            "vision_config": GLM_SEES,
         },
         2,
         2048,
@@ -830,13 +527,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "exaone4_5",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "model_type": "exaone4",
                 "sliding_window": 512,
                 "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
@@ -895,13 +586,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "gemma4_unified",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "head_dim": 128,
                 "global_head_dim": 256,
                 "sliding_window": 512,
@@ -922,13 +607,7 @@ MODELS: dict[str, Seen] = {
         {
             "model_type": "gemma4",
             "text_config": {
-                "hidden_size": 1024,
-                "intermediate_size": 2048,
-                "num_hidden_layers": 3,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 2,
-                "vocab_size": 1000,
-                "pad_token_id": 0,
+                **TEXT,
                 "head_dim": 128,
                 "global_head_dim": 256,
                 "sliding_window": 512,
