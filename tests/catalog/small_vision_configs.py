@@ -285,6 +285,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("paddleocr_vl", {"text_config": {**GROUPED, "head_dim": 24}, "vision_config": TOWER}),
+    ("paddleocr_vl", {**GROUPED, "head_dim": 24, "vision_config": TOWER, "tie_word_embeddings": False}),
     (
         "paddleocr_vl",
         {**GROUPED, "head_dim": 16, "use_bias": True, "vision_config": {**TOWER, "spatial_merge_size": 1}},

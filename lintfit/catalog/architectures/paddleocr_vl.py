@@ -34,12 +34,15 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Published configs state what the language model is among the model's own keys."""
     if "text_config" in given:
         return given
-    return {**given, "text_config": {key: given[key] for key in ernie4_5.DEFAULTS if key in given}}
+    inner = {key: given[key] for key in ernie4_5.DEFAULTS if key in given and key != "tie_word_embeddings"}
+    return {**given, "text_config": inner}
 
 
 def text_of(config: Config) -> Config:
-    text = config.section("text_config")
-    tied = config.flag("tie_word_embeddings") or text.get("tie_word_embeddings") is True
+    """The language model's config, which ties its head unless it says otherwise itself: what published configs say of
+    it stands outside and does not reach it (``PaddleOCRVLConfig.__post_init__``)."""
+    stated = config.section("text_config").get("tie_word_embeddings")
+    tied = config.flag("tie_word_embeddings") or stated is not False
     return part(config, "text_config", ernie4_5.DEFAULTS, tie_word_embeddings=tied)
 
 
