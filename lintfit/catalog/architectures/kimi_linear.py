@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lintfit.catalog.architectures import deepseek_v3
@@ -67,13 +67,20 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(layers, int) or not 0 < layers <= LARGEST["layers"]:
         return values
     if values.get("layer_types") is None:
-        listed = nested.get("full_attn_layers")
-        full = [number - 1 for number in listed] if isinstance(listed, list) else range(EVERY, layers, EVERY)
+        full = _attending(nested, layers)
         values["layer_types"] = ["full_attention" if index in full else LINEAR for index in range(layers)]
     dense = values.get("first_k_dense_replace", DEFAULTS["first_k_dense_replace"])
     if values.get("mlp_layer_types") is None and isinstance(dense, int):
         values["mlp_layer_types"] = ["dense" if index < dense else "sparse" for index in range(layers)]
     return values
+
+
+def _attending(nested: Mapping[str, Any], layers: int) -> Collection[int]:
+    """Layers that attend to everything: as listed, from one on, where the others are, too; else one of :data:`EVERY`."""
+    listed = nested.get("full_attn_layers")
+    if not isinstance(listed, list) or "kda_layers" not in nested:
+        return range(EVERY, layers, EVERY)
+    return [number - 1 for number in listed if isinstance(number, int)]
 
 
 def shape(config: Config) -> Shape:
