@@ -76,7 +76,7 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _attending(nested: Mapping[str, Any], layers: int) -> Collection[int]:
-    """Layers that attend to everything: as listed, from one on, where the others are, too; else one of :data:`EVERY`."""
+    """Layers that attend to everything: as listed, from one on, where the others are, too; else one of EVERY."""
     listed = nested.get("full_attn_layers")
     if not isinstance(listed, list) or "kda_layers" not in nested:
         return range(EVERY, layers, EVERY)
