@@ -108,7 +108,12 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
 
 
 def _may_adapt_all(spec: Spec) -> bool:
-    """Whether adapters may be on more than PEFT's own choice: LLaMA-Factory's ``lora_target`` is ``all`` by default."""
+    """Whether adapters may be on more than PEFT's own choice: LLaMA-Factory's ``lora_target`` is ``all`` by default.
+
+    Where every layer is checkpointed, that adds to no more than one of them.
+    """
+    if spec.gradient_checkpointing is True:
+        return False
     return spec.method == "lora" and spec.stated.isdisjoint({"lora_targets", "front_end", "trainer"})
 
 

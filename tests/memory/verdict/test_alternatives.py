@@ -30,6 +30,9 @@ def test_code_that_nobody_names_may_adapt_every_linear_layer() -> None:
     assert any("whose code makes the adapters" in line for line in found.assumptions)
 
 
-@pytest.mark.parametrize("more", [{"lora_targets": ["q_proj"]}, {"front_end": "transformers"}, {"method": "full"}])
+@pytest.mark.parametrize(
+    "more",
+    [{"lora_targets": ["q_proj"]}, {"front_end": "transformers"}, {"method": "full"}, {"gradient_checkpointing": True}],
+)
 def test_nothing_is_left_open_where_it_is_stated(more: dict[str, Any]) -> None:
     assert not any("whose code makes the adapters" in line for line in adapted(**more).assumptions)
