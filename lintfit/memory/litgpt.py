@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from lintfit.catalog.facts import ModelFacts, Tensor
-from lintfit.frozen import replace
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.memo import Memo
+from lintfit.memory.reading.older import untied
 
 DROPOUT = 0.05
 """``lora_dropout`` of ``litgpt finetune_lora`` where nobody states it."""
@@ -98,12 +98,7 @@ def as_built(facts: ModelFacts) -> ModelFacts:
     """The model as LitGPT makes it: ``lm_head`` is a weight of its own, also where the checkpoint ties it."""
     if not facts.tied:
         return facts
-    return _BUILT.get(facts, "", lambda: _untied(facts))
-
-
-def _untied(facts: ModelFacts) -> ModelFacts:
-    head = Tensor("lm_head.weight", (facts.vocab, facts.hidden), role="lm_head", where="head")
-    return replace(facts, tied=False, tensors=(*facts.tensors, head))
+    return _BUILT.get(facts, "", lambda: untied(facts))
 
 
 def adapter_shapes(facts: ModelFacts, on: Switches, rank: int) -> Iterator[tuple[str, tuple[int, ...], str]]:

@@ -21,13 +21,14 @@ def as_of(facts: ModelFacts, versions: Mapping[str, str]) -> ModelFacts:
         return facts
     if before_transformers_5(versions):
         own = facts.config.get("tie_word_embeddings") is False
-        return _BUILT.get(facts, "own head" if own else "", lambda: _untied(facts) if own else _told(facts))
+        return _BUILT.get(facts, "own head" if own else "", lambda: untied(_told(facts)) if own else _told(facts))
     return facts if release(versions.get("transformers")) is None else _BUILT.get(facts, "", lambda: _told(facts))
 
 
-def _untied(facts: ModelFacts) -> ModelFacts:
+def untied(facts: ModelFacts) -> ModelFacts:
+    """The same model with an output layer of its own."""
     head = Tensor("lm_head.weight", (facts.vocab, facts.hidden), role="lm_head", where="head")
-    return replace(_told(facts), tied=False, tensors=(*facts.tensors, head))
+    return replace(facts, tied=False, tensors=(*facts.tensors, head))
 
 
 def _told(facts: ModelFacts) -> ModelFacts:
