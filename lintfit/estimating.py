@@ -190,19 +190,20 @@ def _versions(text: str) -> dict[str, str]:
 def _frozen_models(text: str) -> Any:
     if not text.lstrip().startswith("["):
         return [{"model": name.strip()} for name in text.split(",") if name.strip()]
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise LintfitError(f"--frozen-models {text}: not JSON: {error}") from None
+    return _json("frozen-models", text)
 
 
 def _fsdp(text: str) -> Any:
     if not text.lstrip().startswith("{"):
         return {"strategy": text.upper()}
+    return _json("fsdp", text)
+
+
+def _json(flag: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise LintfitError(f"--fsdp {text}: not JSON: {error}") from None
+        raise LintfitError(f"--{flag} {text}: not JSON: {error}") from None
 
 
 def _hardware(options: Options) -> dict[str, Any]:
