@@ -24,12 +24,15 @@ _SCORES = re.compile(r"For(Sequence|Token)Classification$|RewardModel$")
 
 def read(reading: Reading) -> None:
     """Note the models beside the trained one, each as ``estimate --spec`` has it in ``frozen_models``."""
-    found = [*_loaded(reading), *_copied(reading), *_named(reading)]
+    begins = _begins(reading)
+    trains = reading.found.trains
+    found = [*_loaded(reading, begins), *_copied(reading, begins)] if trains else []
+    found += _named(reading)
     if found:
         node = found[0][1].node
         reading.state("frozen_models", [entry for entry, _ in found], node, "a model beside the one that is trained")
     engine = next((record for record in reading.records if _is_vllm(record)), None)
-    if engine is not None and reading.found.trains and engine.order < _begins(reading):
+    if engine is not None and trains and engine.order < begins:
         reading.state("uncounted", "the vLLM engine that the script starts on the same card", engine.node)
 
 
@@ -37,14 +40,11 @@ def _is_vllm(record: Record) -> bool:
     return record.taken is True and record.function.startswith("vllm.") and record.name in ("LLM", "from_engine_args")
 
 
-def _loaded(reading: Reading) -> Iterator[tuple[dict[str, Any], Record]]:
+def _loaded(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
     """Models that the script loads itself before it trains, and that certainly lie on the card."""
     found = reading.found
-    if not found.trains:
-        return
     mine = {id(load) for load in _trained(reading)}
     names = {load.assigned_to for load in found.loads if id(load) in mine}
-    begins = _begins(reading)
     for load in found.loads:
         if id(load) in mine or load.assigned_to in names or load.taken is not True or load.order > begins:
             continue
@@ -52,11 +52,10 @@ def _loaded(reading: Reading) -> Iterator[tuple[dict[str, Any], Record]]:
             yield _entry(reading, load), load
 
 
-def _copied(reading: Reading) -> Iterator[tuple[dict[str, Any], Record]]:
+def _copied(reading: Reading, begins: float) -> Iterator[tuple[dict[str, Any], Record]]:
     """Copies of the trained model: a reference of the script's own."""
-    found, begins = reading.found, _begins(reading)
-    load = found.trained_load
-    if load is None or not found.trains or not (found.moves or _on_card(reading, load)):
+    found, load = reading.found, reading.found.trained_load
+    if load is None or not (found.moves or _on_card(reading, load)):
         return
     for record in reading.records:
         copies = record.name in _COPIES and record.taken is True and record.order < begins
