@@ -11,6 +11,7 @@ from lintfit.memory.spec import Spec
 Release = tuple[int, int, int]
 
 NEWEST_TRANSFORMERS = (5, 23)
+LAST_TRANSFORMERS_4 = (4, 57)
 
 GROUPED_EXPERTS = (5, 0)
 """The first transformers version that holds all experts as one parameter and runs them as one grouped product."""
@@ -34,11 +35,19 @@ def release(text: str | None) -> Release | None:
 
 def before_transformers_5(versions: Mapping[str, str]) -> bool:
     """Whether it is an older transformers: as stated, else where a library is too old for 5."""
+    return _transformers(versions) < (5, 0)
+
+
+def _transformers(versions: Mapping[str, str]) -> tuple[int, int]:
+    """Transformers' major and minor version: as stated, else the newest that goes with the other libraries."""
+    if not versions:
+        return NEWEST_TRANSFORMERS
     stated = release(versions.get("transformers"))
     if stated is not None:
-        return stated < (5,)
+        return stated[:2]
     others = [(release(versions.get(library)), first) for library, first in TOO_OLD.items()]
-    return any(found is not None and found < first for found, first in others)
+    old = any(found is not None and found < first for found, first in others)
+    return LAST_TRANSFORMERS_4 if old else NEWEST_TRANSFORMERS
 
 
 def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:
@@ -49,11 +58,11 @@ def since(spec: Spec, library: str, first: tuple[int, ...]) -> bool:
 
 def transformers_versions(spec: Spec, earliest: tuple[int, int]) -> tuple[tuple[int, int], ...]:
     """The version that is stated, else the ends of the span that it may be of."""
-    stated = release(spec.versions.get("transformers"))
-    return (earliest, NEWEST_TRANSFORMERS) if stated is None else (stated[:2],)
+    newest = transformers_version(spec)
+    return (newest,) if release(spec.versions.get("transformers")) else (earliest, newest)
 
 
 def transformers_version(spec: Spec) -> tuple[int, int]:
-    """Transformers' major and minor version, the newest known where it is not stated."""
-    stated = release(spec.versions.get("transformers"))
-    return NEWEST_TRANSFORMERS if stated is None else stated[:2]
+    """Transformers' major and minor version; the newest that goes with the run's other libraries where it is not
+    stated."""
+    return _transformers(spec.versions)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
+from lintfit.memory.versions import (
+    NEWEST_TRANSFORMERS,
+    before_transformers_5,
+    release,
+    since,
+    transformers_version,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,16 @@ def test_what_is_not_stated_is_the_newest() -> None:
     spec = spec_from_mapping({"model": "gpt2", "versions": {"bitsandbytes": "0.43.1"}})
     assert since(spec, "deepspeed", (99, 0)) and transformers_version(spec) == NEWEST_TRANSFORMERS
     assert since(spec, "bitsandbytes", (0, 43, 1)) and not since(spec, "bitsandbytes", (0, 43, 2))
+
+
+@pytest.mark.parametrize(
+    ("versions", "version"),
+    [({"trl": "0.17.0"}, (4, 57)), ({"torch": "2.0.1"}, (4, 57)), ({"trl": "0.17.0", "transformers": "5.1.0"}, (5, 1))],
+)
+def test_a_library_too_old_for_transformers_5_stands_beside_4(
+    versions: dict[str, str], version: tuple[int, int]
+) -> None:
+    """In everything that goes by transformers' version, not only in its defaults."""
+    spec = spec_from_mapping({"model": "gpt2", "versions": versions})
+    assert transformers_version(spec) == version
+    assert before_transformers_5(versions) is (version < (5, 0))
