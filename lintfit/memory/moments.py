@@ -70,7 +70,7 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
 
 def _encoded(spec: Spec, states: States, step: Step) -> list[Moment]:
     """The encoding of the images."""
-    from lintfit.memory.micro_batch.encoding import features, with_graph
+    from lintfit.memory.micro_batch.vision.encoding import features, with_graph
 
     found = [Moment("images encoded", "forward", together(states.forward, features(spec)))]
     graph = with_graph(spec, step)

@@ -29,7 +29,7 @@ def _of_text(spec: Spec, states: States) -> Step:
 
 
 def _with_images(spec: Spec, states: States) -> Step:
-    from lintfit.memory.micro_batch.vision import beside_text, in_sequence, with_tower
+    from lintfit.memory.micro_batch.vision.step import beside_text, in_sequence, with_tower
 
     seen, beside = in_sequence(spec), beside_text(spec)
     return with_tower(spec, record_model(spec, states, inventory(spec), loss_path(spec), seen=seen, beside=beside))

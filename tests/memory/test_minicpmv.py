@@ -12,7 +12,7 @@ from lintfit.memory import estimate
 from lintfit.memory.activations.form import live
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.towers import form
-from lintfit.memory.micro_batch.images import pictures
+from lintfit.memory.micro_batch.vision.images import pictures
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import Spec
 

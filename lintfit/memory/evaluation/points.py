@@ -82,7 +82,7 @@ def earlier_states(step: Step) -> int:
 
 def encoded(spec: Spec) -> Live:
     """What is there while the images are encoded."""
-    from lintfit.memory.micro_batch.encoding import features
+    from lintfit.memory.micro_batch.vision.encoding import features
 
     return features(spec)
 

@@ -61,7 +61,7 @@ def micro_batch(spec: Spec, states: States) -> Pass:
 
 def encoded(run: Pass) -> list[Term]:
     """The images while they become features without a graph."""
-    from lintfit.memory.micro_batch.encoding import features
+    from lintfit.memory.micro_batch.vision.encoding import features
 
     what, alive = "pixels, and one layer of the image encoder, or what makes features", features(run.spec)
     copies = term("temporaries", "half-precision copies of the weights (autocast)", alive.casts, source=CACHED)
@@ -70,7 +70,7 @@ def encoded(run: Pass) -> list[Term]:
 
 def encoded_with_graph(run: Pass) -> list[Term]:
     """The encoder's last layer, beside what those before keep and a mask that no graph does."""
-    from lintfit.memory.micro_batch.encoding import with_graph
+    from lintfit.memory.micro_batch.vision.encoding import with_graph
 
     alive = with_graph(run.spec, run.step) or Live()
     return [
@@ -126,7 +126,7 @@ def fixed(run: Pass, *, masks: bool, gone: int = 0) -> list[Term]:
 
 
 def _image_leaf(run: Pass) -> int:
-    from lintfit.memory.micro_batch.vision import image_leaf
+    from lintfit.memory.micro_batch.vision.step import image_leaf
 
     return image_leaf(run.spec, run.step.recipe)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import replace
 from lintfit.memory.activations.towers import ITSELF, counted
-from lintfit.memory.micro_batch.images import patches, unsaid, with_an_image, without_images
+from lintfit.memory.micro_batch.vision.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.spec import Spec
 
 

@@ -112,7 +112,7 @@ def _encoder(spec: Spec) -> str:
         return ""
     if spec.facts.model_type != "mllama" or spec.facts.vision is None or transformers_version(spec) < KEYWORDS:
         return ""
-    from lintfit.memory.micro_batch.vision import beside_text
+    from lintfit.memory.micro_batch.vision.step import beside_text
 
     beside = beside_text(spec)
     refused = "reentrant checkpointing of Llama 3.2 Vision: its image encoder's graph would be run back several times"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.memory import estimate
-from lintfit.memory.micro_batch.images import largest
+from lintfit.memory.micro_batch.vision.images import largest
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Moment, Verdict

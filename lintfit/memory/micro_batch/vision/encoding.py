@@ -24,21 +24,20 @@ from lintfit.memory.activations.towers import (
 from lintfit.memory.activations.towers import without_graph as pass_of
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.autocast import cached_copies
-from lintfit.memory.micro_batch.images import pictures
 from lintfit.memory.micro_batch.step import Step
-from lintfit.memory.micro_batch.vision import (
+from lintfit.memory.micro_batch.vision.held import SELECTED_STATES, into_the_connector
+from lintfit.memory.micro_batch.vision.images import pictures
+from lintfit.memory.micro_batch.vision.parts import inner_features
+from lintfit.memory.micro_batch.vision.shapes import (
     PIXEL,
-    SELECTED_STATES,
     image_mask,
-    into_the_connector,
     pixel_bytes,
     recipe_of,
     sequences_of,
     stream_of,
-    trains_connector,
-    trains_encoder,
     turns,
 )
+from lintfit.memory.micro_batch.vision.trained import trains_connector, trains_encoder
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.weights import Inventory
@@ -84,7 +83,7 @@ def features(spec: Spec) -> Live:
     several = state * (handed_on(spec.facts) + bool(how.unused)) if held.every else 0
     if held.normed and not held.every:  # the connector's tape begins with the norm, whose input is gone behind it
         several -= state
-    several += _merged_inside(spec, recipe)
+    several += inner_merges(spec.facts) * inner_features(spec)
     if not how.joins:
         found.append(Live(merging.activations + several, casts=max(0, copies + merging.casts)))
     else:
@@ -170,20 +169,13 @@ def _beside_a_layer(spec: Spec, how: Style, recipe: Recipe, state: int) -> int:
     if how.apart:
         seen = pictures(spec)
         placed = rounded(seen.number * seen.positions * tower.hidden * 4) if how.places else 0
-        return beside + placed + how.opening * state + _merged_inside(spec, recipe)
+        return beside + placed + how.opening * state + inner_merges(spec.facts) * inner_features(spec)
     if how.joins:
         return beside + (tower.layers - 1) * state + _patches(spec, how, recipe)  # a list of what all layers gave
     listed = handed_on(spec.facts)
     if held.every and transformers_version(spec) < SELECTED_STATES:
         listed = tower.layers
     return beside + (1 + listed) * state + _patches(spec, how, recipe)
-
-
-def _merged_inside(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of what mergers inside the encoder give."""
-    seen = pictures(spec)
-    rows = seen.number * (seen.patches // tower_of(spec.facts).merge)
-    return inner_merges(spec.facts) * rounded(rows * spec.facts.hidden * (2 if recipe.autocast else recipe.weights))
 
 
 def _joined(spec: Spec, recipe: Recipe, state: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.catalog.models import ids, lookup, text_only
 from lintfit.memory import estimate
-from lintfit.memory.micro_batch.images import patches, tiles
+from lintfit.memory.micro_batch.vision.images import patches, tiles
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
