@@ -106,7 +106,8 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     model = AutoModelForCausalLM.from_config(made, attn_implementation="eager").train()
     model.config.use_cache = False
     if half:
-        model = model.bfloat16()
+        for parameter in model.parameters():  # as the loader does, which leaves buffers as they are
+            parameter.data = parameter.data.bfloat16()
     ids = torch.randint(0, config["vocab_size"], (BATCH, SEQ))
     with packed([*model.parameters(), *model.buffers()]) as kept:
         model(input_ids=ids, labels=ids, use_cache=False)

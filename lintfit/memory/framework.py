@@ -5,10 +5,11 @@ Every figure is bytes of one GPU as low / likely / high, with the measurement it
 
 from __future__ import annotations
 
+from lintfit.memory.activations.frames import PADDED_LABELS
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.components import total
 from lintfit.memory.engines.states import States
-from lintfit.memory.loss.losses import PADDED_LABELS, UPCAST_IN_MODEL, own_loss
+from lintfit.memory.loss.losses import UPCAST_IN_MODEL, own_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, loss_path, scored, sequences
 from lintfit.memory.result import Moment, Range
 from lintfit.memory.spec import GIB, Spec

@@ -6,6 +6,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
 from lintfit.memory.activations.attention_scratch import efficient_scratch, flash_scratch
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
 from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
 
@@ -204,15 +205,9 @@ def repeats(facts: ModelFacts, recipe: Recipe, *, masked: bool = False) -> bool:
     return recipe.attention == "eager" or masked or recipe.transformers < GROUPED_SDPA or recipe.weights == 4
 
 
-ALWAYS_MASKED = {"deepseek_v32": (5, 0), "falcon": (5, 15), "glm_moe_dsa": (5, 0)}
-"""The first transformers version in which a model type hands SDPA a mask whether it needs one or not
-(``allow_is_causal_skip=False``)."""
-
-
 def always_masked(facts: ModelFacts, recipe: Recipe) -> bool:
     """Whether SDPA is given a boolean mask even of batches that are not padded."""
-    first = ALWAYS_MASKED.get(facts.model_type)
-    return first is not None and recipe.transformers >= first
+    return recipe.transformers >= frame(facts).masked_since
 
 
 EXPANDED_MASKS = (5, 0)

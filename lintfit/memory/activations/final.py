@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.tape import Var
-
-LAYERNORMS = frozenset({"cohere", "cohere2", "cohere2_moe", "nemotron", "olmo"})
-"""Model types whose LayerNorm is not torch's."""
-
-GEMMA = frozenset(
-    {
-        "gemma", "gemma2", "gemma3", "gemma3_text", "minimax_m3_vl_text", "nemotron_h", "qwen3_5_moe_text",
-        "qwen3_5_text", "qwen3_next", "recurrent_gemma", "vaultgemma",
-    }
-)  # fmt: skip
-"""Model types whose norm is Gemma's."""
-
-FULL = frozenset({"afmoe", "flex_olmo", "gpt_oss", "olmo2", "olmo3", "olmo_hybrid"})
-"""Model types that multiply by the norm's weight before the cast back from fp32."""
 
 
 def final_norm(t: Layer, x: Var) -> Var:
     """What the head takes, from the last layer's output."""
-    kind = t.facts.model_type
-    if kind in LAYERNORMS:
+    kind = frame(t.facts).norm
+    if kind == "cohere":
         from lintfit.memory.activations.layernorm import norm
 
         return norm(t, x)
-    if kind in FULL:
+    if kind == "full":
         return t.full_norm(x)
     if kind == "nanochat":
         from lintfit.memory.activations.nanochat import norm as weightless
@@ -36,18 +22,18 @@ def final_norm(t: Layer, x: Var) -> Var:
         return weightless(t, x)
     if kind == "helium":
         return t.full_norm(x, casts=True)
-    if kind in ("gemma3n_text", "gemma4_text"):
+    if kind in ("gemma3n", "gemma4"):
         from lintfit.memory.activations.gemma3n import together
         from lintfit.memory.activations.gemma4 import norm as power_norm
 
-        return power_norm(t, together(t, x) if kind == "gemma3n_text" else x)
+        return power_norm(t, together(t, x) if kind == "gemma3n" else x)
     if kind == "opt":
         return _opt(t, x)
-    if kind in BERTS:
+    if kind == "none":
         return x
     if t.facts.norm == "layernorm":
         return t.layernorm(x)
-    return t.gemma_norm(x) if kind in GEMMA else t.rmsnorm(x)
+    return t.gemma_norm(x) if kind == "gemma" else t.rmsnorm(x)
 
 
 def _opt(t: Layer, x: Var) -> Var:

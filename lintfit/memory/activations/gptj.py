@@ -45,14 +45,20 @@ def _attention(t: Layer, x: Var) -> Var:
         q, k, v = (t.linear(name, x, h, h) for name in ("q_proj", "k_proj", "v_proj"))
     if facts.model_type != "gpt_neo":
         turned = facts.rotary_dim or facts.head_dim
-        tables = [(t.new(turned, x.item, False, per=positions),) * 2 for _ in range(2)]
         share = turned / facts.head_dim
-        k, q = (_turned(t, part, share, table) for part, table in ((k, tables[1]), (q, tables[0])))
+        k, q = (_turned(t, part, share, _tables(t, turned, part.item)) for part in (k, q))
     if t.recipe.attention == "flash_attention_2":
         t.scores = out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
         t.lasting = (out,)
         return t.linear("out_proj", out, h, h)
     return t.linear("out_proj", _scored(t, q, k, v), h, h)
+
+
+def _tables(t: Layer, turned: int, item: int) -> tuple[Var, ...]:
+    """Sines and cosines as wide as what they turn, made anew for queries and for keys: CodeGen's in fp32, GPT-J's in
+    the dtype of the keys."""
+    item = 4 if t.facts.model_type == "codegen" else item
+    return t.new(turned, item, False, per=positions), t.new(turned, item, False, per=positions)
 
 
 def _turned(t: Layer, x: Var, share: float, tables: tuple[Var, ...]) -> Var:

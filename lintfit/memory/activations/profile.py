@@ -11,17 +11,13 @@ from lintfit.frozen import frozen
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, reader, total
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import Kind, kinds, stream_width
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
 from lintfit.memory.activations.replay import backward, bare, forward
 from lintfit.memory.activations.tape import Var, rounded
 from lintfit.memory.memo import Memo
-
-RETURNS_WEIGHTS = frozenset({"bamba", "bloom", "codegen", "falcon", "glm_moe_dsa", "gpt_neo", "gptj", "mpt"})
-"""Model types whose layers give eager attention's weights back, though nobody asks for them.
-
-GLM 5's give the chosen tokens back."""
 
 
 @frozen
@@ -252,7 +248,7 @@ def bare_of(t: Layer, x: Var, returned: tuple[Var, ...] = ()) -> Bare:
 
 def _returned(t: Layer) -> tuple[Var, ...]:
     """The attention weights that a layer gives back beside its output."""
-    return (t.scores,) if t.scores is not None and t.facts.model_type in RETURNS_WEIGHTS else ()
+    return (t.scores,) if t.scores is not None and frame(t.facts).returns_weights else ()
 
 
 def _size(var: Var, batch: int, seq: int) -> int:

@@ -11,6 +11,7 @@ from lintfit.memory.activations.bert import BERTS, transformed
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import stream_width
 from lintfit.memory.activations.profile import Forward
 from lintfit.memory.activations.recipe import Recipe
@@ -19,7 +20,6 @@ from lintfit.memory.activations.tape import LOGITS, Tape, Var
 from lintfit.memory.loss.head import Form, Head
 from lintfit.memory.loss.litgpt import Chunked, chunked
 from lintfit.memory.loss.losses import (
-    FP32_LOGITS,
     UPCAST_IN_MODEL,
     Scored,
     causal_loss,
@@ -34,12 +34,6 @@ from lintfit.memory.loss.losses import (
 from lintfit.memory.loss.preference import FROM_WHOLE
 from lintfit.memory.loss.tiled import TILED, tiled
 from lintfit.memory.memo import Memo
-
-SCALED_STATES = frozenset({"minicpm", "minicpm3"})
-"""Model types that scale the head's input; the model's output holds what was not scaled."""
-
-SOFTCAPPED = frozenset({"gemma2", "gemma3n_text", "gemma4_text", "nanochat", "recurrent_gemma", "vaultgemma"})
-"""Model types whose logits go through a tanh where the config has a bound for them."""
 
 _FORMS: Memo[Form | Chunked] = Memo(4096)
 
@@ -97,10 +91,11 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> Form
     if t.recipe.litgpt:
         return chunked(t, stream)
     normed = y = final_norm(t, t.new(stream_width(t.facts), stream))
-    scales = t.facts.model_type in SCALED_STATES
+    how = frame(t.facts)
+    scales = how.scaled_states
     if scales:
         y = t.map(y)
-    if t.facts.model_type in FP32_LOGITS:
+    if how.fp32_logits:
         y = t.cast(y, t.recipe.weights)
     if t.facts.model_type in BERTS and loss_path != "score":
         y = transformed(t, y)
@@ -174,4 +169,4 @@ def _upcast(t: Layer, logits: Var, loss_path: str, table: Table) -> tuple[Change
 
 
 def _softcapped(t: Layer) -> bool:
-    return t.facts.model_type in SOFTCAPPED and t.facts.config.get("final_logit_softcapping") is not None
+    return frame(t.facts).softcapped and t.facts.config.get("final_logit_softcapping") is not None

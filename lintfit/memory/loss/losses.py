@@ -9,36 +9,22 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
+from lintfit.memory.activations.frames import PADDED_LABELS, frame
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import LOGITS, Storage, Tape, Var
-
-PADDED_LABELS = (4, 49)
-"""The first transformers version whose loss pads the labels instead of copying the shifted logits."""
 
 UPCAST_IN_MODEL = (4, 46)
 """Below this version the models themselves upcast their logits, and the half-precision ones are dropped."""
 
-MODEL_DTYPE_LOSS = frozenset({"gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm"})
-"""Models whose own loss, up to 4.48, takes the logits in the dtype that they have (autocast makes it fp32)."""
-
-REMOTE_LOSS = frozenset({"qwen", "baichuan"})
-"""Models whose own code does so whatever the version (``modeling_qwen.py``, ``modeling_baichuan.py``)."""
-
 
 def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
-    if facts.model_type in REMOTE_LOSS or recipe.wrapped_loss:
-        return True
-    return recipe.transformers < PADDED_LABELS and facts.model_type in MODEL_DTYPE_LOSS
-
-
-FP32_LOGITS = frozenset({"falcon_mamba", "mamba", "mamba2"})
-"""Models that take the head's input in its weight's dtype and upcast the logits themselves, whatever the version."""
+    return recipe.wrapped_loss or recipe.transformers < frame(facts).own_loss_before
 
 
 def upcasts_itself(facts: ModelFacts, recipe: Recipe) -> bool:
     """Whether the model gives back fp32 logits, and lets go of the half-precision ones."""
-    return recipe.transformers < UPCAST_IN_MODEL or facts.model_type in FP32_LOGITS
+    return recipe.transformers < UPCAST_IN_MODEL or frame(facts).fp32_logits
 
 
 def soft_cap(t: Tape, logits: Var) -> Var:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import Kind, kinds
 from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.aside import Aside, keeps_input
-from lintfit.memory.micro_batch.embedding import LEARNED_POSITIONS
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
-
-TURNED_BACK = frozenset({"cohere", "cohere2", "cohere2_moe"})
-"""Model types whose rotary gives queries and keys back in the dtype of their projections."""
 
 
 def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
@@ -64,7 +61,7 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, batch: int, se
     """
     if not returns_cache(spec):
         return 0
-    casts = recipe.autocast and item == 4 and facts.model_type not in LEARNED_POSITIONS
+    casts = recipe.autocast and item == 4 and not (frame(facts).learned or frame(facts).positions == "biases")
     latent = "kv_lora_rank" in facts.config and caches_text(spec) and not keeps_input(recipe, item, "kv_b_proj")
     every = casts or latent or repeats(facts, recipe)
     own = [kind for kind in attending(facts) if every or repeats(facts, recipe, masked=slides(kind, seq))]
@@ -88,6 +85,6 @@ def layer_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
     if "kv_lora_rank" in facts.config and caches_text(spec):
         widths = facts.config["kv_lora_rank"], facts.config["qk_rope_head_dim"]
         return sum([rounded(tokens * int(width) * item) for width in widths])
-    if facts.model_type in TURNED_BACK and of(spec).autocast:
+    if frame(facts).half_cache and of(spec).autocast:
         item = 2
     return 2 * rounded(tokens * facts.kv_heads * facts.head_dim * item)

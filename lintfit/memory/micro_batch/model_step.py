@@ -11,6 +11,7 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import Kind, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
@@ -23,25 +24,20 @@ from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
 from lintfit.memory.micro_batch.embedding import (
-    SAMPLES_BY_MODEL,
     dropout_mask,
     embedding_norm,
     embedding_width,
-    given,
     input_leaf,
-    let_go,
     projected_embeddings,
     scratch,
-    sinusoids,
     summands,
-    triangles,
-    untaken_mask,
 )
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states, last_states
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
 from lintfit.memory.micro_batch.own_inputs import own_inputs
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
+from lintfit.memory.micro_batch.tables import given, let_go, sinusoids, triangles, untaken_mask
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import Inventory
 from lintfit.memory.tensors.tensor_parallel import local
@@ -79,7 +75,7 @@ def record_model(
     modal = modal_words(spec, recipe, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
     opening += modal.kept
     graphed = opening + own.graphed
-    samples = spec.facts.model_type in SAMPLES_BY_MODEL
+    samples = frame(spec.facts).tables_each
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints, samples=samples)
     untaken = untaken_mask(facts, recipe, *shape)
     earlier = 0 if checkpoints else forward_states(spec, facts, recipe, *shape) + by_it.cache
@@ -273,10 +269,6 @@ def _total(live: Live) -> int:
     return live.total
 
 
-FP32_STREAMS = frozenset({"falcon_mamba", "mamba", "mamba2"})
-"""Model types whose layers add to a stream in fp32 unless their config says otherwise (``residual_in_fp32``)."""
-
-
 def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     """Bytes of an element of the residual stream.
 
@@ -290,7 +282,7 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     torchs = facts.norm == "layernorm" and facts.model_type != "cohere2_moe"  # whose class casts its result back
     behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
-    kept = facts.model_type in FP32_STREAMS and facts.config.get("residual_in_fp32", True)
+    kept = frame(facts).fp32_stream and facts.config.get("residual_in_fp32", True)
     upcast = recipe.upcast_norms or behind or apart or kept
     return 4 if upcast else recipe.weights
 

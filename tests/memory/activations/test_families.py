@@ -54,7 +54,7 @@ RECORDED = {
     "gpt_bigcode": (14352.0, 9224.0),
     "gpt_neo": (20496.0, 13320.0),
     "gptj": (18696.0, 12420.0),
-    "codegen": (18696.0, 12420.0),
+    "codegen": (18696.0, 12548.0),
     "arcee": (16392.0, 11272.0),
     "hunyuan_v1_dense": (23608.0, 15672.0),
     "minicpm3": (22992.0, 14864.0),
@@ -76,7 +76,7 @@ SAVED = bench()
 @pytest.mark.parametrize("half", [False, True], ids=["fp32", "bf16"])
 def test_a_layer_saves_what_the_real_one_saves(name: str, half: bool) -> None:
     ours = SAVED.tape_bytes(SAVED.config_of(name, 2), half) / (SAVED.BATCH * SAVED.SEQ)
-    assert ours == pytest.approx(RECORDED[name][half], rel=0.01)
+    assert ours == pytest.approx(RECORDED[name][half], rel=0.004)
 
 
 def test_what_is_recorded_counts_as_known() -> None:

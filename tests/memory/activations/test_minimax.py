@@ -14,7 +14,7 @@ from lintfit.catalog import models
 from lintfit.catalog.config import CatalogError
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.micro_batch.embedding import triangles
+from lintfit.memory.micro_batch.tables import triangles
 from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 SMALL: dict[str, Any] = {

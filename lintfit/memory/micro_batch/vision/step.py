@@ -19,10 +19,11 @@ from lintfit.memory.activations.towers import (
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
-from lintfit.memory.micro_batch.embedding import given, opens_inputs
+from lintfit.memory.micro_batch.embedding import opens_inputs
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Step, Stretch
+from lintfit.memory.micro_batch.tables import given
 from lintfit.memory.micro_batch.vision.held import held_of_images, into_the_connector
 from lintfit.memory.micro_batch.vision.parts import inner_features, parts_of
 from lintfit.memory.micro_batch.vision.shapes import kept_tables, pixel_bytes, recipe_of

@@ -1,0 +1,166 @@
+"""How the classes of models are written around their layers: embeddings, positions, masks, the last norm, the loss.
+
+What the layers themselves do is their family's (:mod:`.families`). A model type that is not here is written as Llama's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lintfit.catalog.architectures import ALIASES
+from lintfit.catalog.facts import ModelFacts
+
+PADDED_LABELS = (4, 49)
+"""The first transformers version whose loss pads the labels instead of copying the shifted logits."""
+
+ALWAYS = (1000, 0)
+"""Later than any version of transformers."""
+
+
+class Frame(NamedTuple):
+    """What a model type's class does around its layers, where that is not Llama's way.
+
+    ``positions``: ``rotary`` tables of the model; ``learned`` and added to the embeddings, looked up once or
+    (``learned each``) for every sequence; ``biases`` of the scores; of the ``layers``, which make tables of their own
+    or need none; or ``none``, and no masks.
+
+    Embeddings. ``scaled``: they are multiplied before the first layer (``embedding_multiplier``, ``normalizer``).
+    ``scales_itself``: the transformers version from which a module scales its own output
+    (``Gemma3TextScaledWordEmbedding``), where the class is transformers' own. ``normed``: fp32 numbers a token that a
+    norm behind them keeps.
+
+    Tables. ``tables``: in the ``stream``'s dtype, ``fp32``, or ``complex``, one number for every two elements, whatever
+    the dtype. ``tables_by``: the key of the config that says for every layer which of several it takes (base
+    frequencies but 0, or kinds), or ``windows``, one for layers that slide and one for the others. ``partly``: they are
+    as wide as the part of a head that they turn, or that the model may have none of; ``partly_by_kind``: which differs
+    between kinds of layers, as the architecture says (``turned``). ``tables_each``: every sequence has its own, because
+    images have positions of their own. ``keeps_tables``: layers save them, not copies.
+
+    Masks. ``masks_each``: every sequence has its own, because chunks begin anew in each. ``boolean_masks``: eager ones
+    are boolean, too. ``makes_both_masks``: layers of one kind, and a mask for the other as well
+    (``causal_mask_mapping``). ``masked_since``: the first transformers version that hands SDPA a mask whether it needs
+    one or not (``allow_is_causal_skip=False``).
+
+    ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
+    for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
+    otherwise (``residual_in_fp32``).
+
+    Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
+    ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
+    ``fp32_logits``: the head takes its weight's dtype and the model upcasts the logits, whatever the version.
+    ``own_loss_before``: the transformers version before which the model's own loss takes logits in the dtype that they
+    have (autocast makes it fp32); :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``,
+    ``modeling_baichuan.py``).
+    """
+
+    positions: str = "rotary"
+    scaled: bool = False
+    scales_itself: tuple[int, int] = ALWAYS
+    normed: int = 0
+    tables: str = "stream"
+    tables_by: str = ""
+    partly: bool = False
+    partly_by_kind: bool = False
+    tables_each: bool = False
+    keeps_tables: bool = True
+    masks_each: bool = False
+    boolean_masks: bool = False
+    makes_both_masks: bool = False
+    masked_since: tuple[int, int] = ALWAYS
+    returns_weights: bool = False
+    half_cache: bool = False
+    fp32_stream: bool = False
+    norm: str = ""
+    scaled_states: bool = False
+    softcapped: bool = False
+    fp32_logits: bool = False
+    own_loss_before: tuple[int, int] = (0, 0)
+
+    @property
+    def learned(self) -> bool:
+        """Whether positions are learned and added to the embeddings."""
+        return self.positions.startswith("learned")
+
+    @property
+    def changes(self) -> bool:
+        """Whether the first layer takes something else than what the embedding gave."""
+        return self.scaled or self.learned or self.normed > 0
+
+
+FRAMES: Mapping[str, Frame] = {
+    "afmoe": Frame(scaled=True, norm="full"),
+    **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
+    "bamba": Frame(partly=True, returns_weights=True),
+    **dict.fromkeys(("bert", "roberta"), Frame(positions="layers", normed=2, norm="none")),
+    "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
+    **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", returns_weights=True)),
+    **dict.fromkeys(("cohere", "cohere2", "cohere2_moe"), Frame(half_cache=True, norm="cohere")),
+    "deepseek_v2": Frame(tables="complex"),
+    "deepseek_v32": Frame(masked_since=(5, 0)),
+    **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
+    "falcon": Frame(masked_since=(5, 15), returns_weights=True, own_loss_before=PADDED_LABELS),
+    **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
+    **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), Frame(positions="none", fp32_stream=True, fp32_logits=True)),
+    **dict.fromkeys(("flex_olmo", "olmo2", "olmo3"), Frame(tables="fp32", norm="full")),
+    "gemma": Frame(scaled=True, scales_itself=(5, 0), norm="gemma"),
+    "gemma2": Frame(scaled=True, scales_itself=(5, 0), norm="gemma", softcapped=True),
+    **dict.fromkeys(
+        ("gemma3", "gemma3_text"), Frame(scaled=True, scales_itself=(0, 0), tables_by="windows", norm="gemma")
+    ),
+    "gemma3n_text": Frame(tables_by="windows", norm="gemma3n", softcapped=True),
+    "gemma4_text": Frame(scaled=True, scales_itself=(5, 0), tables_by="windows", norm="gemma4", softcapped=True),
+    **dict.fromkeys(
+        ("glm", "glm4", "glm4_moe", "jamba", "minimax_m2", "persimmon", "phi", "phi3", "phi4_multimodal", "solar_open"),
+        Frame(partly=True),
+    ),
+    **dict.fromkeys(("glm4v_moe_text", "glm4v_text", "glm_ocr_text"), Frame(partly=True, tables_each=True)),
+    "glm_moe_dsa": Frame(masked_since=(5, 0), returns_weights=True),
+    **dict.fromkeys(("gpt2", "gpt_bigcode"), Frame(positions="learned", own_loss_before=PADDED_LABELS)),
+    "gpt_neo": Frame(positions="learned", returns_weights=True),
+    **dict.fromkeys(("gpt_neox", "stablelm"), Frame(partly=True, own_loss_before=PADDED_LABELS)),
+    "gpt_oss": Frame(norm="full"),
+    **dict.fromkeys(("granite_swa", "granitemoe_swa"), Frame(scaled=True, tables_by="layer_rope_theta")),
+    "granitemoehybrid": Frame(scaled=True, partly=True),
+    "helium": Frame(keeps_tables=False, norm="helium"),
+    "kimi_linear": Frame(positions="layers"),
+    **dict.fromkeys(("laguna", "mimo_v2_flash"), Frame(tables_by="layer_types", partly_by_kind=True)),
+    "lfm3": Frame(tables="fp32", tables_by="layer_types"),
+    "llama4_text": Frame(tables="complex", masks_each=True),
+    "mellum": Frame(tables_by="layer_types"),
+    "minicpm": Frame(scaled=True, scaled_states=True),
+    "minicpm3": Frame(scaled=True, scales_itself=(5, 0), scaled_states=True),
+    **dict.fromkeys(("minimax_m3_vl_text", "nemotron_h", "qwen3_next"), Frame(partly=True, norm="gemma")),
+    **dict.fromkeys(("ministral", "qwen2_moe"), Frame(makes_both_masks=True)),
+    "mpt": Frame(positions="biases", boolean_masks=True, returns_weights=True, own_loss_before=PADDED_LABELS),
+    "nanochat": Frame(normed=1, norm="nanochat", softcapped=True),
+    "nemotron": Frame(partly=True, norm="cohere"),
+    "olmo": Frame(tables="fp32", norm="cohere"),
+    "olmo_hybrid": Frame(tables="fp32", tables_by="layer_types", partly=True, norm="full"),
+    "opt": Frame(positions="learned each", norm="opt", own_loss_before=PADDED_LABELS),
+    **dict.fromkeys(
+        (
+            "paddleocr_vl_text",
+            "qwen2_5_omni_text",
+            "qwen2_5_vl",
+            "qwen2_vl",
+            "qwen3_omni_moe",
+            "qwen3_omni_moe_thinker",
+            "qwen3_vl",
+            "qwen3_vl_moe",
+        ),
+        Frame(tables_each=True),
+    ),
+    **dict.fromkeys(("qwen3_5_moe_text", "qwen3_5_text"), Frame(partly=True, tables_each=True, norm="gemma")),
+    "recurrent_gemma": Frame(positions="layers", scaled=True, norm="gemma", softcapped=True),
+    "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
+}
+"""By model type."""
+
+_LLAMA = Frame()
+
+
+def frame(facts: ModelFacts) -> Frame:
+    """How the model's class is written around its layers."""
+    kind = facts.model_type
+    return FRAMES.get(kind) or FRAMES.get(ALIASES.get(kind, kind), _LLAMA)

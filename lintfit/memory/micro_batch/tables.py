@@ -1,0 +1,159 @@
+"""What a model makes once for all of its layers: tables of positions, masks, biases, and the buffers that hold them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import always_masked, mask_bytes
+from lintfit.memory.activations.frames import Frame, frame
+from lintfit.memory.activations.kinds import first_of_windows, stretches
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import rounded
+
+TABLELESS = frozenset({"conv", "linear_attention"})
+"""Kinds of layers that turn nothing."""
+
+
+def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, samples: bool = False) -> int:
+    """Bytes of the rotary tables, cosine and sine, of a sequence or of each; LitGPT keeps them in fp32.
+
+    ``item``: bytes of an element of the residual stream. ``samples``: whether every sequence has its own.
+    """
+    if recipe.litgpt:
+        return 2 * rounded(seq * (facts.rotary_dim or facts.head_dim) * 4)
+    how = frame(facts)
+    if how.positions != "rotary":
+        return 0
+    if how.tables == "complex":
+        return rounded(seq * _turned(facts) * 4)
+    widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
+    widths = widths if how.tables_by == "windows" else [_turned(facts)]
+    if _keyed(how):
+        widths *= len(_firsts(facts))
+    if how.partly_by_kind:
+        kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
+        turned = import_module(f"lintfit.catalog.architectures.{facts.model_type}").turned
+        widths = [turned(facts.config, kind, facts.head_dim) for kind in kinds]
+    positions = batch * seq if samples or how.tables_each else seq
+    item = 4 if how.tables == "fp32" else item
+    return sum(2 * rounded(positions * width * item) for width in widths)
+
+
+def _keyed(how: Frame) -> bool:
+    """Whether a key of the config says which of several tables a layer takes."""
+    return how.tables_by not in ("", "windows")
+
+
+def _firsts(facts: ModelFacts) -> list[int]:
+    """The first layer of each of what ``tables_by`` tells; one where a config does not say."""
+    told = facts.config.get(frame(facts).tables_by)
+    if not isinstance(told, list):
+        return [0]
+    first = {one: number for number, one in reversed(list(enumerate(told))) if one and one not in TABLELESS}
+    return sorted(first.values())
+
+
+def _later_tables(facts: ModelFacts, recipe: Recipe, seq: int, item: int) -> tuple[tuple[int, int], ...]:
+    """Tables that the first layers do not take: the first one that does, and bytes."""
+    how = frame(facts)
+    if how.tables_by == "windows":
+        wide = int(facts.config.get("global_head_dim") or facts.head_dim)
+        starts = first_of_windows(facts).items()
+        widths = [(start, wide if window is None else facts.head_dim) for window, start in starts if start]
+        return tuple([(start, 2 * rounded(seq * width * item)) for start, width in widths])
+    firsts = _firsts(facts) if _keyed(how) else []
+    if not any(firsts):
+        return ()
+    size = tables(facts, recipe, 1, seq, item) // len(firsts)
+    return tuple([(first, size) for first in firsts if first])
+
+
+def _turned(facts: ModelFacts) -> int:
+    """Elements of a head that the tables have."""
+    partly = frame(facts).partly or "kv_lora_rank" in facts.config
+    return facts.rotary_dim if partly else facts.head_dim
+
+
+def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    how = frame(facts)
+    if how.positions == "none":
+        return 0
+    windows = {kind.window for kind, _, _ in stretches(facts)}
+    bites = any(window is not None and seq >= window for window in windows)
+    item = 1 if how.boolean_masks else item
+    found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
+    apart = how.masks_each and recipe.attention == "sdpa" and not recipe.padded
+    return found * batch if apart else found
+
+
+def untaken_mask(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes of a mask that the model makes and none of its layers takes, so that it is gone with the forward."""
+    if not frame(facts).makes_both_masks or len(first_of_windows(facts)) > 1:
+        return 0
+    if recipe.attention == "sdpa" and not recipe.padded:
+        sliding = None in first_of_windows(facts) and seq >= int(facts.config.get("sliding_window") or 0)
+        return seq * seq if sliding else 0  # full attention has none
+    return mask_bytes(recipe, 1, False, batch, seq, item)
+
+
+def let_go(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[tuple[int, int], ...]:
+    """Masks and tables that the first layers do not take: the first one that does, and bytes.
+
+    In the backward each goes with the last non-reentrant checkpoint that holds it.
+    """
+    first = first_of_windows(facts)
+    later = [(window, start) for window, start in first.items() if start]
+    size = masks(facts, recipe, batch, seq, item) if later else 0
+    tables_too = _later_tables(facts, recipe, seq, item)
+    if recipe.attention == "sdpa" and not recipe.padded:  # full attention has none
+        return (*[(start, size) for window, start in later if window is not None], *tables_too)
+    return (*[(start, size // len(first)) for _, start in later], *tables_too)
+
+
+def given(
+    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *, checkpoints: bool, samples: bool = False
+) -> tuple[int, int]:
+    """Bytes of the tables and masks that the model makes and hands to all layers: of those that layers keep, and of
+    those that are gone with the forward, where no checkpoint holds them.
+
+    Checkpoints hold tables as they hold masks; some go before the backward has come to the first layers
+    (:func:`let_go`). ``samples``: see :func:`tables`.
+    """
+    table, mask = tables(facts, recipe, batch, seq, item, samples=samples), masks(facts, recipe, batch, seq, item)
+    how = frame(facts)
+    kept = (table if how.keeps_tables else 0) + (mask if how.boolean_masks else 0)
+    if checkpoints:
+        kept -= sum([size for _, size in _later_tables(facts, recipe, seq, item)])
+    return kept, table + mask - kept + biases(facts, batch, seq, item)
+
+
+def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
+    """Bytes of the biases by position that BLOOM and MPT add to their scores; MPT's have all positions, in fp32."""
+    if facts.model_type == "mpt":
+        return rounded(facts.heads * (facts.max_positions or seq) * 4)
+    return rounded(batch * facts.heads * seq * item) if facts.model_type == "bloom" else 0
+
+
+def triangles(facts: ModelFacts, item: int) -> int:
+    """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
+    and CodeGen's fp32 tables in every layer; of MiniMax-01's decays over a block, ``item`` bytes an element."""
+    if facts.model_type == "minimax":
+        size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
+        sizes = (1, size, size, size**2)
+        return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
+    positions = facts.max_positions or 0
+    if facts.model_type in ("gptj", "codegen"):
+        return facts.layers * rounded(positions * facts.rotary_dim * 4)
+    count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
+    return count * rounded(positions**2) if count else 0
+
+
+def sinusoids(facts: ModelFacts) -> int:
+    """Bytes of the positions of Qwen Omni's encoders of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
+    if "omni" not in facts.model_type or not facts.text_type:
+        return 0
+    thinker = "qwen2_5_omni_thinker" if facts.text_type == "qwen2_5_omni_text" else "qwen3_omni_moe_thinker"
+    defaults = import_module(f"lintfit.catalog.architectures.{thinker}").AUDIO
+    sound = {**defaults, **(facts.config.get("audio_config") or {})}
+    return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
