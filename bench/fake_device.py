@@ -21,6 +21,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from bench import fake_experts
+
 NAME = "nogpu"
 _REGISTERED: list[str] = []
 
@@ -34,7 +36,7 @@ HALF = {
 FULL = {
     torch.pow, torch.Tensor.pow, torch.Tensor.__pow__, torch.rsqrt, torch.Tensor.rsqrt, torch.exp, torch.Tensor.exp,
     torch.log, torch.Tensor.log, torch.reciprocal, F.layer_norm, torch.layer_norm, F.softplus, F.nll_loss,
-    F.cross_entropy, torch.expm1,
+    F.cross_entropy, torch.expm1, torch.norm,
 }  # fmt: skip
 """Functions that autocast runs in fp32 (``AT_FORALL_FP32``)."""
 
@@ -69,7 +71,7 @@ class _Autocast(TorchFunctionMode):
     def _half(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
             return value
-        if not (value.is_leaf and value.requires_grad):
+        if not (value.is_leaf and value.requires_grad) or value._is_view():
             return value.to(torch.bfloat16)
         if id(value) not in self.cache:
             self.cache[id(value)] = (value, value.to(torch.bfloat16))
@@ -344,6 +346,7 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
         patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(fake_experts.spread())
         for patch in patches:
             stack.enter_context(patch)
         stack.enter_context(mode)

@@ -138,6 +138,14 @@ JAMBA: dict[str, Any] = {
     "mamba_d_state": 8,
     "pad_token_id": 0,
 }
+DBRX: dict[str, Any] = {
+    "d_model": 64,
+    "n_heads": 4,
+    "n_layers": 3,
+    "vocab_size": 1000,
+    "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 10000.0},
+    "ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 6, "moe_top_k": 2, "moe_jitter_eps": 0},
+}
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("llama", GROUPED),
     ("llama", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
@@ -226,6 +234,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("youtu", {**LATENT, "q_lora_rank": None, "attention_bias": True, "tie_word_embeddings": False}),
     ("solar_open", {**GROUPED, **ROUTED, "head_dim": 16}),
     ("solar_open", {**GROUPED, **ROUTED, "attention_bias": True, "n_shared_experts": 2}),
+    ("dbrx", DBRX),
+    ("dbrx", {**DBRX, "attn_config": {"clip_qkv": 8, "rope_theta": 10000.0}, "ffn_config": None}),
     ("afmoe", {**PADDED, **EXPERTS, "head_dim": 16, "num_shared_experts": 1}),
     ("afmoe", {**PADDED, **EXPERTS, "num_dense_layers": 2, "attention_bias": True, "tie_word_embeddings": True}),
     ("granitemoe", {**GROUPED, "num_local_experts": 4}),

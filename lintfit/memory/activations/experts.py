@@ -84,7 +84,7 @@ Gate = Callable[[Layer, Var, int], Var]
 
 
 @frozen
-class _Routed:
+class Routed:
     """The tokens of one of ``parts`` experts where each token goes to ``top_k``, spread evenly."""
 
     top_k: int
@@ -252,7 +252,7 @@ def _one_by_one(t: Layer, x: Var, weights: Var, moe: MoE, *, gated: bool) -> Var
     """
     h, i = x.width, moe.intermediate
     parts = min(_own(t, moe), LOOPED)
-    rows = _Routed(moe.top_k, parts)
+    rows = Routed(moe.top_k, parts)
     each = -(-_own(t, moe) // parts)
     total = t.new(h, x.item, False)
     for _ in range(parts):

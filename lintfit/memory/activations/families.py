@@ -34,6 +34,7 @@ _MODULES = {
     "cohere": "layernorm",
     "cohere2": "layernorm",
     "cohere2_moe": "cohere2_moe",
+    "dbrx": "dbrx",
     "deepseek_v2": "moe",
     "deepseek_v3": "moe",
     "deepseek_v32": "dsa",

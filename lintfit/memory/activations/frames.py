@@ -44,7 +44,7 @@ class Frame(NamedTuple):
 
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
-    otherwise (``residual_in_fp32``).
+    otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
@@ -71,6 +71,7 @@ class Frame(NamedTuple):
     returns_weights: bool = False
     half_cache: bool = False
     fp32_stream: bool = False
+    casts_norms: bool = False
     norm: str = ""
     scaled_states: bool = False
     softcapped: bool = False
@@ -95,7 +96,9 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("bert", "roberta"), Frame(positions="layers", normed=2, norm="none")),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", returns_weights=True)),
-    **dict.fromkeys(("cohere", "cohere2", "cohere2_moe"), Frame(half_cache=True, norm="cohere")),
+    **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
+    "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
+    "dbrx": Frame(casts_norms=True),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),

@@ -302,6 +302,7 @@ def _split(shape: tuple[int, ...], part: int, of: int) -> tuple[int, ...]:
 
 ALWAYS_FUSED = frozenset(
     {
+        "dbrx",
         "gemma4",
         "gemma4_text",
         "gpt_oss",
