@@ -234,6 +234,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("youtu", {**LATENT, "q_lora_rank": None, "attention_bias": True, "tie_word_embeddings": False}),
     ("solar_open", {**GROUPED, **ROUTED, "head_dim": 16}),
     ("solar_open", {**GROUPED, **ROUTED, "attention_bias": True, "n_shared_experts": 2}),
+    ("jetmoe", {**GROUPED, "kv_channels": 16, "num_local_experts": 4}),
+    ("jetmoe", {**GROUPED, "num_local_experts": 6, "num_experts_per_tok": 3, "tie_word_embeddings": False}),
     ("dbrx", DBRX),
     ("dbrx", {**DBRX, "attn_config": {"clip_qkv": 8, "rope_theta": 10000.0}, "ffn_config": None}),
     ("afmoe", {**PADDED, **EXPERTS, "head_dim": 16, "num_shared_experts": 1}),

@@ -78,6 +78,7 @@ _MODULES = {
     "internlm2": "fused",
     "jais2": "layernorm",
     "jamba": "jamba",
+    "jetmoe": "jetmoe",
     "kimi_linear": "kimi_linear",
     "laguna": "laguna",
     "lfm2": "lfm2",

@@ -310,6 +310,7 @@ ALWAYS_FUSED = frozenset(
         "granitemoe_swa",
         "granitemoehybrid",
         "granitemoeshared",
+        "jetmoe",
         "llama4",
         "llama4_text",
         "qwen3_vl_moe",
