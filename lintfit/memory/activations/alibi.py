@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lintfit.memory.activations.attention import Heads, attend, eager, repeat
+from lintfit.memory.activations.attention import Heads, attend, eager, laid_out, repeat
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function
+from lintfit.memory.activations.frames import biased_heads
+from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
 
 NAMES = {
     "bloom": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
@@ -36,7 +37,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
             t.held = (x, y, z)
             branch = _attention(t, y)
             t.held = (*t.held, branch)
-            return t.add(x, t.residual_dropout(t.add(_mlp(t, z), branch), rate))
+            return t.add(x, t.residual_dropout(t.add(_mlp_apart(t, z), branch), rate))
     if facts.model_type == "bloom":
         x = _added(t, x, y, rate, _mixed)
         t.held = (x,)
@@ -44,11 +45,12 @@ def layer(t: Layer, x: Var, index: int) -> Var:
         t.held = (x, y)
         return _added(t, x, y, rate, _mlp)
     branch = _attention(t, y)
+    named = (y, branch) if facts.model_type == "falcon" else (branch,)
     x = t.add(x, t.residual_dropout(branch, rate))
-    t.held = (branch, x)
+    t.held = (*named, x)
     y = t.layernorm(x)
-    t.held = (branch, x, y)
-    return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+    t.held = (*named, x, y)
+    return t.add(x, t.residual_dropout(_mlp_apart(t, y), rate))
 
 
 @function
@@ -64,8 +66,14 @@ def _mlp(t: Layer, x: Var) -> Var:
     # BLOOM's own GELU saves its input, whatever its formula, and works its gradient out in steps (``GeLUFunction``).
     bloom = facts.model_type == "bloom"
     made = t.map(y, (y,), temp=(y.scratch(GELU_STEPS * y.item),) if bloom else ())
-    t.held = (*t.held, *((made,) if bloom else ()))
+    t.held = (*t.held, made)
     return _linear(t, down, made, facts.intermediate, facts.hidden)
+
+
+@function
+def _mlp_apart(t: Layer, x: Var) -> Var:
+    """Falcon's and MPT's, whose names are gone when its result is added."""
+    return _mlp(t, x)
 
 
 def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
@@ -94,7 +102,8 @@ def _mixed(t: Layer, x: Var) -> Var:
         out = eager(t, q, k, v, shape, drops=drops, one_product=bloom, names_scores=not bloom)
         return t.linear(out_name, out, wide, h)
     outer, t.held = t.held, (*t.held, v)
-    out = _linear(t, out_name, _falcon(t, q, k, v), wide, h)
+    mixed = _biased(t, q, k, v, x.item) if biased_heads(facts) else _falcon(t, q, k, v)
+    out = _linear(t, out_name, mixed, wide, h)
     t.held = outer
     return out
 
@@ -112,3 +121,35 @@ def _falcon(t: Layer, q: Var, k: Var, v: Var) -> Var:
     single = shape.keys < shape.queries
     q, k = t.both_turned(q, k)
     return attend(t, q, k, v, shape, half_softmax=True, keeps_product=True, broadcasts=single)
+
+
+def _biased(t: Layer, q: Var, k: Var, v: Var, item: int) -> Var:
+    """Falcon with biases by position (``alibi``): they are in the mask, and eager attention adds them in fp32, too.
+
+    ``item``: bytes of an element of what the layer's norm gave, in whose dtype the softmax is.
+    """
+    heads = Heads(t.facts.heads, t.facts.heads, t.facts.head_dim)
+    if t.recipe.attention != "eager":
+        mask = t.new(heads.queries, 4 if t.recipe.upcast_head else t.recipe.weights, False, per=pairs)
+        mask.storage.external = True
+        return attend(t, q, k, v, heads, mask=mask)
+    t.name(q, k, v)
+    q, k = (laid_out(t, part) if t.batched else part for part in (q, k))
+    if t.recipe.autocast:
+        q, k = t.cast(q, 2), t.cast(k, 2)
+    grad = q.grad or k.grad
+    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
+    full = t.cast(scores, 4)
+    biased, held = t.add(full), t.held
+    t.held = (*held, scores, full, biased)
+    masked = t.add(biased)
+    t.held = (*t.held, masked)
+    made = t.softmax(t.cast(masked, item))
+    t.held, t.scores = held, made
+    t.lasting = (made,)
+    weights = t.cast(made, q.item)
+    v = t.cast(v, q.item)
+    v = laid_out(t, v) if t.batched else v
+    out = t.like(q, q.width, q.item, grad or v.grad)
+    t.op(out, (weights, v), saved_factors(weights, v))
+    return t.map(out)

@@ -39,8 +39,9 @@ class Frame(NamedTuple):
 
     Masks. ``masks_each``: every sequence has its own, because chunks begin anew in each. ``boolean_masks``: eager ones
     are boolean, too. ``makes_both_masks``: layers of one kind, and a mask for the other as well
-    (``causal_mask_mapping``). ``masked_since``: the first transformers version that hands SDPA a mask whether it needs
-    one or not (``allow_is_causal_skip=False``).
+    (``causal_mask_mapping``). ``head_masks``: the key of the config with which every head of every sequence has one of
+    its own, in the embeddings' dtype, with the biases of its positions in it. ``masked_since``: the first transformers
+    version that hands SDPA a mask whether it needs one or not (``allow_is_causal_skip=False``).
 
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
@@ -67,6 +68,7 @@ class Frame(NamedTuple):
     masks_each: bool = False
     boolean_masks: bool = False
     makes_both_masks: bool = False
+    head_masks: str = ""
     masked_since: tuple[int, int] = ALWAYS
     returns_weights: bool = False
     half_cache: bool = False
@@ -102,7 +104,7 @@ FRAMES: Mapping[str, Frame] = {
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
-    "falcon": Frame(masked_since=(5, 15), returns_weights=True, own_loss_before=PADDED_LABELS),
+    "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), Frame(positions="none", fp32_stream=True, fp32_logits=True)),
     **dict.fromkeys(("flex_olmo", "olmo2", "olmo3"), Frame(tables="fp32", norm="full")),
@@ -167,3 +169,9 @@ def frame(facts: ModelFacts) -> Frame:
     """How the model's class is written around its layers."""
     kind = facts.model_type
     return FRAMES.get(kind) or FRAMES.get(ALIASES.get(kind, kind), _LLAMA)
+
+
+def biased_heads(facts: ModelFacts) -> bool:
+    """Whether every head of every sequence has a mask of its own, with biases by position in it."""
+    key = frame(facts).head_masks
+    return bool(key and facts.config.get(key))

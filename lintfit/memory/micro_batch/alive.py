@@ -44,13 +44,14 @@ def copies_by(step: Step, layer: Live) -> int:
 
 
 def most_without_graph(step: Step) -> int:
-    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take.
+    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take, and
+    the attention weights that the layer before gave back.
 
     That pass frees what a graph would keep; the backward begins with all of it. A layer with few adapters keeps little,
     and its forward pass may have more.
     """
     layers = [stretch.layer for stretch in step.stretches]
-    worst = max([max(layer.peak.total + layer.input, layer.ceiling) for layer in layers], default=0)
+    worst = max([max(layer.peak.total + layer.input + layer.returned, layer.ceiling) for layer in layers], default=0)
     return _around_a_layer(step) + worst
 
 

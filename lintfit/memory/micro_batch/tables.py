@@ -6,7 +6,7 @@ from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
-from lintfit.memory.activations.frames import Frame, frame
+from lintfit.memory.activations.frames import Frame, biased_heads, frame
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -76,9 +76,12 @@ def _turned(facts: ModelFacts) -> int:
 
 
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes of the masks that the model makes; ``item``: of an element of the residual stream."""
     how = frame(facts)
     if how.positions == "none":
         return 0
+    if biased_heads(facts):
+        return rounded(batch * facts.heads * seq * seq * item)
     windows = {kind.window for kind, _, _ in stretches(facts)}
     bites = any(window is not None and seq >= window for window in windows)
     item = 1 if how.boolean_masks else item
@@ -122,7 +125,10 @@ def given(
     """
     table, mask = tables(facts, recipe, batch, seq, item, samples=samples), masks(facts, recipe, batch, seq, item)
     how = frame(facts)
-    kept = (table if how.keeps_tables else 0) + (mask if how.boolean_masks else 0)
+    biased = biased_heads(facts)
+    # SDPA saves biased masks as they are, autocast of fp32 ones a copy in every layer.
+    saved = how.boolean_masks or (biased and recipe.attention == "sdpa" and (item == 2 or not recipe.autocast))
+    kept = (table if how.keeps_tables and not biased else 0) + (mask if saved else 0)
     if checkpoints:
         kept -= sum([size for _, size in _later_tables(facts, recipe, seq, item)])
     return kept, table + mask - kept + biases(facts, batch, seq, item)

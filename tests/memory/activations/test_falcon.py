@@ -75,3 +75,26 @@ def test_a_mask_is_handed_on_since_5_15() -> None:
         for version in ("5.14.0", "5.15.0")
     )
     assert since - before == pytest.approx(4 * 2 * 1024 * 1024 * 2, rel=0.01)
+
+
+ALIBI = {**SINGLE, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 1000,
+         "alibi": True, "multi_query": False, "parallel_attn": False, "bias": True}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "counted", "evaluated"),
+    [
+        (BF16, 136.66, 133.39),
+        ({**BF16, **GC}, 96.4, 133.39),
+        (AMP, 288.8, 290.33),
+        ({**BF16, **EAGER}, 411.37, 741.39),
+        ({**BF16, **EAGER, **GC}, 377.33, 741.39),
+        ({**AMP, **EAGER}, 552.16, 914.2),
+    ],
+)
+def test_every_head_has_a_mask_of_its_own_with_biases(more: dict[str, Any], counted: float, evaluated: float) -> None:
+    """Falcon RW; autocast makes a copy of it in every layer. Evaluated on batches twice as large."""
+    found = step(ALIBI, 2, 1024, {**PLAIN, **more, "evaluation": {"batch_size": 4}})
+    assert found.allocated_bytes / MIB == pytest.approx(max(counted, evaluated), rel=2e-3)
+    alone = step(ALIBI, 2, 1024, {**PLAIN, **more, "evaluation": {"batch_size": 0}})
+    assert alone.allocated_bytes / MIB == pytest.approx(counted, rel=1e-3)
