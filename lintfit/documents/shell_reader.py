@@ -303,8 +303,10 @@ class _Reader:
     def change_folder(self, name: str, arguments: list[Word]) -> None:
         values = [word.value for word in arguments if word.text not in ("--", "-L", "-P")]
         target = values[0] if name != "popd" and len(values) == 1 else None
-        known = target is not None and target not in ("", "-") and target[0] not in "/~"
-        self.folder = posixpath.normpath(f"{self.folder}/{target}") if known else "."
+        own = self.scope.folder
+        below = target is not None and own[:1] == "/" and (target == own or target.startswith(f"{own}/"))
+        known = below or (target is not None and target not in ("", "-") and target[0] not in "/~")
+        self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if known else "."
 
     def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
         """The assignments in front of a command.

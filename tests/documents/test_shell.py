@@ -86,6 +86,19 @@ def test_the_scripts_own_folder_is_known() -> None:
     assert values(command) == ["a", "jobs/x.py", "jobs/y.py", "jobs/../z"]
 
 
+@pytest.mark.parametrize(
+    ("path", "folder"), [("jobs/run.sh", "sft"), ("../jobs/run.sh", "../sft"), ("/work/jobs/run.sh", "/work/sft")]
+)
+def test_a_folder_beside_the_scripts_own(path: str, folder: str) -> None:
+    (command,) = read('cd "$(dirname "${BASH_SOURCE[0]}")/../sft/"\ntorchrun train.py\n', path).commands[1:]
+    assert command.folder == folder
+
+
+def test_a_folder_of_another_machine_is_not_known() -> None:
+    (command,) = read("cd /workspace/sft\ntorchrun train.py\n", "/work/jobs/run.sh").commands[1:]
+    assert command.folder == "."
+
+
 def test_what_stands_in_front_of_a_command() -> None:
     document = read("X=1\nY=2\nCUDA_VISIBLE_DEVICES=0,1 Z=$X a $Y\nexport W=3\nb\n")
     first, second = document.commands
