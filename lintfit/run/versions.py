@@ -48,6 +48,14 @@ _CONDA_PIN = re.compile(
     rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
 )
 """Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
+_POETRY = re.compile(
+    rf"""^(?P<name>{_NAMES}|pytorch)\s*=\s*(?:\{{\s*version\s*=\s*)?["'](?P<version>\d+(?:\.\d+)*)["']""",
+    re.ASCII | re.MULTILINE,
+)
+"""Poetry's ``transformers = "4.36.0"``, which takes no other version."""
+_POETRY_SECTION = re.compile(
+    r"^\[tool\.poetry\.(?:\S+\.)?(?:dev-)?dependencies\]$(?P<lines>(?:\n(?!\[).*)*)", re.MULTILINE
+)
 _PIPENV = re.compile(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
 _REPOSITORY = re.compile(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
 _LOCKED = re.compile(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
@@ -89,6 +97,9 @@ def _read_folder(folder: Path) -> Mapping[str, str]:
             for match in _CONDA_PIN.finditer(text):
                 name = "torch" if match["name"] == "pytorch" else match["name"]
                 found.setdefault(name, match["version"])
+        for section in _POETRY_SECTION.finditer(text) if path.name == "pyproject.toml" else ():
+            for match in _POETRY.finditer(section["lines"]):
+                found.setdefault("torch" if match["name"] == "pytorch" else match["name"], match["version"])
         for match in _PIN.finditer(text):
             found.setdefault(match["name"], _bound(match["op"], match["version"]))
         for match in _REPOSITORY.finditer(text):

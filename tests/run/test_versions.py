@@ -26,6 +26,10 @@ from lintfit.run.versions import before, concrete, versions_near
         ("pyproject.toml", 'dependencies = ["transformers[torch]>=4.51.1", "trl<=0.9.6"]\n',
          {"transformers>=": "4.51.1", "trl": "0.9.6"}),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.40"\n', {"transformers": "<5"}),
+        ("pyproject.toml", '[tool.poetry]\nname = "trl"\n[tool.poetry.dependencies]\npytorch = "2.0.1"\nextra = "1"\n'
+         'deepspeed = "0.12.2"\npeft = {version = "0.7.1", source = "pypi"}\n[tool.other]\ntransformers = "4.36.0"\n',
+         {"torch": "2.0.1", "deepspeed": "0.12.2", "peft": "0.7.1"}),
+        ("pyproject.toml", '[tool.poetry.group.train.dependencies]\ntrl = "0.7.4"\n', {"trl": "0.7.4"}),
         ("pyproject.toml", """deps = [
             "bitsandbytes>=0.42,<0.43; sys_platform=='darwin'",
             "bitsandbytes>=0.45.2,<0.50; sys_platform=='linux' or sys_platform=='win32'",
