@@ -327,6 +327,11 @@ optimizer.step()
         ("switch(model.language_model.parameters(), not True)", UNKNOWN),
         ("switch(model.language_model.parameters(), True)", "full"),
         ("switch(model.visual.parameters(), False)", "full"),
+        ("freeze(model.language_model)", UNKNOWN),
+        ("model.language_model = model.language_model.eval()\nfreeze(model.language_model)", UNKNOWN),
+        ("freeze(model)", UNKNOWN),
+        ("freeze(model.visual)", "full"),
+        ("freeze(teacher.language_model)", "full"),
     ],
 )
 def test_a_helper_that_freezes_what_it_is_handed(calls: str, method: object) -> None:
@@ -336,12 +341,17 @@ def test_a_helper_that_freezes_what_it_is_handed(calls: str, method: object) -> 
 def switch(parameters, on):
     for p in parameters:
         p.requires_grad = on
+def freeze(module):
+    for p in module.parameters():
+        p.requires_grad = False
 model = AutoModelForCausalLM.from_pretrained("a/b")
 {calls}
 Trainer(model=model, args=TrainingArguments("out")).train()
 """
     )
-    assert values(script(text, ""))["method"] == method
+    found = values(script(text, ""))
+    assert found["method"] == method
+    assert found.get("frozen_modules") == (("visual",) if "(model.visual" in calls else None)
 
 
 @pytest.mark.parametrize(
