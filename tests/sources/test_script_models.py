@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.settings import AUTO
+from lintfit.settings import AUTO, UNKNOWN
 from tests.sources.scripts import PARSED, after, script, trained, values
 
 
@@ -135,6 +135,22 @@ def test_quantization_and_kbit_preparation() -> None:
     assert found["gradient_checkpointing"] is True
     assert source.facts.quantization_config.arguments["bnb_4bit_compute_dtype"].value == "bf16"
     assert source.facts.checkpointing[0].name == "prepare_model_for_kbit_training"
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("model = model.quantize(4)", False),
+        ("if asked():\n    model = model.quantize(8)", False),
+        ("quantize_(model, int4_weight_only())", False),
+        ("if None is not None:\n    model = model.quantize(4)", True),
+        ("tokens = image.quantize(4)", True),
+    ],
+)
+def test_a_model_that_other_code_quantizes(line: str, known: bool) -> None:
+    settings = values(script("from torchao.quantization import quantize_\n" + trained(line)))
+    assert ("quantization" not in settings) is known
+    assert settings.get("quantization", UNKNOWN) is UNKNOWN
 
 
 def test_kbit_preparation_of_an_unquantized_model_switches_nothing_on() -> None:

@@ -26,6 +26,7 @@ def read(reading: Reading) -> None:
         _not_loaded(reading)
     quantizing.load(reading, load)
     quantizing.checkpoint(reading)
+    quantizing.afterwards(reading)
     adapting.method(reading, load)
     _casts(reading)
     _liger(reading)

@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.catalog.quantized import by_name
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import models, operators
+from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.reading import Reading, sure_none, without_none
 from lintfit.sources.python.values import Choice, Object, Record, Table, Value, objects, plain
 
@@ -73,6 +74,17 @@ def checkpoint(reading: Reading) -> None:
     if stored is not None:
         provenance = Provenance("derived", "the checkpoint's name says that it is quantized", model.provenance.place)
         reading.settings["quantization"] = Setting("quantization", stored.method or UNKNOWN, provenance)
+
+
+def afterwards(reading: Reading) -> None:
+    """``model.quantize(4)`` of a model's own code (ChatGLM, Baichuan), ``quantize_(model, …)`` of torchao or quanto."""
+    for record in reading.records:
+        if record.name not in ("quantize", "quantize_") or record.taken is False:
+            continue
+        by_package = record.function.startswith(("torchao.", "optimum."))
+        if is_trained(reading.found, record.value(0, "model") if by_package else record.receiver):
+            reading.state("quantization", UNKNOWN, record.node, "the loaded model is quantized by other code here")
+            return
 
 
 def _quantization_config(reading: Reading, load: Record | None) -> Value | None:
