@@ -124,6 +124,11 @@ def test_a_step_of_its_own_that_computes_the_loss_as_the_trainer_does() -> None:
     assert step("return super().training_step(model, inputs)", method="training_step") == (None, False)
 
 
+def test_a_pass_of_another_platforms_is_none() -> None:
+    away = "if is_sagemaker_mp_enabled():\n            return smp_forward_backward(model, inputs, 1)"
+    assert step(away, ONE, "return outputs.loss")[0] is None
+
+
 def test_a_method_is_inherited() -> None:
     found, _ = step(ONE, "more = model(**inputs)", "return outputs.loss", name="Further")
     assert found == "the 2 passes of the model that Own.compute_loss makes before it goes backward"

@@ -73,6 +73,38 @@ def _extreme(pick: Callable[[list[Any]], Any]) -> Handler:
     return handle
 
 
+def _quantified(decides: bool) -> Handler:
+    """``any([...])``, which one true part decides, and ``all([...])``, which one false part decides."""
+
+    def handle(interpreter: Evaluator, record: Record) -> Value:
+        value = record.value(0)
+        if not isinstance(value, Items):
+            return Unknown(record.node)
+        answers = [operators.truth(item) for item in value.items]
+        if decides in answers:
+            return Const(record.node, decides)
+        return Unknown(record.node) if None in answers or value.open else Const(record.node, not decides)
+
+    return handle
+
+
+def _type(interpreter: Evaluator, record: Record) -> Value:
+    """``type(value)``, to be compared with; what is written as a sequence may be any of them."""
+    known = [name for option in alternatives(record.value(0) or Unknown(record.node)) for name in _type_names(option)]
+    return choice([Ref(record.node, name) for name in known], record.node) if all(known) else Unknown(record.node)
+
+
+def _type_names(value: Value) -> tuple[str, ...]:
+    match value:
+        case Const(value=known):
+            return (type(known).__name__,) if isinstance(known, (str, int, float, bytes, type(None))) else ("",)
+        case Items():
+            return ("list", "tuple", "set")
+        case Table():
+            return ("dict",)
+    return ("",)
+
+
 def _sequence(interpreter: Evaluator, record: Record) -> Value:
     value = record.value(0)
     if value is None:
@@ -314,6 +346,9 @@ FUNCTIONS: dict[str, Handler] = {
     "str": _scalar(str),
     "bool": _bool,
     "len": _len,
+    "any": _quantified(True),
+    "all": _quantified(False),
+    "type": _type,
     "max": _extreme(max),
     "min": _extreme(min),
     "list": _sequence,

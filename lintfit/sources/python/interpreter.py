@@ -37,6 +37,8 @@ _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
 _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
 """Tests for packages that a training which asks for them has."""
+_ELSEWHERE = re.compile(r"is_(sagemaker_[md]p_enabled|torch_(tpu|xla|npu|mlu|musa|hpu)_available)")
+"""Tests for machines that have none of the cards that lintfit knows."""
 _MAX_RECURSION = 3
 """How often a function is followed from within itself: it may apply itself to the parts of a list."""
 _MAX_FOLLOWS = 6
@@ -156,8 +158,10 @@ class Interpreter(Statements):
 
     def invoke(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:
         found = self._invoked(node, record, function, scope)
-        if _INSTALLED.fullmatch(record.name) and not isinstance(found, Const):
-            return Const(node, True)
+        if not isinstance(found, Const):
+            for known, tests in ((True, _INSTALLED), (False, _ELSEWHERE)):
+                if tests.fullmatch(record.name):
+                    return Const(node, known)
         return found
 
     def _invoked(self, node: cst.Call, record: Record, function: Value, scope: Scope) -> Value:

@@ -20,9 +20,9 @@ _INPUTS = frozenset({"input_ids", "inputs_embeds", "pixel_values"})
 """Arguments that only a model takes."""
 _NO_PASS = re.compile(
     r"^(is_|_is_|has|get|set|unwrap|_unwrap|extract_model|isinstance|type|id|print|len|issubclass|_prepare|floating_)"
-    r"|autocast|no_sync|accumulate|clip_grad|_input|state_dict"
+    r"|^smp_|autocast|no_sync|accumulate|clip_grad|_input|state_dict"
 )
-"""Functions that are handed a model and do not run it."""
+"""Functions that are handed a model and do not run it; those of SageMaker's model parallelism run nowhere else."""
 _DEPTH = 3
 """Functions of the script that are followed into one another."""
 
