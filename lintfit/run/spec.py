@@ -24,7 +24,7 @@ from lintfit.run.hardware import missing_gpu
 from lintfit.run.loading import loading
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
-from lintfit.run.unread import unfollowed_trainer, unread_training
+from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import LIBRARIES, concrete
 from lintfit.settings import UNKNOWN, Setting, is_count
 
@@ -94,7 +94,7 @@ def assemble(
     None where the model is unknown. Settings that nobody states take the spec's defaults and are left out of
     ``stated``, so that the estimate lists them as assumptions.
     """
-    unread = unread_training(sources) or unfollowed_trainer(settings)
+    unread = unread_training(sources) or unfollowed_trainer(settings) or own_steps(sources, settings)
     if unread is not None:
         return Assembled(None, (unread,), ())
     facts = model.facts

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 def unread_training(sources: Sources) -> str | None:
     """What a launch trains from where lintfit has not read it: nothing can be said of its memory then."""
     launch = sources.launch
-    if launch is None or sources.recipe is not None:
+    if sources.recipe is not None:
         return None
+    if launch is None:
+        return _foreign_trainer(sources)
     if launch.action is None:
         return _unread_script(sources, launch)
     command = f"{command_of(launch.launcher)} {launch.action}"
@@ -37,12 +39,25 @@ def unfollowed_trainer(settings: Mapping[str, Setting]) -> str | None:
     return "the PPOTrainer of TRL up to 0.11, whose steps the script makes itself"
 
 
+def own_steps(sources: Sources, settings: Mapping[str, Setting]) -> str | None:
+    """Weights that a loop updates itself: DeepSpeed, without an optimizer and a step, keeps no states for it."""
+    if sources.deepspeed is None or sources.said("script", "engine_steps") is None or "optimizer" in settings:
+        return None
+    return "how the script updates the weights itself, without an optimizer or a step of DeepSpeed's"
+
+
 def _unread_script(sources: Sources, launch: Launch) -> str | None:
     if sources.script is None:
         return f"the script that is launched ({launch.script or 'its name cannot be told'}; not found or not Python)"
     if sources.training_is_read:
         return None
-    trainer, name = sources.script.facts.trainer, sources.script.document.path.name
-    if trainer is not None:
-        return f"how {trainer.name} trains, which {name} takes from a package of its own"
-    return f"the training itself: {name} has no trainer, engine or backward pass"
+    name = sources.script.document.path.name
+    return _foreign_trainer(sources) or f"the training itself: {name} has no trainer, engine or backward pass"
+
+
+def _foreign_trainer(sources: Sources) -> str | None:
+    """A trainer of a package that lintfit does not follow."""
+    trainer = sources.script.facts.trainer if sources.script is not None else None
+    if sources.script is None or trainer is None or sources.training_is_read:
+        return None
+    return f"how {trainer.name} trains, which {sources.script.document.path.name} takes from a package of its own"

@@ -46,6 +46,9 @@ def initialized(reading: Reading) -> None:
     record = reading.found.initialize
     if record is None or record.name != "initialize":
         return
+    steps = any(each.function == "deepspeed.initialize.step" and each.taken is not False for each in reading.records)
+    if not (steps or record.spreads or reading.found.trainer) and sure_none(record.value(2, "optimizer")):
+        reading.state("engine_steps", False, record.node)
     value = record.keyword("config", "config_params")
     if value is None:
         arguments = record.keyword("args")

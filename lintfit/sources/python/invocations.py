@@ -61,6 +61,7 @@ class Invocations(Expressions):
             assigned_to=assigned,
             statement=self.walk.statement,
             loops=self.walk.depth,
+            own=isinstance(function, Class) and function.own,
         )
         self.walk.records.append(record)
         return self.invoke(node, record, function, scope)

@@ -199,6 +199,17 @@ class Class(Value):
                 return found
         return None
 
+    @property
+    def own(self) -> bool:
+        """Whether nothing of it comes from a library: it does what its own code says, whatever its name.
+
+        What has a ``compute_loss`` may be a copy of transformers' Trainer.
+        """
+        return self.member("compute_loss") is None and all(
+            base.name in _ABSTRACT if isinstance(base, Ref) else isinstance(base, Class) and base.own
+            for base in self.bases
+        )
+
 
 @dataclass(slots=True, eq=False)
 class Object(Value):
@@ -259,6 +270,8 @@ class Record:
     statement: cst.SimpleStatementLine | None = None
     loops: int = 0
     """Loops around it that are open where it is called."""
+    own: bool = False
+    """Whether it constructs a class of the script in which nothing comes from a library."""
     name: str = field(init=False)
     """The last part of the function's name; rules ask every record for it."""
 
