@@ -138,6 +138,7 @@ JAMBA: dict[str, Any] = {
     "mamba_d_state": 8,
     "pad_token_id": 0,
 }
+XGLM: dict[str, Any] = {"d_model": 64, "ffn_dim": 176, "num_layers": 3, "attention_heads": 4, "vocab_size": 1000}
 DBRX: dict[str, Any] = {
     "d_model": 64,
     "n_heads": 4,
@@ -236,6 +237,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("solar_open", {**GROUPED, **ROUTED, "attention_bias": True, "n_shared_experts": 2}),
     ("jetmoe", {**GROUPED, "kv_channels": 16, "num_local_experts": 4}),
     ("jetmoe", {**GROUPED, "num_local_experts": 6, "num_experts_per_tok": 3, "tie_word_embeddings": False}),
+    ("xglm", XGLM),
+    ("xglm", {**XGLM, "add_cross_attention": True, "tie_word_embeddings": False}),
     ("dbrx", DBRX),
     ("dbrx", {**DBRX, "attn_config": {"clip_qkv": 8, "rope_theta": 10000.0}, "ffn_config": None}),
     ("afmoe", {**PADDED, **EXPERTS, "head_dim": 16, "num_shared_experts": 1}),

@@ -123,6 +123,7 @@ _MODULES = {
     "stablelm": "layernorm",
     "starcoder2": "layernorm",
     "vaultgemma": "gemma",
+    "xglm": "xglm",
     "youtu": "moe",
 }
 

@@ -22,8 +22,8 @@ class Frame(NamedTuple):
     """What a model type's class does around its layers, where that is not Llama's way.
 
     ``positions``: ``rotary`` tables of the model; ``learned`` and added to the embeddings, looked up once or
-    (``learned each``) for every sequence; ``biases`` of the scores; of the ``layers``, which make tables of their own
-    or need none; or ``none``, and no masks.
+    (``learned each``) for every sequence; ``sinusoids`` of a buffer, added as well; ``biases`` of the scores; of the
+    ``layers``, which make tables of their own or need none; or ``none``, and no masks.
 
     Embeddings. ``scaled``: they are multiplied before the first layer (``embedding_multiplier``, ``normalizer``).
     ``scales_itself``: the transformers version from which a module scales its own output
@@ -88,7 +88,7 @@ class Frame(NamedTuple):
     @property
     def changes(self) -> bool:
         """Whether the first layer takes something else than what the embedding gave."""
-        return self.scaled or self.learned or self.normed > 0
+        return self.scaled or self.learned or self.normed > 0 or self.positions == "sinusoids"
 
 
 FRAMES: Mapping[str, Frame] = {
@@ -159,6 +159,7 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("qwen3_5_moe_text", "qwen3_5_text"), Frame(partly=True, tables_each=True, norm="gemma")),
     "recurrent_gemma": Frame(positions="layers", scaled=True, norm="gemma", softcapped=True),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
+    "xglm": Frame(positions="sinusoids"),
 }
 """By model type."""
 

@@ -95,6 +95,8 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     how = frame(facts)
     if not how.changes or how.scaled or facts.model_type in BERTS:
         return 0
+    if how.positions == "sinusoids":  # which have no name
+        return rounded(batch * seq * facts.hidden * item)
     rows = (batch * seq if how.positions == "learned each" else seq) if how.learned else 0
     return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
 
@@ -108,6 +110,8 @@ def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bo
         return 0
     if facts.model_type in BERTS:
         rate = facts.config.get("hidden_dropout_prob")
+    elif facts.model_type == "xglm":
+        rate = facts.config.get("dropout", 0.1)
     else:
         rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
     return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0

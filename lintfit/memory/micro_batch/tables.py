@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from lintfit.catalog.architectures.xglm import POSITION_OFFSET
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
@@ -143,12 +144,15 @@ def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 
 def triangles(facts: ModelFacts, item: int) -> int:
     """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
-    and CodeGen's fp32 tables in every layer; of MiniMax-01's decays over a block, ``item`` bytes an element."""
+    and CodeGen's fp32 tables in every layer; of MiniMax-01's decays over a block and XGLM's sinusoids, ``item`` bytes
+    an element."""
     if facts.model_type == "minimax":
         size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
         sizes = (1, size, size, size**2)
         return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
     positions = facts.max_positions or 0
+    if facts.model_type == "xglm":
+        return rounded((positions + POSITION_OFFSET) * facts.hidden * item)
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)

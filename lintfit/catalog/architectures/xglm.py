@@ -1,0 +1,66 @@
+"""XGLM: LayerNorm in front of both blocks, sinusoidal positions that are no parameters, a tied head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    embedding,
+    head,
+    norm,
+    plain_mlp,
+    plain_shape,
+)
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("d_model", "ffn_dim", "num_layers", "attention_heads", "vocab_size")
+POSITION_OFFSET = 2
+"""Rows that the table of positions has beyond these (transformers ``XGLMSinusoidalPositionalEmbedding``)."""
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 256008,
+    "max_position_embeddings": 2048,
+    "d_model": 1024,
+    "ffn_dim": 4096,
+    "num_layers": 24,
+    "attention_heads": 16,
+    "activation_function": "gelu",
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "activation_dropout": 0.0,
+    "scale_embedding": True,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    return plain_shape(
+        config,
+        hidden="d_model",
+        layers="num_layers",
+        heads="attention_heads",
+        intermediate=config.size("ffn_dim", kind="intermediate"),
+        activation=config.text("activation_function", default="gelu"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers, layer = numbers.hidden, numbers.layers, "model.layers.{}"
+    blocks = ("self_attn", "encoder_attn") if config.flag("add_cross_attention") else ("self_attn",)
+    found = embedding("model.embed_tokens", numbers.vocab, hidden)
+    for block in blocks:
+        found += attention(f"{layer}.{block}", numbers, layers, bias=True, out_bias=True, out="out_proj")
+        found += norm(f"{layer}.{block}_layer_norm", hidden, layers, bias=True)
+    return (
+        *found,
+        *plain_mlp(layer, hidden, numbers.intermediate, layers, up="fc1", down="fc2"),
+        *norm(f"{layer}.final_layer_norm", hidden, layers, bias=True),
+        *norm("model.layer_norm", hidden, bias=True, where="final"),
+        *head(numbers),
+    )
