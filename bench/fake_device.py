@@ -36,7 +36,7 @@ HALF = {
 FULL = {
     torch.pow, torch.Tensor.pow, torch.Tensor.__pow__, torch.rsqrt, torch.Tensor.rsqrt, torch.exp, torch.Tensor.exp,
     torch.log, torch.Tensor.log, torch.reciprocal, F.layer_norm, torch.layer_norm, F.softplus, F.nll_loss,
-    F.cross_entropy, torch.expm1, torch.norm,
+    F.cross_entropy, torch.expm1, torch.norm, F.rms_norm,
 }  # fmt: skip
 """Functions that autocast runs in fp32 (``AT_FORALL_FP32``)."""
 
@@ -94,6 +94,26 @@ class _Silu(torch.autograd.Function):
     def backward(ctx: Any, grad: Any) -> Any:
         (x,) = ctx.saved_tensors
         return torch.empty_like(x)
+
+
+class _RmsNorm(torch.autograd.Function):
+    """One kernel each way, as on CUDA, for a norm without a weight; elsewhere a formula of several operations."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, width: int) -> Any:
+        ctx.save_for_backward(x, torch.empty(x.numel() // width, dtype=torch.float32, device=x.device))
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        x, _ = ctx.saved_tensors
+        return torch.empty(x.shape, dtype=x.dtype, device=x.device), None
+
+
+def _rms_norm(x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    if weight is not None:
+        return F.rms_norm(x, shape, weight, eps)
+    return _RmsNorm.apply(x, math.prod(shape))
 
 
 class _Grouped(torch.autograd.Function):
@@ -195,6 +215,7 @@ _KERNELS = {
     torch.Tensor.to: _to,
     torch.einsum: _einsum,
     F.silu: lambda x, inplace=False: _Silu.apply(x),
+    F.rms_norm: _rms_norm,
     F.scaled_dot_product_attention: _attention,
     torch._grouped_mm: _grouped_mm,
 }

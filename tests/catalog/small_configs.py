@@ -237,6 +237,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("solar_open", {**GROUPED, **ROUTED, "attention_bias": True, "n_shared_experts": 2}),
     ("jetmoe", {**GROUPED, "kv_channels": 16, "num_local_experts": 4}),
     ("jetmoe", {**GROUPED, "num_local_experts": 6, "num_experts_per_tok": 3, "tie_word_embeddings": False}),
+    ("diffllama", GROUPED),
+    ("diffllama", {**SMALL, "head_dim": 8, "attention_bias": True, "tie_word_embeddings": True}),
     ("xglm", XGLM),
     ("xglm", {**XGLM, "add_cross_attention": True, "tie_word_embeddings": False}),
     ("dbrx", DBRX),

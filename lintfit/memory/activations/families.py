@@ -36,6 +36,7 @@ _MODULES = {
     "cohere2_moe": "cohere2_moe",
     "dbrx": "dbrx",
     "deepseek_v2": "moe",
+    "diffllama": "diffllama",
     "deepseek_v3": "moe",
     "deepseek_v32": "dsa",
     "dots1": "moe",

@@ -1,0 +1,36 @@
+"""DiffLlama: Llama with differential attention, whose two halves of values are weighed by four vectors a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = llama.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+}
+LAMBDAS = ("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")
+
+
+def shape(config: Config) -> Shape:
+    numbers = decoder_shape(config)
+    if numbers.kv_heads % 2:
+        raise config.error("num_key_value_heads", "must be even")
+    return numbers
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, bias = shape(config), config.flag("attention_bias")
+    lambdas = [
+        Tensor(f"model.layers.{{}}.self_attn.{name}", (numbers.head_dim,), numbers.layers, "other") for name in LAMBDAS
+    ]
+    return (*decoder(numbers, Style(qkv_bias=bias, out_bias=bias)), *lambdas)
