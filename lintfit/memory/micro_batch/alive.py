@@ -44,8 +44,8 @@ def copies_by(step: Step, layer: Live) -> int:
 
 
 def most_without_graph(step: Step) -> int:
-    """Bytes that :func:`layer_without_graph` does not exceed: of the layer all that its backward and its input take, and
-    the attention weights that the layer before gave back.
+    """Bytes that :func:`layer_without_graph` does not exceed: all that a layer's backward and its input take, and the
+    attention weights that the layer before gave back.
 
     That pass frees what a graph would keep; the backward begins with all of it. A layer with few adapters keeps little,
     and its forward pass may have more.
