@@ -41,8 +41,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     q, k = t.full_norm(q, shape.dim), t.full_norm(k, shape.dim)
     if shape.window is not None:
         q, k = t.both_turned(q, k)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate)
+    out = attend(t, q, k, v, shape)
     t.held = (*t.held, out)
     return t.linear("o_proj", t.mul(out, t.sigmoid(gate)), wide, facts.hidden)
 

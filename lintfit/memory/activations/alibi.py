@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lintfit.memory.activations.attention import Heads, attend, eager, laid_out, repeat
+from lintfit.memory.activations.attention import Heads, attend, dropped, eager, laid_out, repeat, spread
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import biased_heads
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
@@ -45,8 +45,9 @@ def layer(t: Layer, x: Var, index: int) -> Var:
         t.held = (x, y)
         return _added(t, x, y, rate, _mlp)
     branch = _attention(t, y)
-    named = (y, branch) if facts.model_type == "falcon" else (branch,)
-    x = t.add(x, t.residual_dropout(branch, rate))
+    falcon = facts.model_type == "falcon"
+    named = (y, branch) if falcon else (branch,)
+    x = t.add(x, t.residual_dropout(branch, dropped(facts) if falcon else rate))
     t.held = (*named, x)
     y = t.layernorm(x)
     t.held = (*named, x, y)
@@ -102,16 +103,19 @@ def _mixed(t: Layer, x: Var) -> Var:
         out = eager(t, q, k, v, shape, drops=drops, one_product=bloom, names_scores=not bloom)
         return t.linear(out_name, out, wide, h)
     outer, t.held = t.held, (*t.held, v)
-    mixed = _biased(t, q, k, v, x.item) if biased_heads(facts) else _falcon(t, q, k, v)
-    out = _linear(t, out_name, mixed, wide, h)
+    out = _linear(t, out_name, _falcon(t, q, k, v, x.item), wide, h)
     t.held = outer
     return out
 
 
-def _falcon(t: Layer, q: Var, k: Var, v: Var) -> Var:
+def _falcon(t: Layer, q: Var, k: Var, v: Var, item: int) -> Var:
     """Falcon's first design has one head of keys and values, which it leaves to the product to spread; the second
-    copies its groups for all heads in front of the rotary."""
-    facts = t.facts
+    copies its groups for all heads in front of the rotary.
+
+    With biases by position (``alibi``) nothing is turned: they are in the mask. ``item``: bytes of an element of what
+    the layer's norm gave.
+    """
+    facts, biased = t.facts, biased_heads(t.facts)
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
     if shape.keys == 1:
         k, v = t.map(k), t.map(v)
@@ -119,37 +123,42 @@ def _falcon(t: Layer, q: Var, k: Var, v: Var) -> Var:
         q, k, v = t.map(q), repeat(t, k, shape), repeat(t, v, shape)
         shape = Heads(facts.heads, facts.heads, facts.head_dim)
     single = shape.keys < shape.queries
-    q, k = t.both_turned(q, k)
-    return attend(t, q, k, v, shape, half_softmax=True, keeps_product=True, broadcasts=single)
+    if not biased:
+        q, k = t.both_turned(q, k)
+        return attend(t, q, k, v, shape, dropout=0.0, half_softmax=True, keeps_product=True, broadcasts=single)
+    if t.recipe.attention == "eager":
+        return _biased(t, q, k, v, shape, item)
+    mask = t.new(shape.queries, 4 if t.recipe.upcast_head else t.recipe.weights, False, per=pairs)
+    mask.storage.external = True
+    return attend(t, q, k, v, shape, mask=mask, broadcasts=single)
 
 
-def _biased(t: Layer, q: Var, k: Var, v: Var, item: int) -> Var:
-    """Falcon with biases by position (``alibi``): they are in the mask, and eager attention adds them in fp32, too.
-
-    ``item``: bytes of an element of what the layer's norm gave, in whose dtype the softmax is.
-    """
-    heads = Heads(t.facts.heads, t.facts.heads, t.facts.head_dim)
-    if t.recipe.attention != "eager":
-        mask = t.new(heads.queries, 4 if t.recipe.upcast_head else t.recipe.weights, False, per=pairs)
-        mask.storage.external = True
-        return attend(t, q, k, v, heads, mask=mask)
+def _biased(t: Layer, q: Var, k: Var, v: Var, shape: Heads, item: int) -> Var:
+    """Eager attention adds the biases to the scores, too, in fp32; the softmax is in the dtype of ``item``."""
+    single = shape.keys < shape.queries
     t.name(q, k, v)
-    q, k = (laid_out(t, part) if t.batched else part for part in (q, k))
+    if t.batched:
+        q, k = laid_out(t, q), k if single else laid_out(t, k)
+    if single:
+        k = spread(t, k, shape)
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
     grad = q.grad or k.grad
-    scores = t.op(t.new(heads.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
+    scores = t.op(t.new(shape.queries, q.item, grad, per=pairs), (q, k), saved_factors(q, k))
     full = t.cast(scores, 4)
     biased, held = t.add(full), t.held
     t.held = (*held, scores, full, biased)
     masked = t.add(biased)
     t.held = (*t.held, masked)
     made = t.softmax(t.cast(masked, item))
-    t.held, t.scores = held, made
-    t.lasting = (made,)
-    weights = t.cast(made, q.item)
-    v = t.cast(v, q.item)
-    v = laid_out(t, v) if t.batched else v
+    if dropped(t.facts) and t.recipe.dropout:
+        made = t.dropout(made)
+    t.held, t.scores, t.lasting = held, made, (made,)
+    weights, v = t.cast(made, q.item), t.cast(v, q.item)
+    if single:
+        v = spread(t, v, shape)
+    elif t.batched:
+        v = laid_out(t, v)
     out = t.like(q, q.width, q.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

@@ -56,7 +56,7 @@ def attend(
     heads: Heads,
     *,
     softcap: bool = False,
-    dropout: float = 0.0,
+    dropout: float | None = None,
     head_major: bool = False,
     half_softmax: bool = False,
     recast: bool = False,
@@ -77,7 +77,7 @@ def attend(
     additive mask that SDPA is given, and that somebody else counts; autocast makes one of the queries' dtype of it
     in every layer. ``mask``: one of the layer's own, which it keeps. ``broadcasts``: a single head of keys and values
     is handed on for all queries, of which SDPA is not told (``enable_gqa``). ``per``: how many scores a head has, where
-    these are made.
+    these are made. ``dropout``: the share of weights that is dropped in training; None: the config's.
     """
     if t.recipe.copies_states:
         # Values are put together with an empty tensor of the keys' dtype, too.
@@ -87,7 +87,7 @@ def attend(
         t.lasting = (*t.lasting, k, v)
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
-    drops = dropout > 0 and t.recipe.dropout
+    drops = (dropped(t.facts) if dropout is None else dropout) > 0 and t.recipe.dropout
     t.name(q, k, v)
     held = t.held
     if t.recipe.attention == "eager":
@@ -102,6 +102,11 @@ def attend(
         )  # fmt: skip
     t.held = held
     return out
+
+
+def dropped(facts: ModelFacts) -> float:
+    """The share of attention weights that a model's layers drop in training."""
+    return float(facts.config.get("attention_dropout") or 0.0)
 
 
 def _fused(
@@ -309,7 +314,7 @@ def _math(
     repeated = k
     q, k = t.map(q), t.map(k)
     if broadcasts:
-        k = _spread(t, k, heads)
+        k = spread(t, k, heads)
     t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
     scores = t.new(heads.queries, q.item, per=per)
     t.op(scores, (q, k), saved_factors(q, k))
@@ -318,13 +323,13 @@ def _math(
     if drops:
         weights = t.dropout(weights)
     if broadcasts:
-        v = _spread(t, v, heads)
+        v = spread(t, v, heads)
     out = t.like(q, q.width, q.item, True)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(t.cast(out, item))
 
 
-def _spread(t: Layer, x: Var, heads: Heads) -> Var:
+def spread(t: Layer, x: Var, heads: Heads) -> Var:
     """A single head as ``matmul`` takes it for all queries: batch and heads are merged, which copies where there are
     several sequences."""
     return repeat(t, x, heads) if t.batched else expand(t, x, heads)
@@ -360,7 +365,7 @@ def eager(
         q, k = laid_out(t, q), k if broadcasts else laid_out(t, k)
         v = laid_out(t, v) if one_product else v
     if broadcasts:
-        k = _spread(t, k, heads)
+        k = spread(t, k, heads)
     grad = q.grad or k.grad
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
@@ -391,7 +396,7 @@ def eager(
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)
     if broadcasts:
-        v = _spread(t, v, heads)
+        v = spread(t, v, heads)
     elif t.batched:
         v = laid_out(t, v)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)

@@ -22,8 +22,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 def _attention(t: Layer, x: Var, index: int) -> Var:
     shape = heads(t.facts, index)
     q, k, v = projected(t, x, shape)
-    rate = float(t.facts.config.get("attention_dropout") or 0.0)
-    out = t.rmsnorm(attend(t, t.rotary(q), t.rotary(k), v, shape, dropout=rate))
+    out = t.rmsnorm(attend(t, t.rotary(q), t.rotary(k), v, shape))
     return t.linear("o_proj", out, shape.queries * shape.dim, t.facts.hidden)
 
 

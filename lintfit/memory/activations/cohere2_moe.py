@@ -31,7 +31,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     dense = not has_experts(facts, index) and facts.config.get("prefix_dense_sliding_window_pattern") == 1
     if shape.window is not None or dense:
         q, k = turned_on_copies(t, q, k)
-    out = attend(t, q, k, v, shape, dropout=float(facts.config.get("attention_dropout") or 0.0))
+    out = attend(t, q, k, v, shape)
     return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden)
 
 

@@ -28,7 +28,7 @@ class Frame(NamedTuple):
     Embeddings. ``scaled``: they are multiplied before the first layer (``embedding_multiplier``, ``normalizer``).
     ``scales_itself``: the transformers version from which a module scales its own output
     (``Gemma3TextScaledWordEmbedding``), where the class is transformers' own. ``normed``: fp32 numbers a token that a
-    norm behind them keeps.
+    norm behind them keeps. ``drops``: the key of the config with the rate of a dropout behind them.
 
     Tables. ``tables``: in the ``stream``'s dtype, ``fp32``, or ``complex``, one number for every two elements, whatever
     the dtype. ``tables_by``: the key of the config that says for every layer which of several it takes (base
@@ -59,6 +59,7 @@ class Frame(NamedTuple):
     scaled: bool = False
     scales_itself: tuple[int, int] = ALWAYS
     normed: int = 0
+    drops: str = ""
     tables: str = "stream"
     tables_by: str = ""
     partly: bool = False
@@ -95,9 +96,9 @@ FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
-    **dict.fromkeys(("bert", "roberta"), Frame(positions="layers", normed=2, norm="none")),
+    **dict.fromkeys(("bert", "roberta"), Frame(positions="layers", normed=2, drops="hidden_dropout_prob", norm="none")),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
-    **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", returns_weights=True)),
+    **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", drops="embd_pdrop", returns_weights=True)),
     **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
     "dbrx": Frame(casts_norms=True),
@@ -111,19 +112,22 @@ FRAMES: Mapping[str, Frame] = {
     "gemma": Frame(scaled=True, scales_itself=(5, 0), norm="gemma"),
     "gemma2": Frame(scaled=True, scales_itself=(5, 0), norm="gemma", softcapped=True),
     **dict.fromkeys(
-        ("gemma3", "gemma3_text"), Frame(scaled=True, scales_itself=(0, 0), tables_by="windows", norm="gemma")
+        ("gemma3", "gemma3_text"),
+        Frame(scaled=True, scales_itself=(0, 0), tables_by="windows", norm="gemma", softcapped=True),
     ),
     "gemma3n_text": Frame(tables_by="windows", norm="gemma3n", softcapped=True),
     "gemma4_text": Frame(scaled=True, scales_itself=(5, 0), tables_by="windows", norm="gemma4", softcapped=True),
     **dict.fromkeys(
-        ("glm", "glm4", "glm4_moe", "jamba", "minimax_m2", "persimmon", "phi", "phi3", "phi4_multimodal", "solar_open"),
+        ("glm", "glm4", "glm4_moe", "jamba", "minimax_m2", "persimmon", "phi3", "phi4_multimodal", "solar_open"),
         Frame(partly=True),
     ),
     **dict.fromkeys(("glm4v_moe_text", "glm4v_text", "glm_ocr_text"), Frame(partly=True, tables_each=True)),
     "glm_moe_dsa": Frame(masked_since=(5, 0), returns_weights=True),
-    **dict.fromkeys(("gpt2", "gpt_bigcode"), Frame(positions="learned", own_loss_before=PADDED_LABELS)),
-    "gpt_neo": Frame(positions="learned", returns_weights=True),
-    **dict.fromkeys(("gpt_neox", "stablelm"), Frame(partly=True, own_loss_before=PADDED_LABELS)),
+    **dict.fromkeys(
+        ("gpt2", "gpt_bigcode"), Frame(positions="learned", drops="embd_pdrop", own_loss_before=PADDED_LABELS)
+    ),
+    "gpt_neo": Frame(positions="learned", drops="embed_dropout", returns_weights=True),
+    "gpt_neox": Frame(drops="hidden_dropout", partly=True, own_loss_before=PADDED_LABELS),
     "gpt_oss": Frame(norm="full"),
     **dict.fromkeys(("granite_swa", "granitemoe_swa"), Frame(scaled=True, tables_by="layer_rope_theta")),
     "granitemoehybrid": Frame(scaled=True, partly=True),
@@ -143,6 +147,7 @@ FRAMES: Mapping[str, Frame] = {
     "olmo": Frame(tables="fp32", norm="cohere"),
     "olmo_hybrid": Frame(tables="fp32", tables_by="layer_types", partly=True, norm="full"),
     "opt": Frame(positions="learned each", norm="opt", own_loss_before=PADDED_LABELS),
+    "phi": Frame(drops="embd_pdrop", partly=True),
     **dict.fromkeys(
         (
             "paddleocr_vl_text",
@@ -158,8 +163,10 @@ FRAMES: Mapping[str, Frame] = {
     ),
     **dict.fromkeys(("qwen3_5_moe_text", "qwen3_5_text"), Frame(partly=True, tables_each=True, norm="gemma")),
     "recurrent_gemma": Frame(positions="layers", scaled=True, norm="gemma", softcapped=True),
+    "stablelm": Frame(partly=True, own_loss_before=PADDED_LABELS),
+    "starcoder2": Frame(drops="embedding_dropout"),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
-    "xglm": Frame(positions="sinusoids"),
+    "xglm": Frame(positions="sinusoids", drops="dropout"),
 }
 """By model type."""
 

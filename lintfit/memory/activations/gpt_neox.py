@@ -37,6 +37,5 @@ def _attention(t: Layer, x: Var) -> Var:
     share = rope.get("partial_rotary_factor") if isinstance(rope, dict) else None
     share = float(share or facts.config.get("rotary_pct") or 0.25)
     q, k = t.both_turned(q, k, share, concatenated=True)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim), dropout=rate, head_major=True)
+    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim), head_major=True)
     return t.linear("dense", out, h, h)

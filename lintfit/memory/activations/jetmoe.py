@@ -54,8 +54,7 @@ def _attention(t: Layer, x: Var) -> tuple[Var, Var]:
     # Each expert of a token has a copy.
     key, value = (t.op(t.like(part, k * width, part.item, part.grad), (part,)) for part in (key, value))
     heads = Heads(facts.heads, facts.heads, facts.head_dim)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, key, value, heads, dropout=rate)
+    out = attend(t, q, key, value, heads)
     t.held = (*t.held, out)
     return _given_back(t, out, routing, moe, width), routing.logits
 

@@ -51,8 +51,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     kind = "full_attention" if shape.window is None else "sliding_attention"
     q, k = t.both_turned(q, k, turned(facts.config, kind, shape.dim) / shape.dim, concatenated=True)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
+    out = attend(t, q, k, v, shape, head_major=True)
     t.held = (*t.held, out)
     by_head = facts.config.get("gating") in (True, "per-head")
     gate = t.cast(t.linear("g_proj", x, facts.hidden, shape.queries if by_head else wide), 4)

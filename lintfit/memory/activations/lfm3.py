@@ -48,8 +48,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     t.held = (*t.held, x)
     q, k, v = projected(t, x, shape, bias=bias, norm=_norm)
     q, k = turned_by_full_tables(t, q, k)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate)
+    out = attend(t, q, k, v, shape)
     if facts.config.get("use_attention_gate"):
         t.name(q, k, v)
         t.held = (*t.held, out)

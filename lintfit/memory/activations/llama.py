@@ -113,8 +113,7 @@ def attended(
     t: Layer, q: Var, k: Var, v: Var, shape: Heads, *, head_major: bool = False, out: str = "o_proj", bias: bool = False
 ) -> Var:
     """Attention with the config's dropout, and its output projection ``out``."""
-    rate = float(t.facts.config.get("attention_dropout") or 0.0)
-    result = attend(t, q, k, v, shape, dropout=rate, head_major=head_major)
+    result = attend(t, q, k, v, shape, head_major=head_major)
     return t.linear(out, result, shape.queries * shape.dim, t.facts.hidden, bias=bias)
 
 

@@ -82,8 +82,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
         mask = _mask(t, chosen, q.item)
         t.unseen = sys.maxsize  # of every pair: no sum of what is saved bounds the forward pass
         t.held = (*t.held, mask)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=True, mask=mask)
+    out = attend(t, q, k, v, shape, head_major=True, mask=mask)
     return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden)
 
 

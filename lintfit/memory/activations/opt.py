@@ -19,8 +19,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     q = t.map(t.linear("q_proj", y, h, h))
     k = t.linear("k_proj", y, h, h)
     v = t.linear("v_proj", y, h, h)
-    attention_rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim), dropout=attention_rate)
+    out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
     x = t.add(x, t.residual_dropout(t.linear("out_proj", out, h, h), rate))
     if not before:
         x = t.layernorm(x)

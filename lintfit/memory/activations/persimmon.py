@@ -41,5 +41,4 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     turned = t.turned(q, share), t.turned(k, share)
     t.name(q, k, *turned)
     q, k = t.joined(q, turned[0]), t.joined(k, turned[1])
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    return t.linear("dense", attend(t, q, k, v, shape, dropout=rate, head_major=True), h, h, bias=True)
+    return t.linear("dense", attend(t, q, k, v, shape, head_major=True), h, h, bias=True)

@@ -55,8 +55,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     v = t.linear("v_proj", x, facts.hidden, narrow, bias=bias)
     share = (facts.rotary_dim or shape.dim) / shape.dim
     q, k = t.both_turned(q, k, share, concatenated=True)
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
+    out = attend(t, q, k, v, shape, head_major=True)
     t.held = (*t.held, out)
     out = t.mul(out, t.sigmoid(gate))
     t.held = held

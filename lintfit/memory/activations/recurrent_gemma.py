@@ -58,8 +58,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
     v = t.linear("v_proj", x, h, narrow, bias=bias)
     made = [t.new(facts.rotary_dim, v.item, False, per=positions) for _ in range(2)]
     q, k = _turned(t, q, k, (made[0], made[1]))
-    rate = float(facts.config.get("attention_dropout") or 0.0)
-    out = attend(t, q, k, v, shape, dropout=rate, head_major=True)
+    out = attend(t, q, k, v, shape, head_major=True)
     return t.linear("o_proj", out, wide, h, bias=True)
 
 

@@ -102,19 +102,14 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 
 
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:
-    """The mask of GPT-2's dropout behind the embeddings (one byte an element).
+    """The mask of a dropout behind the embeddings (one byte an element).
 
     Frozen ones have a gradient only where checkpointing over adapters asks for one.
     """
-    if recipe.frozen and not checkpoints:
+    key = frame(facts).drops
+    if not key or not recipe.dropout or (recipe.frozen and not checkpoints):
         return 0
-    if facts.model_type in BERTS:
-        rate = facts.config.get("hidden_dropout_prob")
-    elif facts.model_type == "xglm":
-        rate = facts.config.get("dropout", 0.1)
-    else:
-        rate = facts.config.get("embd_pdrop", 0.1 if facts.model_type in ("gpt2", "gpt_bigcode") else 0.0)
-    return rounded(tokens * facts.hidden) if rate and recipe.dropout else 0
+    return rounded(tokens * facts.hidden) if facts.config.get(key) else 0
 
 
 def scratch(tokens: int, hidden: int, item: int) -> int:

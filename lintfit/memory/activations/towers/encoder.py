@@ -73,7 +73,9 @@ def _attention(t: Layer, y: Var, tower: VisionTower, how: Style) -> Var:
     elif how.rotary:
         q, k = t.both_turned(q, k)
     mask = mask_item(t.recipe, how)
-    out = attend(t, q, k, v, heads, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=mask)
+    out = attend(
+        t, q, k, v, heads, dropout=0.0, half_softmax=how.half_softmax, scaled_queries=how.scaled_queries, masked=mask
+    )
     if how.apart and t.recipe.attention != "flash_attention_2":
         out = t.map(out)  # the images' (or windows') results are put together by a ``torch.cat``
     return t.linear(how.names[1 if how.fused else 3], out, h, h, bias=how.bias)

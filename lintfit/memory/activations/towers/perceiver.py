@@ -75,7 +75,7 @@ def _attention(t: Layer, latents: Var, context: Var, count: int, numbers: Mappin
     t.name(both)
     q = t.linear("q_proj", y, hidden, wide)
     k, v = (t.linear(name, both, hidden, narrow) for name in ("k_proj", "v_proj"))
-    return t.linear("o_proj", attend(t, q, k, v, heads, per=Pairs(count)), wide, hidden)
+    return t.linear("o_proj", attend(t, q, k, v, heads, dropout=0.0, per=Pairs(count)), wide, hidden)
 
 
 def _gated(t: Layer, x: Var, rows: int, between: int, columns: int, activation: str) -> Var:
