@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from lintfit.catalog.architectures.xglm import POSITION_OFFSET
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
@@ -152,7 +151,8 @@ def triangles(facts: ModelFacts, item: int) -> int:
         return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
     positions = facts.max_positions or 0
     if facts.model_type == "xglm":
-        return rounded((positions + POSITION_OFFSET) * facts.hidden * item)
+        offset = import_module("lintfit.catalog.architectures.xglm").POSITION_OFFSET
+        return rounded((positions + offset) * facts.hidden * item)
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
