@@ -363,8 +363,9 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
     # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not. Whether a
     # mask hides anything is not looked up in fake tensors, as though they were traced: it is kept, as one that does.
     patches = (*patches, mock.patch.object(masking, "find_packed_sequence_indices", lambda position_ids: None))
-    if not padded:
+    if not padded:  # nor does a mask hide anything that a model makes itself
         patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
+        patches = (*patches, mock.patch.object(masking, "fast_all", lambda mask: True))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with contextlib.ExitStack() as stack:
         stack.enter_context(fake_experts.spread())

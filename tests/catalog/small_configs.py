@@ -239,6 +239,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("jetmoe", {**GROUPED, "num_local_experts": 6, "num_experts_per_tok": 3, "tie_word_embeddings": False}),
     ("diffllama", GROUPED),
     ("diffllama", {**SMALL, "head_dim": 8, "attention_bias": True, "tie_word_embeddings": True}),
+    ("biogpt", SMALL),
+    ("biogpt", {**SMALL, "tie_word_embeddings": False, "max_position_embeddings": 64}),
     ("xglm", XGLM),
     ("xglm", {**XGLM, "add_cross_attention": True, "tie_word_embeddings": False}),
     ("dbrx", DBRX),

@@ -27,6 +27,7 @@ _MODULES = {
     "baichuan": "fused",
     "bamba": "bamba",
     "bert": "bert",
+    "biogpt": "biogpt",
     "bitnet": "bitnet",
     "bloom": "alibi",
     "chatglm": "fused",

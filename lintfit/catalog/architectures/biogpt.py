@@ -1,0 +1,62 @@
+"""BioGPT: OPT's layers with learned positions, LayerNorm in front of both blocks, a tied head of another name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures._blocks import (
+    Shape,
+    attention,
+    embedding,
+    head,
+    norm,
+    plain_mlp,
+    plain_shape,
+)
+from lintfit.catalog.architectures.opt import POSITION_OFFSET
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 42384,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "activation_dropout": 0.0,
+    "max_position_embeddings": 1024,
+    "scale_embedding": True,
+    "tie_word_embeddings": True,
+}
+
+
+def shape(config: Config) -> Shape:
+    return plain_shape(
+        config,
+        hidden="hidden_size",
+        layers="num_hidden_layers",
+        heads="num_attention_heads",
+        intermediate=config.size("intermediate_size", kind="intermediate"),
+        activation=config.text("hidden_act", default="gelu"),
+        max_positions=config.size("max_position_embeddings", kind="positions"),
+    )
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers = shape(config)
+    hidden, layers, layer = numbers.hidden, numbers.layers, "biogpt.layers.{}"
+    return (
+        *embedding("biogpt.embed_tokens", numbers.vocab, hidden),
+        *embedding("biogpt.embed_positions", (numbers.max_positions or 0) + POSITION_OFFSET, hidden),
+        *attention(f"{layer}.self_attn", numbers, layers, bias=True, out_bias=True, out="out_proj"),
+        *norm(f"{layer}.self_attn_layer_norm", hidden, layers, bias=True),
+        *plain_mlp(layer, hidden, numbers.intermediate, layers, up="fc1", down="fc2"),
+        *norm(f"{layer}.final_layer_norm", hidden, layers, bias=True),
+        *norm("biogpt.layer_norm", hidden, bias=True, where="final"),
+        *head(numbers, "output_projection"),
+    )
