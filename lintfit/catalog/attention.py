@@ -46,7 +46,7 @@ SDPA: dict[str, Span] = {
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),
-    **dict.fromkeys(("llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE),
+    **dict.fromkeys(("doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE),
     "gpt2": _since(4, 40),
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),

@@ -344,6 +344,7 @@ def eager(
     t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, softcap: bool = False, drops: bool = False,
     half_softmax: bool = False, recast: bool = False, one_product: bool = False, keeps_product: bool = False,
     per: Extent = pairs, scaled_queries: bool = False, names_scores: bool = False, broadcasts: bool = False,
+    added: Var | None = None,
 ) -> Var:  # fmt: skip
     """transformers' eager attention: scores, softmax in fp32, cast back, and the product with v.
 
@@ -351,7 +352,8 @@ def eager(
 
     ``one_product``: BLOOM merges batch and heads itself, and its ``baddbmm`` makes scaled and biased scores at once;
     these, the masked ones, and all that goes into them have names of their own, which live through the softmax.
-    ``names_scores``: what the softmax gets has a name to the end (MPT). ``broadcasts``: :func:`attend`.
+    ``names_scores``: what the softmax gets has a name to the end (MPT). ``broadcasts``: :func:`attend`. ``added``: a
+    mask that may need a gradient, in the place of the model's.
     """
     named = (q, k, v) if one_product or keeps_product else ()
     asked = v.item if half_softmax else q.item
@@ -379,7 +381,7 @@ def eager(
         scores = t.map(scores)
         scores = t.map(t.tanh(scores))
     held = t.held
-    masked = t.cast(scores, max(scores.item, t.recipe.opening))
+    masked = t.add(scores, added) if added is not None else t.cast(scores, max(scores.item, t.recipe.opening))
     t.held = (*held, *((*named, product) if keeps_product else ()), masked)
     full = masked if half_softmax and not t.recipe.autocast else t.cast(masked, 4)
     made = t.softmax(full)
@@ -398,7 +400,7 @@ def eager(
     if broadcasts:
         v = spread(t, v, heads)
     elif t.batched:
-        v = laid_out(t, v)
+        v = t.map(v) if added is not None and t.saves(v) else laid_out(t, v)
     out = t.like(q, q.width // heads.dim * (heads.value_dim or heads.dim), v.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)

@@ -40,6 +40,7 @@ _MODULES = {
     "diffllama": "diffllama",
     "deepseek_v3": "moe",
     "deepseek_v32": "dsa",
+    "doge": "doge",
     "dots1": "moe",
     "ernie4_5_moe": "moe",
     "exaone4": "postnorm",

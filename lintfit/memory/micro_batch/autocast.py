@@ -52,6 +52,9 @@ APART = (".audio_tower.", ".generation_", ".video_tower.", ".vqmodel.")
 ADDED = (".pos_emb.position_embeddings",)
 """How the names of grids of positions end that are sampled and added (MoonViT), not multiplied."""
 
+LOOKED_UP = (".down_embed.weight", ".up_embed.weight")
+"""How the names of tables of experts end that rows are looked up in (Doge)."""
+
 TABLES = (".visual_embeddings_table.weight",)
 """How the names of embeddings end that a product takes, not a look-up (Ovis 2)."""
 
@@ -66,7 +69,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
         if (weight.trainable or weight.unreached)
         and (weight.where != "vision" or (sees and not any(name in weight.name for name in APART)))
         and weight.dtype == "fp32"
-        and not weight.name.endswith((*OF_SCANS, *ADDED))
+        and not weight.name.endswith((*OF_SCANS, *ADDED, *LOOKED_UP))
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
         and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
         and (
