@@ -191,3 +191,18 @@ def test_a_trainer_enables_checkpointing_anew(own: str, expected: bool) -> None:
     text = HEAD + "model.gradient_checkpointing_enable({'use_reentrant': True})\n"
     text += f"Trainer(model=model, args=TrainingArguments('out', {own})).train()\n"
     assert values(script(text, ""))["use_reentrant"] is expected
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "trains"),
+    [
+        ("model=model, config=ZERO", "engine.module.generate(ids)", False),
+        ("model=model, config=ZERO", "engine(ids).loss.backward()", True),
+        ("model=model, config=ZERO", "engine.train_batch(ids)", True),
+        ("model=model, config=ZERO, model_parameters=model.parameters()", "helper(engine)", True),
+        ("args=args, model=model", "helper(engine)", True),
+    ],
+)
+def test_an_engine_that_only_runs_a_model(made: str, used: str, trains: bool) -> None:
+    text = f"import deepspeed\n{HEAD}engine = deepspeed.initialize({made})[0]\n{used}\n"
+    assert script(text, "").facts.trains is trains

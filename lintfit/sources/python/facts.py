@@ -62,7 +62,9 @@ def find(records: list[Record]) -> Found:
     found = Found()
     found.loads = [record for record in records if models.is_model_load(record)]
     found.trainer = certain(record for record in records if is_trainer(record))
-    found.initialize = certain(record for record in records if _is_initialize(record))
+    begun = [record for record in records if _is_initialize(record)]
+    steps = any(_STEPS.fullmatch(record.name) and record.taken is not False for record in records)
+    found.initialize = certain(record for record in begun if steps or not _only_runs(record))
     found.accelerator = certain(r for r in records if r.name == "Accelerator" and r.receiver_name != "self")
     backward = [record for record in records if record.name == "backward" and record.receiver_name]
     found.trains = any(r.taken is not False for r in (*_present(found.trainer, found.initialize), *backward))
@@ -140,6 +142,17 @@ def _is_initialize(record: Record) -> bool:
         and bool(record.positional)
         and "ccelerator" in f"{record.receiver_name}{record.function}"
     )
+
+
+_STEPS = re.compile(r"\w*backward|step|train_batch")
+
+
+def _only_runs(record: Record) -> bool:
+    """Whether an engine is given nothing to train with, as one that ZeRO-Inference streams a model through is."""
+    if record.name != "initialize" or record.spreads:
+        return False
+    asked = (record.value(0, "args"), record.value(2, "optimizer"), record.value(3, "model_parameters"))
+    return all(value is None for value in (*asked, record.value(4, "training_data")))
 
 
 def cast_target(record: Record) -> str | None:
