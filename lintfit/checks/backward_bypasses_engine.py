@@ -26,6 +26,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     calls = run.script.calls("backward")
     if owner is None or any(call.positional or call.arguments for call in calls):
         return
+    stepped = engine.name != "initialize" or any(step.receiver == owner for step in run.script.calls("step"))
     for call in calls:
         judged = _consequence(run, engine)
         if judged is not None and call.taken is True and call.receiver is not None and "(" not in call.receiver:
@@ -35,8 +36,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
                 f"{call.receiver}.backward() goes past {owner}: {what}",
                 severity=severity,
                 related=(Related(engine.place, "the engine is made here"),),
-                fix=_fix(call, owner),
-                help=f"{owner}.backward({call.receiver})",
+                fix=_fix(call, owner) if stepped else None,
+                help=f"{owner}.backward({call.receiver})" + ("" if stepped else f", and {owner}.step() after it"),
             )
 
 

@@ -62,7 +62,7 @@ def _removed(document: DataDocument, outdated: OutdatedKey) -> Report:
         "as soon as the key is there",
         severity=Severity.ERROR,
         fix=without(document, "delete it: it is switched off", Applicability.SAFE, path)
-        if _is_off(outdated.entry.value)
+        if _is_off(str(path[-1]), outdated.entry.value)
         else None,
         help="delete it, or keep DeepSpeed below that version",
     )
@@ -72,10 +72,22 @@ def _is_true(node: Node | None) -> bool:
     return node is not None and node.value is True
 
 
-def _is_off(node: Node) -> bool:
-    """Whether a removed feature did nothing here even while it existed."""
-    enabled = node.get("enabled") if node.shape == "mapping" else node
-    return enabled is None or enabled.value in (False, None)
+_WITHOUT_SWITCH = "sparse_attention"
+"""A block that is on wherever it is there."""
+
+
+def _is_off(key: str, node: Node) -> bool:
+    """Whether a removed feature did nothing here even while it existed.
+
+    A block without a switch of its own (``compression_training``) has one in each of its parts.
+    """
+    if node.shape != "mapping":
+        return node.value in (False, None)
+    own = node.get("enabled")
+    if own is not None:
+        return own.value in (False, None)
+    parts = (below.value for path, below in node.walk() if path and path[-1] == "enabled")
+    return key != _WITHOUT_SWITCH and all(value in (False, None) for value in parts)
 
 
 def _boolean(document: DataDocument, root: Node, section: Entry) -> Report:
