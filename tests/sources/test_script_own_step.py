@@ -134,6 +134,16 @@ def test_a_method_is_inherited() -> None:
     assert found == "the 2 passes of the model that Own.compute_loss makes before it goes backward"
 
 
+@pytest.mark.parametrize("alias", ["chosen = Own", "chosen = Own if asked() else Trainer"])
+def test_a_class_by_another_name(alias: str) -> None:
+    made = f'{alias}\nchosen(model=model, args=TrainingArguments("out")).train()'
+    body = f"        {ONE}\n        more = model(**inputs)\n        return outputs.loss"
+    text = TRAINER.format(method="compute_loss", body=body, name="Own")
+    source = script(text.replace('Own(model=model, args=TrainingArguments("out")).train()', made))
+    assert "2 passes" in source.settings["uncounted"].value
+    assert source.settings["trainer"].value == "causal-lm"
+
+
 @pytest.mark.parametrize(("name", "uncounted"), [("GKDTrainer", "the step of TRL's GKDTrainer"), ("SFTTrainer", None)])
 def test_trainers_of_trl_whose_step_nobody_has_counted(name: str, uncounted: str | None) -> None:
     assert step(ONE, "return outputs.loss", name=name)[0] == uncounted

@@ -125,7 +125,7 @@ def facts(found: Found, calls: Calls) -> ScriptFacts:
 
 def is_trainer(record: Record) -> bool:
     """Whether a call constructs a Trainer (or a class of the script that inherits from one)."""
-    if record.own or record.name in ("get_trainer", "SageMakerTrainer"):
+    if record.name in ("get_trainer", "SageMakerTrainer") or any(cls.own for cls in record.classes):
         return False
     return bool(_TRAINER.search(record.function)) and record.function.rpartition(".")[2][:1].isupper()
 

@@ -19,6 +19,7 @@ from lintfit.sources.python.values import (
     Table,
     Unknown,
     Value,
+    alternatives,
     choice,
     held,
 )
@@ -61,7 +62,7 @@ class Invocations(Expressions):
             assigned_to=assigned,
             statement=self.walk.statement,
             loops=self.walk.depth,
-            own=isinstance(function, Class) and function.own,
+            classes=tuple(option for option in alternatives(function) if isinstance(option, Class)),
         )
         self.walk.records.append(record)
         return self.invoke(node, record, function, scope)
@@ -106,7 +107,10 @@ class Invocations(Expressions):
             case Class():
                 return function.library or function.name
             case Choice():
-                names = {option.name for option in function.options if isinstance(option, Ref)}
+                named = [option for option in function.options if isinstance(option, Ref | Class)]
+                names = {
+                    option.library or option.name if isinstance(option, Class) else option.name for option in named
+                }
                 return names.pop() if len(names) == 1 else dotted(node)
         return dotted(node)
 

@@ -23,8 +23,10 @@ from lintfit.sources.python.ways import most
 
 def read(reading: Reading) -> None:
     """Note what a step runs that is not counted, and whether it makes a loss of its own of the logits."""
-    if reading.found.trainer is not None:
-        _of_trainer(reading, dotted(reading.found.trainer.node.func).rpartition(".")[2])
+    trainer = reading.found.trainer
+    if trainer is not None:
+        for name in [cls.name for cls in trainer.classes] or [dotted(trainer.node.func).rpartition(".")[2]]:
+            _of_trainer(reading, name)
     elif own(reading):
         _of_loop(reading)
 

@@ -270,8 +270,8 @@ class Record:
     statement: cst.SimpleStatementLine | None = None
     loops: int = 0
     """Loops around it that are open where it is called."""
-    own: bool = False
-    """Whether it constructs a class of the script in which nothing comes from a library."""
+    classes: tuple[Class, ...] = ()
+    """The classes of the script that it may construct, whatever name it has them by."""
     name: str = field(init=False)
     """The last part of the function's name; rules ask every record for it."""
 
