@@ -149,6 +149,16 @@ class _Builder:
             self.missing.append(recipe.missing)
         return recipe
 
+    def _launched(self, launch: Launch) -> Path | None:
+        """The script that a launch line names; ``-m`` finds a package also where an installation takes it from."""
+        if not launch.script:
+            return None
+        package = f"{launch.script.removesuffix('.py')}/__main__.py"
+        names = [launch.script, package] if launch.module else [launch.script]
+        below = [f"src/{name}" for name in names] if launch.module else []
+        found = (self.locator.find(name) for name in (*names, *below))
+        return next((path for path in found if path is not None), None)
+
     def _script(self, launch: Launch | None) -> ScriptSource | None:
         from lintfit.documents.python_reader import PythonDocument
         from lintfit.sources.script import read_script
@@ -156,9 +166,7 @@ class _Builder:
         if launch is None:
             path: Path | None = self.origin.path
         else:
-            path = self.locator.find(launch.script) if launch.script else None
-            if path is None and launch.script and launch.module:
-                path = self.locator.find(f"{launch.script.removesuffix('.py')}/__main__.py")
+            path = self._launched(launch)
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument):
             return None

@@ -250,6 +250,8 @@ def test_the_number_of_ranks_that_a_script_sees(tmp_path: Path, line: str, expec
         ("cd src && torchrun --nproc_per_node 4 train.py", "src/train.py"),
         ("torchrun --nproc_per_node 4 ${ROOT:-/workspace/project}/src/train.py", "src/train.py"),
         ("torchrun --nproc_per_node 4 -m src.pkg", "src/pkg/__main__.py"),
+        ("torchrun --nproc_per_node 4 -m kit.run", "src/kit/run.py"),
+        ("torchrun --nproc_per_node 4 -m kit", "src/kit/__main__.py"),
     ],
 )
 def test_where_a_script_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, script: str) -> None:
