@@ -153,6 +153,9 @@ def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]
             doubtful.append(name)
     if "trainer" in settings and not settings["trainer"].known:
         doubtful.append("trainer")
+    if "lora_targets" in settings and not settings["lora_targets"].known:
+        # What is not known of them is no reason against a verdict: a run that fits with all of them fits.
+        values["lora_targets"] = "all-linear"
     return values, doubtful
 
 

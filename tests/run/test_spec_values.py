@@ -85,3 +85,13 @@ def test_quantised_weights_without_adapters_are_not_trained(tmp_path: Path) -> N
     )
     _, (run,) = load_runs((tmp_path / "train.py",), Options(gpu="H100", seq_len=512))
     assert run.estimate is not None and run.estimate.verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [("target_modules=names_of(model)", "all-linear"), ("target_modules=['q_proj']", ("q_proj",)), ("r=4", None)],
+)
+def test_adapters_whose_places_cannot_be_told_are_everywhere(tmp_path: Path, text: str, targets: object) -> None:
+    spec = _spec(tmp_path, lora=text)
+    assert spec.lora_targets == (DEFAULTS["lora_targets"] if targets is None else targets)
+    assert ("lora_targets" in spec.stated) is isinstance(targets, tuple)

@@ -44,5 +44,7 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
         if "lora_rank" not in said:
             lines.append(f"LoRA rank {spec.lora_rank} (not stated)")
         if "lora_targets" not in said:
-            lines.append("LoRA on the modules that PEFT picks for this model (not stated)")
+            every = spec.lora_targets == "all-linear"
+            which = "all linear layers" if every else "the modules that PEFT picks for this model"
+            lines.append(f"LoRA on {which} (not stated)")
     return tuple(lines)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lintfit.catalog.models import confirmed, ids, lookup
+from lintfit.frozen import replace
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 
@@ -57,3 +58,12 @@ def test_rows_that_nothing_confirms_are_few_and_say_so() -> None:
         facts = lookup(model)
         assert facts is not None
         assert any("as remembered" in note for note in facts.notes)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"), [(None, "the modules that PEFT picks for this model"), ("all-linear", "all linear layers")]
+)
+def test_where_adapters_are_taken_to_be(targets: str | None, said: str) -> None:
+    spec = spec_from_mapping({"model": "meta-llama/Llama-2-7b-hf", "method": "lora", "lora_rank": 8})
+    found = estimate(spec if targets is None else replace(spec, lora_targets=targets)).assumptions
+    assert f"LoRA on {said} (not stated)" in found
