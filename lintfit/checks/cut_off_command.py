@@ -12,6 +12,8 @@ from lintfit.settings import Place
 
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""
+_COMMENT = re.compile(r"[ \t]+\\\r?\n([ \t]*(?:#[^\n]*\n[ \t]*)+)(?=--?[A-Za-z])")
+"""Comments between the lines of a command, and a flag behind them: the first one ends the command."""
 _GOES_ON = re.compile(r"\\[ \t]*$")
 
 
@@ -22,6 +24,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     document = launch.document
     cut = _CUT.match(document.text, launch.place.span.end)
     if cut is None:
+        yield from _by_comment(document, launch.place.span.end)
         return
     yield Report(
         Place(document, Span(*cut.span(1))),
@@ -29,6 +32,21 @@ def check_run(context: RunContext) -> Iterator[Report]:
         "and the shell runs them as a command of their own",
         fix=Fix("take the blank away", Applicability.UNSAFE, (_edit(document, Span(*cut.span(2))),)),
         help="nothing may stand between a backslash and the end of its line",
+    )
+
+
+def _by_comment(document: Document, end: int) -> Iterator[Report]:
+    cut = _COMMENT.match(document.text, end)
+    if cut is None:
+        return
+    text = cut[1]
+    start = cut.start(1) + len(text) - len(text.lstrip(" \t"))
+    line = text.lstrip(" \t").splitlines()[0].rstrip()
+    yield Report(
+        Place(document, Span(start, start + len(line))),
+        f"this comment ends the command: {_lost(document, cut.end())} do not reach it, and the shell runs them as a "
+        "command of their own",
+        help="put comments above the command, not between its lines",
     )
 
 
@@ -40,6 +58,8 @@ def _lost(document: Document, end: int) -> str:
     """The flags below, as far as the lines go on."""
     flags = []
     for line in document.text[end:].lstrip("\r\n").splitlines():
+        if line.lstrip().startswith("#"):
+            continue
         flags += re.findall(r"(?<!\S)(--?[A-Za-z][\w.-]*)", line)
         if _GOES_ON.search(line) is None:
             break
