@@ -163,6 +163,8 @@ UNIFIED_VISION: dict[str, Any] = {
 }
 DELTA_VISION = {**QWEN2_5_VISION, "num_position_embeddings": 64}
 
+QUANTISED = {"base_channels": 32, "latent_channels": 32, "embed_dim": 16, "num_embeddings": 64, "num_res_blocks": 1}
+CHAMELEON = {**GROUPED, "vocabulary_map": {"<image>": 5, "IMGIMGAZ": 6}, "vq_config": QUANTISED}
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("phi4_multimodal", {**PADDED, "vision_config": PHI4_VISION, "audio_config": PHI4_AUDIO}),
     (
@@ -492,5 +494,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "text_config": {**PADDED, "cross_attention_layers": [0, 2], "tie_word_embeddings": True},
             "vision_config": MLLAMA_VISION,
         },
+    ),
+    ("chameleon", CHAMELEON),
+    (
+        "chameleon",
+        {**CHAMELEON, "swin_norm": True, "attention_bias": True, "vq_config": {**QUANTISED, "attn_type": "none"}},
     ),
 ]

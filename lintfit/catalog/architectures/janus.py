@@ -114,11 +114,11 @@ def _drawing(drawn: Config) -> list[Tensor]:
     words, narrow, wide = (drawn.size(key) for key in ("num_embeddings", "embed_dim", "projection_dim"))
     latent, name = drawn.size("latent_channels"), "model.vqmodel"
     return [
-        *_coder(drawn, f"{name}.encoder", decodes=False),
-        *_coder(drawn, f"{name}.decoder", decodes=True),
+        *coder(drawn, f"{name}.encoder", decodes=False),
+        *coder(drawn, f"{name}.decoder", decodes=True),
         Tensor(f"{name}.quantize.embedding.weight", (words, narrow), 1, "embedding"),
-        *_conv(f"{name}.quant_conv", latent, narrow, 1),
-        *_conv(f"{name}.post_quant_conv", narrow, latent, 1),
+        *conv(f"{name}.quant_conv", latent, narrow, 1),
+        *conv(f"{name}.post_quant_conv", narrow, latent, 1),
         Tensor("model.generation_embeddings.weight", (words, narrow), 1, "embedding"),
         *_aligner("model.generation_aligner", narrow, wide, drawn.size("num_hidden_layers")),
         *linear("model.generation_head.proj_out", wide, drawn.size("image_token_embed_dim"), bias=True),
@@ -126,7 +126,7 @@ def _drawing(drawn: Config) -> list[Tensor]:
     ]
 
 
-def _conv(name: str, before: int, after: int, side: int) -> list[Tensor]:
+def conv(name: str, before: int, after: int, side: int) -> list[Tensor]:
     """A convolution with its bias."""
     return [
         Tensor(f"{name}.weight", (after, before, side, side), 1, "conv"),
@@ -138,46 +138,53 @@ def _residual(name: str, before: int, after: int) -> list[Tensor]:
     """``JanusVQVAEResnetBlock``."""
     found = [
         *norm(f"{name}.norm1", before, bias=True),
-        *_conv(f"{name}.conv1", before, after, 3),
+        *conv(f"{name}.conv1", before, after, 3),
         *norm(f"{name}.norm2", after, bias=True),
-        *_conv(f"{name}.conv2", after, after, 3),
+        *conv(f"{name}.conv2", after, after, 3),
     ]
-    return found if before == after else [*found, *_conv(f"{name}.nin_shortcut", before, after, 1)]
+    return found if before == after else [*found, *conv(f"{name}.nin_shortcut", before, after, 1)]
 
 
 def _attending(name: str, width: int) -> list[Tensor]:
     """``JanusVQVAEAttnBlock``."""
     found = norm(f"{name}.norm", width, bias=True)
     for which in ("q", "k", "v", "proj_out"):
-        found += _conv(f"{name}.{which}", width, width, 1)
+        found += conv(f"{name}.{which}", width, width, 1)
     return found
 
 
-def _coder(drawn: Config, name: str, *, decodes: bool) -> list[Tensor]:
-    """The encoder, from many pixels to few; or the decoder, the other way and with a block more of each size."""
+def coder(
+    drawn: Config, name: str, *, decodes: bool, attended: tuple[int, ...] | None = None, middle: bool = True
+) -> list[Tensor]:
+    """The encoder, from many pixels to few; or the decoder, the other way and with a block more of each size.
+
+    ``attended``: the levels with attention behind each block, the smallest by default. ``middle``: whether it stands
+    between the two blocks behind them.
+    """
     base, latent = drawn.size("base_channels"), drawn.size("latent_channels")
     widths = [base * times for times in drawn.numbers("channel_multiplier")]
     blocks, smallest = drawn.size("num_res_blocks") + decodes, len(widths) - 1
+    attended = (smallest,) if attended is None else attended
     levels = range(smallest, -1, -1) if decodes else range(len(widths))
     width = widths[-1] if decodes else base
-    found = _conv(f"{name}.conv_in", latent if decodes else drawn.size("in_channels"), width, 3)
+    found = conv(f"{name}.conv_in", latent if decodes else drawn.size("in_channels"), width, 3)
     for number, level in enumerate(levels):
         place = f"{name}.{'up' if decodes else 'down'}.{number}"
         for block in range(blocks):
             found += _residual(f"{place}.block.{block}", width, widths[level])
             width = widths[level]
-            if level == smallest:
+            if level in attended:
                 found += _attending(f"{place}.attn.{block}", width)
         if decodes and level:
-            found += _conv(f"{place}.upsample.conv", width, width, 3)
+            found += conv(f"{place}.upsample.conv", width, width, 3)
         if not decodes and level != smallest:
-            found += _conv(f"{place}.downsample.conv", width, width, 3)
-    middle, given = widths[-1], 2 * latent if drawn.flag("double_latent") else latent
+            found += conv(f"{place}.downsample.conv", width, width, 3)
+    last, given = widths[-1], 2 * latent if drawn.flag("double_latent") else latent
     return [
         *found,
-        *_residual(f"{name}.mid.block_1", middle, middle),
-        *_attending(f"{name}.mid.attn_1", middle),
-        *_residual(f"{name}.mid.block_2", middle, middle),
+        *_residual(f"{name}.mid.block_1", last, last),
+        *(_attending(f"{name}.mid.attn_1", last) if middle else []),
+        *_residual(f"{name}.mid.block_2", last, last),
         *norm(f"{name}.norm_out", width, bias=True),
-        *_conv(f"{name}.conv_out", width, drawn.size("out_channels") if decodes else given, 3),
+        *conv(f"{name}.conv_out", width, drawn.size("out_channels") if decodes else given, 3),
     ]

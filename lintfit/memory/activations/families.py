@@ -30,6 +30,7 @@ _MODULES = {
     "biogpt": "biogpt",
     "bitnet": "bitnet",
     "bloom": "alibi",
+    "chameleon": "chameleon",
     "chatglm": "fused",
     "codegen": "gptj",
     "cohere": "layernorm",

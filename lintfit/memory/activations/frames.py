@@ -50,9 +50,9 @@ class Frame(NamedTuple):
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
     ``fp32_logits``: the head takes its weight's dtype and the model upcasts the logits, whatever the version.
-    ``own_loss_before``: the transformers version before which the model's own loss takes logits in the dtype that they
-    have (autocast makes it fp32); :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``,
-    ``modeling_baichuan.py``).
+    ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
+    version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
+    :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``).
     """
 
     positions: str = "rotary"
@@ -79,6 +79,7 @@ class Frame(NamedTuple):
     scaled_states: bool = False
     softcapped: bool = False
     fp32_logits: bool = False
+    masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
 
     @property
@@ -99,6 +100,7 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("bert", "roberta"), Frame(positions="layers", normed=2, drops="hidden_dropout_prob", norm="none")),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
+    "chameleon": Frame(masks_logits=True),
     **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", drops="embd_pdrop", returns_weights=True)),
     **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),

@@ -152,6 +152,8 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits
         return *own_dtype_loss(after, given, fused, recipe.autocast, shifts=t.batched), None
+    if frame(facts).masks_logits:  # in place, and their gradient on a copy
+        logits = after.copied_back(logits)
     capped = soft_cap(after, logits) if _softcapped(t) else None
     given = after.map(capped) if capped else logits
     return *causal_loss(after, given, recipe.transformers, fused, upcast=upcasts_itself(facts, recipe)), capped

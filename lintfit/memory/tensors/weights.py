@@ -243,6 +243,7 @@ def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:
 
 
 UNREACHED = {
+    "chameleon": ("vqmodel",),
     "janus": ("generation_aligner", "generation_embeddings", "generation_head", "vqmodel"),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"), ("indexer",)),
     **dict.fromkeys(("marian", "pegasus"), ("embed_positions",)),

@@ -1,0 +1,67 @@
+"""Chameleon: Llama with a LayerNorm of each head, and a vector-quantised encoder that makes words of images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import janus, llama
+from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._multimodal import part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
+
+REQUIRED: tuple[str, ...] = ()
+DEFAULTS: Mapping[str, Any] = {
+    **llama.DEFAULTS,
+    "vocab_size": 65536,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 4096,
+    "swin_norm": False,
+}
+QUANTISED: Mapping[str, Any] = {
+    "embed_dim": 256,
+    "num_embeddings": 8192,
+    "double_latent": False,
+    "latent_channels": 256,
+    "resolution": 512,
+    "in_channels": 3,
+    "base_channels": 128,
+    "channel_multiplier": [1, 1, 2, 2, 4],
+    "num_res_blocks": 2,
+    "attn_resolutions": None,
+    "attn_type": "vanilla",
+}
+NOTES = ("training on text: what the encoder of images keeps until it has made words of them is not counted",)
+
+
+def shape(config: Config) -> Shape:
+    return decoder_shape(config, qk_norm=True)
+
+
+def _encoder(config: Config) -> list[Tensor]:
+    """The vector-quantised encoder (``ChameleonVQVAE``), which has nothing of a decoder but one convolution."""
+    numbers, name = part(config, "vq_config", QUANTISED), "model.vqmodel"
+    attends = numbers.get("attn_type") == "vanilla"
+    words, narrow, latent = (numbers.size(key) for key in ("num_embeddings", "embed_dim", "latent_channels"))
+    found = [
+        *janus.coder(numbers, f"{name}.encoder", decodes=False, attended=(), middle=attends),
+        Tensor(f"{name}.quantize.embedding.weight", (words, narrow), 1, "embedding"),
+        *janus.conv(f"{name}.quant_conv", latent, narrow, 1),
+        *janus.conv(f"{name}.post_quant_conv", narrow, latent, 1),
+    ]
+    return [replace(tensor, where="vision") for tensor in found]
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    if config.section("vq_config").get("attn_resolutions"):
+        raise config.error("vq_config", "attn_resolutions must be null")
+    numbers, bias, name = shape(config), config.flag("attention_bias"), "model.layers.{}.self_attn"
+    found = list(decoder(numbers, Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"))))
+    for which, heads in (("q_norm", numbers.heads), ("k_norm", numbers.kv_heads)):
+        size = (heads, numbers.head_dim)
+        found.append(Tensor(f"{name}.{which}.weight", size, numbers.layers, "norm"))
+        found.append(Tensor(f"{name}.{which}.bias", size, numbers.layers, "bias"))
+    return (*found, *_encoder(config))
