@@ -16,9 +16,10 @@ class Layer(Tape):
     ``batched``: whether there is more than one sequence. ``slides``: whether the layer's window is no longer than
     the sequences. ``early``: whether a node's saved tensors are gone when its gradients are cast (non-reentrant
     checkpointing, whose hooks hand them out). ``scores``: the weights of its eager attention, once that is written.
+    ``leaf``: its input where that is a leaf, whose half-precision copy autocast has in its cache.
     """
 
-    __slots__ = ("_batched", "asked_batched", "early", "facts", "recipe", "scores", "slides")
+    __slots__ = ("_batched", "_half", "asked_batched", "early", "facts", "leaf", "recipe", "scores", "slides")
 
     def __init__(
         self,
@@ -40,12 +41,22 @@ class Layer(Tape):
         self.slides = slides
         self.early = early
         self.scores: Var | None = None
+        self.leaf: Var | None = None
+        self._half: Var | None = None
 
     @property
     def batched(self) -> bool:
         """Whether there is more than one sequence; asking is noted, as most layers do not depend on it."""
         self.asked_batched = True
         return self._batched
+
+    def cast(self, x: Var, item: int) -> Var:
+        """As everywhere, but one copy for all products that take a leaf (``autocast_mode.cpp:cached_cast``)."""
+        if x is not self.leaf or item != 2 or x.item == item:
+            return super().cast(x, item)
+        if self._half is None:
+            self._half = super().cast(x, item)
+        return self._half
 
     # -- linear ---------------------------------------------------------------------------------------------
 

@@ -304,6 +304,8 @@ def _written(
     t = Layer(facts, recipe, watched=watched, **modes)
     x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed
+    if how.checkpointed and not how.early and recipe.autocast and x.grad:
+        t.leaf = x  # reentrant checkpointing runs a layer again with its input detached
     return t, x, (litgpt_layer if recipe.litgpt else family(facts))(t, x, index)
 
 

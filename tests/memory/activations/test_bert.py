@@ -34,6 +34,7 @@ EAGER, PADDED = {"attention": "eager"}, {"padded_batches": True}
         (SMALL, {**BF16, **EAGER}, 664.34),
         (SMALL, {**BF16, **GC}, 140.30),
         (SMALL, {**BF16, **PADDED}, 360.84),
+        (SMALL, {**BF16, **GC, **EAGER}, 220.17),
         (WORDS, BF16, 1065.65),
         (WORDS, AMP, 1962.74),
         (WORDS, {**BF16, **EAGER}, 1385.15),

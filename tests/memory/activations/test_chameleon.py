@@ -41,6 +41,7 @@ SWIN: dict[str, Any] = {**SMALL, "swin_norm": True}
         (SWIN, BF16, 477.20),
         (SWIN, AMP, 642.51),
         (SWIN, {**BF16, **GC}, 309.30),
+        (SWIN, {**AMP, **REENTRANT}, 454.61),
         (SWIN, {**HALF_AMP, **EVERY, "lora_dtype": "fp32"}, 511.81),
     ],
 )
