@@ -138,6 +138,7 @@ JAMBA: dict[str, Any] = {
     "mamba_d_state": 8,
     "pad_token_id": 0,
 }
+DISTILBERT: dict[str, Any] = {"dim": 64, "hidden_dim": 176, "n_layers": 3, "n_heads": 4, "vocab_size": 1000}
 XGLM: dict[str, Any] = {"d_model": 64, "ffn_dim": 176, "num_layers": 3, "attention_heads": 4, "vocab_size": 1000}
 DBRX: dict[str, Any] = {
     "d_model": 64,
@@ -244,6 +245,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("doge", GROUPED),
     ("doge", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("doge", {**GROUPED, "is_moe": True, "num_experts": 64, "num_experts_per_tok": 4}),
+    ("distilbert", DISTILBERT),
+    ("distilbert", {**DISTILBERT, "tie_word_embeddings": False}),
     ("xglm", XGLM),
     ("xglm", {**XGLM, "add_cross_attention": True, "tie_word_embeddings": False}),
     ("dbrx", DBRX),

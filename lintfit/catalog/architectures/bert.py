@@ -58,9 +58,9 @@ def encoder(config: Config, name: str, width: int | None = None) -> list[Tensor]
     ]
 
 
-def masked_head(config: Config, dense: str, layer_norm: str, decoder: str, bias: str) -> list[Tensor]:
-    """The transform before the vocabulary, and the projection where it is not the embedding's."""
-    numbers = shape(config)
+def masked_head(numbers: Shape, dense: str, layer_norm: str, decoder: str, bias: str) -> list[Tensor]:
+    """The transform before the vocabulary, and the projection where it is not the embedding's, whose bias may have a
+    name of its own beside ``bias``."""
     found = [
         Tensor(bias, (numbers.vocab,), 1, "bias", "head"),
         *linear(dense, numbers.hidden, numbers.hidden, bias=True, where="head"),
@@ -68,11 +68,12 @@ def masked_head(config: Config, dense: str, layer_norm: str, decoder: str, bias:
     ]
     if numbers.tied:
         return found
-    return [*found, *linear(decoder, numbers.vocab, numbers.hidden, bias=True, role="lm_head", where="head")]
+    own = bias != f"{decoder}.bias"
+    return [*found, *linear(decoder, numbers.vocab, numbers.hidden, bias=own, role="lm_head", where="head")]
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     name = "cls.predictions"
     transform = f"{name}.transform"
     parts = (f"{transform}.dense", f"{transform}.LayerNorm", f"{name}.decoder", f"{name}.bias")
-    return (*encoder(config, "bert"), *masked_head(config, *parts))
+    return (*encoder(config, "bert"), *masked_head(shape(config), *parts))

@@ -20,4 +20,4 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     parts = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
-    return (*bert.encoder(config, "roberta"), *bert.masked_head(config, *parts))
+    return (*bert.encoder(config, "roberta"), *bert.masked_head(bert.shape(config), *parts))

@@ -1,6 +1,7 @@
 """BERT's layers and its masked-language-model head: a norm behind each block, dropout, attention in both directions.
 
-After ``modeling_bert.py`` of transformers, of which RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA have copies.
+After ``modeling_bert.py`` of transformers, of which RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA have copies. DistilBERT
+has layers of its own (:mod:`.distilbert`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function
 
-BERTS = frozenset({"bert", "camembert", "roberta", "xlm-roberta"})
+BERTS = frozenset({"bert", "camembert", "distilbert", "roberta", "xlm-roberta"})
 """Model types whose embeddings, layers and head are BERT's."""
 
 
@@ -48,5 +49,6 @@ def _rate(t: Layer, key: str) -> float:
 
 def transformed(t: Layer, x: Var) -> Var:
     """What the projection to the vocabulary takes, from the last layer's output."""
-    y = t.linear("dense", x, t.facts.hidden, t.facts.hidden, bias=True)
+    name = "vocab_transform" if t.facts.model_type == "distilbert" else "dense"
+    y = t.linear(name, x, t.facts.hidden, t.facts.hidden, bias=True)
     return t.layernorm(t.activation(y, t.facts.activation))

@@ -41,6 +41,7 @@ _MODULES = {
     "diffllama": "diffllama",
     "deepseek_v3": "moe",
     "deepseek_v32": "dsa",
+    "distilbert": "distilbert",
     "doge": "doge",
     "dots1": "moe",
     "ernie4_5_moe": "moe",

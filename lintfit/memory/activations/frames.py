@@ -107,6 +107,7 @@ FRAMES: Mapping[str, Frame] = {
     "dbrx": Frame(casts_norms=True),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
+    "distilbert": Frame(positions="layers", normed=2, drops="dropout", norm="none"),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
