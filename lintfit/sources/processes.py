@@ -136,7 +136,8 @@ def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting
             per_node = Stated(UNKNOWN, around.of(exclude) if exclude else around.whole)
     if nodes is None:
         alone = Stated(1, Provenance.default("deepspeed's default (this machine alone, without a hostfile)"))
-        nodes = Stated(UNKNOWN, around.of(hosts, "the hostfile says")) if hosts is not None else alone
+        named = hosts is not None and hosts.value != ""  # an empty name is no file: DeepSpeed goes on with this machine
+        nodes = Stated(UNKNOWN, around.of(hosts, "the hostfile says")) if hosts is not None and named else alone
     yield from _product(per_node, nodes)
 
 

@@ -38,12 +38,14 @@ def test_the_file(text: str, expected: Mapping[str, int] | None) -> None:
         ("-H h --exclude worker-1:0", UNKNOWN, UNKNOWN),
         ("-H h --num_gpus $N", UNKNOWN, UNKNOWN),
         ("-H missing", UNKNOWN, UNKNOWN),
+        ("--hostfile= --num_gpus 4", 4, None),
+        ("--hostfile=$NONE --num_gpus 4", 4, None),
     ],
 )
 def test_what_a_launch_takes_of_it(
     shell_document: Callable[[str], ShellDocument], options: str, gpus: Any, nodes: Any
 ) -> None:
-    document = shell_document(f"deepspeed {options} train.py --do_train\n")
+    document = shell_document(f'NONE=""\ndeepspeed {options} train.py --do_train\n')
     (launch,) = read_launches(document, lambda name: HOSTS if name == "h" else None)
     said = {name: setting.value for name, setting in launch.settings.items()}
     assert (said["gpus"], said.get("nodes")) == (gpus, nodes)
