@@ -245,6 +245,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("doge", GROUPED),
     ("doge", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
     ("doge", {**GROUPED, "is_moe": True, "num_experts": 64, "num_experts_per_tok": 4}),
+    ("ernie", SMALL),
+    ("ernie", {**SMALL, "use_task_id": True, "task_type_vocab_size": 5, "tie_word_embeddings": False}),
     ("distilbert", DISTILBERT),
     ("distilbert", {**DISTILBERT, "tie_word_embeddings": False}),
     ("xglm", XGLM),

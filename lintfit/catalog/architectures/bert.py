@@ -72,8 +72,12 @@ def masked_head(numbers: Shape, dense: str, layer_norm: str, decoder: str, bias:
     return [*found, *linear(decoder, numbers.vocab, numbers.hidden, bias=own, role="lm_head", where="head")]
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
+def predictions(numbers: Shape) -> list[Tensor]:
+    """The head under BERT's own names."""
     name = "cls.predictions"
     transform = f"{name}.transform"
-    parts = (f"{transform}.dense", f"{transform}.LayerNorm", f"{name}.decoder", f"{name}.bias")
-    return (*encoder(config, "bert"), *masked_head(shape(config), *parts))
+    return masked_head(numbers, f"{transform}.dense", f"{transform}.LayerNorm", f"{name}.decoder", f"{name}.bias")
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return (*encoder(config, "bert"), *predictions(shape(config)))

@@ -44,6 +44,7 @@ _MODULES = {
     "distilbert": "distilbert",
     "doge": "doge",
     "dots1": "moe",
+    "ernie": "bert",
     "ernie4_5_moe": "moe",
     "exaone4": "postnorm",
     "exaone_moe": "moe",

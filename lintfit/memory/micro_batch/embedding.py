@@ -69,7 +69,8 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     embeddings.
 
     Its input, nanochat's and under autocast BLOOM's in fp32, and fp32 numbers a token; nothing where no gradient
-    comes that far. A leaf is counted by :func:`input_leaf`.
+    comes that far. A leaf is counted by :func:`input_leaf`. ERNIE 3.0's forward makes the ids of its tasks, which the
+    table's backward asks for.
     """
     facts = language(spec.facts)
     leaf = checkpoints and opens_inputs(spec)
@@ -77,6 +78,8 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if not rows or (recipe.frozen and not leaf):
         return 0, 0
     kept = rows * rounded(tokens * 4)
+    if facts.config.get("use_task_id") and not recipe.frozen:
+        kept += rounded(tokens * INDEX)
     if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
         return kept + rounded(tokens * facts.hidden * 4), 0
     itself = rounded(tokens * facts.hidden * item)
