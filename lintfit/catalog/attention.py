@@ -43,6 +43,12 @@ SDPA: dict[str, Span] = {
 }
 """The versions whose class has SDPA; every version's where a model type is not here."""
 
+SDPA_SINCE: Version = (4, 36)
+"""The first version that chooses among kernels (``_autoset_attn_implementation``); before, classes write scores out."""
+
+SDPA_BEFORE = frozenset({"falcon"})
+"""Model types whose class called ``scaled_dot_product_attention`` before that."""
+
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),
@@ -83,6 +89,8 @@ def has_flash(kind: str, version: Version) -> bool:
 
 def runs_sdpa(kind: str, version: Version) -> bool:
     """Whether SDPA is what a model of this type runs where nobody states a kernel."""
+    if version < SDPA_SINCE and kind not in SDPA_BEFORE:
+        return False
     return has_sdpa(kind, version) and (kind != "gemma2" or version >= GEMMA2_CHOOSES_SDPA)
 
 

@@ -61,3 +61,16 @@ def _classes(transformers: Any, kind: str) -> list[Any]:
     auto = transformers.models.auto.modeling_auto
     named = [getattr(auto, f"MODEL_FOR_{table}_MAPPING_NAMES").get(kind) for table in tables]
     return [getattr(transformers, name) for name in named if isinstance(name, str)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "sdpa"),
+    [
+        ("llama", (4, 35), False),
+        ("llama", (4, 36), True),
+        ("a_model_of_tomorrow", (4, 30), False),
+        ("falcon", (4, 33), True),
+    ],
+)
+def test_no_class_chose_a_kernel_at_first(kind: str, version: tuple[int, int], sdpa: bool) -> None:
+    assert runs_sdpa(kind, version) is sdpa
