@@ -22,7 +22,7 @@ from lintfit.run.precedence import Sources, first
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import assemble
-from lintfit.run.versions import versions_near
+from lintfit.run.versions import versions_near, with_transformers
 from lintfit.settings import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flags import Flag
@@ -58,7 +58,7 @@ class _Builder:
     def __init__(self, origin: Origin, workspace: Workspace, options: Options) -> None:
         self.origin, self.workspace, self.options = origin, workspace, options
         self.locator = Locator(origin.path, workspace)
-        self.versions = versions_near(origin.path, workspace.root)
+        self.versions = with_transformers(versions_near(origin.path, workspace.root))
         self.missing: list[Setting] = []
         self.sources = Sources(options)
         self.documents: list[Document] = []

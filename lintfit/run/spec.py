@@ -25,7 +25,7 @@ from lintfit.run.loading import loading
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
-from lintfit.run.versions import LIBRARIES, concrete
+from lintfit.run.versions import installed
 from lintfit.settings import UNKNOWN, Setting, is_count
 
 _DIRECT = (
@@ -114,16 +114,16 @@ def assemble(
     values.update(beside)
     values["frozen_models"], values["uncounted"] = asked(settings, folders)
     known = {field.name for field in fields(Spec)}
-    installed = {library: concrete(version) for library, version in versions.items() if library in LIBRARIES}
+    stated_versions = installed(versions)
     spec = Spec(
-        facts=as_built(facts) if values.get("front_end") == "litgpt" else as_of(facts, installed),
+        facts=as_built(facts) if values.get("front_end") == "litgpt" else as_of(facts, stated_versions),
         gpu=hardware.gpu,
         capacity_bytes=hardware.capacity_bytes,
         gpus=hardware.gpus or 1,
         nodes=hardware.nodes,
         host_memory_bytes=hardware.host_memory_bytes,
         deepspeed_config=effective_deepspeed_config(sources, settings, facts),
-        versions=installed,
+        versions=stated_versions,
         stated=frozenset(_stated(settings, doubtful) & known)
         | _gpus_stated(hardware)
         | length_stated(values, settings)

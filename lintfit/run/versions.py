@@ -7,6 +7,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from lintfit.memory.versions import TOO_OLD, before_transformers_5
+
+BEFORE_5 = "<5"
+
 LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel")
 
 FLOOR = ">="
@@ -73,6 +77,26 @@ def versions_near(path: Path, root: Path) -> Mapping[str, str]:
         for name, version in _read_folder(folder).items():
             found.setdefault(name, version)
     return found
+
+
+def with_transformers(versions: Mapping[str, str]) -> Mapping[str, str]:
+    """The same, with a transformers before 5 where nothing says which and another library is too old for 5."""
+    if "transformers" in versions or not _too_old_for_5(versions):
+        return versions
+    return {**versions, "transformers": BEFORE_5}
+
+
+def installed(versions: Mapping[str, str]) -> dict[str, str]:
+    """What the memory model is told: versions that files state. What follows from them it finds itself."""
+    found = {library: concrete(version) for library, version in versions.items() if library in LIBRARIES}
+    if versions.get("transformers") == BEFORE_5 and _too_old_for_5(versions):
+        del found["transformers"]
+    return found
+
+
+def _too_old_for_5(versions: Mapping[str, str]) -> bool:
+    others = {library: concrete(versions[library]) for library in TOO_OLD if library in versions}
+    return bool(others) and before_transformers_5(others)
 
 
 def _folders(path: Path, root: Path) -> Iterator[Path]:

@@ -82,3 +82,27 @@ def test_old_models_whose_own_code_chooses_the_dtype(tmp_path: Path, model: str,
     )
     _, (result,) = load_runs([tmp_path / "train.py"], Options(isolated=True))
     assert result.run.value("weights_dtype") == dtype
+
+
+@pytest.mark.parametrize(
+    ("requirements", "reentrant", "stated"),
+    [
+        ("torch==1.13.1\n", True, False),
+        ("torch==2.6.0\n", False, False),
+        ("torch==1.13.1\ntransformers==5.1.0\n", False, True),
+        ("trl==0.12.0\n", True, False),
+    ],
+)
+def test_defaults_follow_libraries_that_are_too_old_for_transformers_5(
+    tmp_path: Path, requirements: str, reentrant: bool, stated: bool
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirements)
+    (tmp_path / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        "model = AutoModelForCausalLM.from_pretrained('huggyllama/llama-7b')\n"
+        "Trainer(model=model, args=TrainingArguments('out', gradient_checkpointing=True)).train()\n"
+    )
+    _, (result,) = load_runs([tmp_path], Options())
+    assert result.run.settings["use_reentrant"].value is reentrant
+    assert result.run.spec is not None
+    assert ("transformers" in result.run.spec.versions) is stated
