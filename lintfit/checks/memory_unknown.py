@@ -13,7 +13,7 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.model import Run
 from lintfit.run.spec import FAVOURABLE
-from lintfit.settings import in_words
+from lintfit.settings import UNKNOWN, in_words
 
 _NAMED = 4
 """How many settings a message names."""
@@ -42,11 +42,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
         unseen = run.launch is None and not run.origin.partners and run.script is not None and run.script.walk.parses
         yield Report(anchor(run), known, help=_STARTED if unseen else "")
     elif run.doubtful:
-        named = in_words(run.doubtful)
-        yield Report(
-            anchor(run),
-            f"the memory of this run is not known: {named} cannot be told without running the script",
-        )
+        yield _doubtful(run)
     elif run.unseen_flags:
         named = in_words(run.unseen_flags[:_NAMED])
         more = ", …" if len(run.unseen_flags) > _NAMED else ""
@@ -57,6 +53,15 @@ def check_run(context: RunContext) -> Iterator[Report]:
     elif run.spec is not None and context.estimate is not None and not _evaluates_without_end(run.spec):
         images = decided_by_images(run.spec, context.scaling)
         yield (_images if images else _length)(run, run.spec, context)
+
+
+def _doubtful(run: Run) -> Report:
+    """Settings that only running the script would tell, at the place of the first that has one."""
+    named = in_words(run.doubtful)
+    message = f"the memory of this run is not known: {named} cannot be told without running the script"
+    found = [run.settings[name] for name in run.doubtful if name in run.settings]
+    why = [setting.provenance.detail for setting in found if setting.value is UNKNOWN and setting.provenance.detail]
+    return Report(place_of(run, *run.doubtful), f"{message}; {why[0]}" if why else message)
 
 
 def _evaluates_without_end(spec: Spec) -> bool:
