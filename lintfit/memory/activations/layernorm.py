@@ -7,7 +7,7 @@ Sources: ``modeling_stablelm.py``, ``modeling_starcoder2.py``, ``modeling_phi.py
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.llama import attended, heads, mlp, projected, turns
+from lintfit.memory.activations.llama import attended, clipped, heads, mlp, projected, turns
 from lintfit.memory.activations.tape import Var, function
 
 COHERE = frozenset({"cohere", "cohere2"})
@@ -29,12 +29,13 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     facts = t.facts
     rate = float(facts.config.get("resid_pdrop") or facts.config.get("residual_dropout") or 0.0)
+    behind = float(facts.config.get("hidden_dropout") or 0.0) if facts.model_type == "stablelm" else rate
     y = norm(t, x)
     t.held = (x, y)
     branch = t.residual_dropout(_attention(t, y, index), rate)
     if facts.model_type in PARALLEL or facts.parallel_residual:
         t.held = (x, y, branch)
-        other = t.residual_dropout(_mlp(t, y), rate)
+        other = t.residual_dropout(_mlp(t, y), behind)
         t.held = (x, y, branch, other)
         return t.add(t.add(branch, other), x) if facts.model_type == "phi" else t.add(t.add(x, branch), other)
     named = (x, y, branch) if facts.model_type == "stablelm" else ()
@@ -42,7 +43,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (*named, x)
     y = norm(t, x)
     t.held = (*named, x, y)
-    return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+    return t.add(x, t.residual_dropout(_mlp(t, y), behind))
 
 
 def norm(t: Layer, x: Var, width: int | None = None) -> Var:
@@ -103,6 +104,7 @@ def _attention(t: Layer, x: Var, index: int) -> Var:
         t.name(q, k, *turned)
         q, k = t.joined(q, turned[0]), t.joined(k, turned[1])
     elif kind == "olmo":
+        q, k, v = clipped(t, q, k, v)
         q, k = turned_by_full_tables(t, q, k)
     else:
         q, k = t.both_turned(q, k, share, concatenated=partial)

@@ -51,6 +51,17 @@ def _full_first(facts: ModelFacts) -> int:
     return 0 if default is None else int(facts.config.get("max_window_layers") or default)
 
 
+def clipped(t: Layer, *parts: Var) -> tuple[Var, ...]:
+    """Queries, keys and values clamped in place where the config says so; autograd saves copies of what they were."""
+    if not t.facts.config.get("clip_qkv"):
+        return parts
+    return tuple([t.op(Var(x.width, x.item, x.per, x.storage, x.grad), (x,), _copy(t, x)) for x in parts])
+
+
+def _copy(t: Layer, x: Var) -> tuple[Var, ...]:
+    return (t.like(x, x.width, x.item, False),) if x.grad else ()
+
+
 Norm = Callable[[Layer, Var, int], Var]
 """A norm over all heads, so many elements a token."""
 
@@ -87,6 +98,8 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     shape = heads(facts, index)
     q, k, v = projected(t, x, shape, norm=_norm_of(facts))
+    if facts.model_type == "olmoe":
+        q, k, v = clipped(t, q, k, v)
     if facts.model_type in NORMED_TOGETHER or (facts.model_type == "glm4_moe" and facts.qk_norm):
         q, k = t.rmsnorm(q, shape.dim), t.rmsnorm(k, shape.dim)
     partial = facts.model_type in PARTLY_TURNED

@@ -1,4 +1,4 @@
-"""Dropout of attention weights and behind embeddings, where a config sets a rate, against torch's own count.
+"""Dropout, and clamped queries, keys and values, where a config asks for them, against torch's own count.
 
 ``bench.fake_tensors`` on torch 2.13 and transformers 5.23: MiB of a step of two small layers with SGD in bf16.
 """
@@ -66,13 +66,25 @@ def test_attention_weights(kind: str, config: dict[str, Any], counted: float) ->
         ("gpt_neo", {**NEO, "embed_dropout": 0.1}, "eager", 393.56),
         ("phi", {**WIDTHS, "embd_pdrop": 0.1}, "sdpa", 106.73),
         ("phi3", {**WIDTHS, "embd_pdrop": 0.1}, "sdpa", 135.83),
+        ("stablelm", {**WIDTHS, "hidden_dropout": 0.1}, "sdpa", 109.69),
+        ("stablelm", {**WIDTHS, "hidden_dropout": 0.1, "use_parallel_residual": True}, "sdpa", 101.65),
     ],
 )
-def test_embeddings(kind: str, config: dict[str, Any], attention: str, counted: float) -> None:
-    """Phi 3 has the key and no such layer."""
+def test_embeddings_and_blocks(kind: str, config: dict[str, Any], attention: str, counted: float) -> None:
+    """Phi 3 has the key and no such layer; StableLM drops what its MLP gives."""
     assert _counted(kind, config, attention) == pytest.approx(counted, rel=5e-4)
 
 
 def test_gemma_3_caps_its_logits_where_the_config_has_a_cap() -> None:
     config = {**SLIDING, "final_logit_softcapping": 30.0, "vocab_size": 8000}
     assert _counted("gemma3_text", config, "sdpa") == pytest.approx(407.31, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attention", "counted"), [("olmo", "sdpa", 117.11), ("olmo", "eager", 361.99), ("olmoe", "sdpa", 211.2)]
+)
+def test_what_is_clamped_in_place_is_saved_as_it_was(kind: str, attention: str, counted: float) -> None:
+    config = {**WIDTHS, "num_key_value_heads": 4, "clip_qkv": 8.0, "num_experts": 4, "num_experts_per_tok": 2}
+    if kind == "olmo":
+        config = {key: value for key, value in config.items() if "experts" not in key}
+    assert _counted(kind, config, attention) == pytest.approx(counted, rel=5e-4)
