@@ -24,6 +24,9 @@ LONGEST = 131_072
 COMPILED = "the model as it is, not compiled (torch.compile fuses operations, and as a rule keeps less)"
 
 
+WHOLE = "the whole model is trained (a part of it is frozen, which takes less)"
+
+
 def judge(run: Run) -> RunResult:
     """The run with its estimate and verdict. What is only known at best cannot be said to fit.
 
@@ -32,6 +35,9 @@ def judge(run: Run) -> RunResult:
     """
     if run.spec is None:
         return RunResult(run)
+    whole = _trained_whole(run)
+    if whole is not None and (bound := judge(whole)).verdict is Verdict.FITS and bound.estimate is not None:
+        return replace(bound, estimate=replace(bound.estimate, assumptions=(WHOLE, *bound.estimate.assumptions)))
     scaled = scaling(run.spec) if run.count_open and run.spec.capacity_bytes is not None else None
     spec, result = (run.spec, estimate(run.spec)) if scaled is None else shown(run.spec, scaled)
     run = replace(run, spec=spec)
@@ -58,6 +64,16 @@ def judge(run: Run) -> RunResult:
     if verdict is Verdict.UNKNOWN:
         result = replace(result, verdict=verdict)
     return RunResult(run, result, verdict, longest=longest if verdict is Verdict.FITS else None, scaling=scaled)
+
+
+def _trained_whole(run: Run) -> Run | None:
+    """The run with all of its model trained, where a part of it is frozen, nobody knows which, and nothing else is
+    open: it takes no less."""
+    if run.spec is None or run.doubtful != ("method",) or run.value("partly_frozen") is not True:
+        return None
+    if run.spec.quantization is not None:
+        return None
+    return replace(run, spec=replace(run.spec, method="full"), doubtful=())
 
 
 def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdict:

@@ -50,3 +50,17 @@ def test_what_compiling_saves_is_an_assumption(tmp_path: Path) -> None:
     assert "compile" not in assumptions()
     (tmp_path / "train.py").write_text(SCRIPT.replace("bf16=True", "bf16=True, torch_compile=True"))
     assert "not compiled" in assumptions()
+
+
+FROZEN = "for layer in model.model.layers[:20]:\n    layer.requires_grad_(False)\nargs ="
+
+
+def test_a_run_whose_model_is_partly_frozen_fits_where_all_of_it_would(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT.replace("args =", FROZEN))
+    command = ("check", "train.py", "--seq-len", "1024", "--gpus", "1")
+    found = lintfit(*command, "--gpu", "3090", "--output-format", "json", cwd=tmp_path).json["runs"][0]["estimate"]
+    assert found["verdict"] == "fits"
+    assert "a part of it is frozen, which takes less" in found["assumptions"][0]
+    shown = lintfit(*command, "--gpu", "RTX 2060", cwd=tmp_path).out
+    assert "what is trained is not known" in shown and "no verdict" in shown
+    assert "memory-unknown" in shown and "a part of the model is frozen here" in shown

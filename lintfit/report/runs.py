@@ -91,7 +91,7 @@ def what_runs(run: Run) -> list[str]:
     parts = [
         model,
         *beside,
-        *(_method(spec) if spec else []),
+        *(_method(run, spec) if spec else []),
         engine(spec) if spec else _stated_engine(run),
         f"{cards}{nodes}",
     ]
@@ -102,8 +102,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _method(spec: Spec) -> list[str]:
+def _method(run: Run, spec: Spec) -> list[str]:
     method = "full fine-tuning" if spec.method == "full" else f"LoRA r={spec.lora_rank}"
+    method = "what is trained is not known" if "method" in run.doubtful else method
     weights = f"weights {spec.quantization or spec.weights_dtype}"
     mixed = "" if spec.mixed_precision == "no" else f", {spec.mixed_precision} mixed precision"
     return [method, weights + mixed, spec.optimizer]

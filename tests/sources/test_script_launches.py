@@ -24,6 +24,12 @@ def read(between: str = "", more: str = "") -> dict[str, object]:
     return values(script(LOAD.format(between=between, more=more)))
 
 
+def test_a_frozen_part_takes_no_more_than_nothing_frozen_unless_layers_are_added() -> None:
+    frozen = "for layer in model.model.layers[:24]:\n    layer.requires_grad_(False)"
+    assert read(frozen).get("partly_frozen") is True
+    assert read(f"{frozen}\nimport torch\nmodel.head2 = torch.nn.Linear(8, 8)").get("partly_frozen") is None
+
+
 @pytest.mark.parametrize("statement", ["model.requires_grad_(False)", "model.model.requires_grad_(False)"])
 def test_a_frozen_model_is_not_fully_trained(statement: str) -> None:
     assert read(statement)["method"] is UNKNOWN
@@ -86,6 +92,18 @@ def test_classes_that_load_the_language_model_alone(owner: str, expected: object
             UNKNOWN,
         ),
         ("reference = AutoModelForCausalLM.from_pretrained('r')\nreference.requires_grad_(False)", "full"),
+        (
+            "for i in range(24):\n    for p in model.model.layers[i].parameters():\n        p.requires_grad_(False)",
+            UNKNOWN,
+        ),
+        ("for layer in model.model.layers[:24]:\n    layer.requires_grad_(False)", UNKNOWN),
+        (
+            "for layer in model.model.layers[:-2]:\n    for p in layer.parameters():\n        p.requires_grad = False",
+            UNKNOWN,
+        ),
+        ("for layer in other.layers[:24]:\n    layer.requires_grad_(False)", "full"),
+        ("for p in other.parameters():\n    p.requires_grad_(False)", "full"),
+        ("for p in model.parameters():\n    p.requires_grad_()", "full"),
     ],
 )
 def test_parameters_that_are_frozen_one_by_one(statement: str, expected: object) -> None:

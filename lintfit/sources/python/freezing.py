@@ -19,8 +19,15 @@ _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)
 _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resampler|head", re.IGNORECASE)
 """Parts of a model beside its language model."""
 
+_OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
+"""Layers and parameters that a script makes itself."""
+
 _RETURN_IT = frozenset({"eval", "train", "to", "cuda", "half", "float", "bfloat16"})
 """Methods of a module that return the module."""
+
+_GOES_THROUGH = frozenset({"enumerate", "list", "reversed", "zip"})
+_PARTS = frozenset({"children", "modules", "named_children", "named_modules"})
+"""Methods of a module that give its parts."""
 
 
 def read(reading: Reading) -> None:
@@ -39,14 +46,14 @@ def read(reading: Reading) -> None:
             continue
         chain = _chain(record, names)
         if _of_language_model(reading, chain, names, record.receiver):
-            reading.state("method", UNKNOWN, record.node, "a part of the model is frozen here")
+            _partly(reading, record.node)
         elif record.taken:
             _beside(reading, chain, names, record.node)
     for gradient in reading.gradients:
         chain = _chain(gradient.source, names)
         if gradient.taken is not False and _of_language_model(reading, chain, names, gradient.source.receiver):
             if gradient.value is not True:
-                reading.state("method", UNKNOWN, gradient.node, "a part of the model is frozen here")
+                _partly(reading, gradient.node)
             elif gradient.taken:
                 reading.derive("method", "full", "no adapter is applied")
         elif gradient.taken is not False and gradient.value is not False:
@@ -55,16 +62,38 @@ def read(reading: Reading) -> None:
             _beside(reading, chain, names, gradient.node)
 
 
+def _partly(reading: Reading, node: cst.CSTNode) -> None:
+    """Not all of the language model is trained: no more than all of it where the script adds no layers of its own."""
+    reading.state("method", UNKNOWN, node, "a part of the model is frozen here")
+    if reading.found.trained_load is not None and not any(_OWN.match(record.function) for record in reading.records):
+        reading.state("partly_frozen", True, node)
+
+
 def _chain(record: Record, names: set[str | None]) -> list[str]:
     """``a.b.c`` of what a method is called on: as it stands there, else as it was handed to the function around it."""
     function = record.node.func
-    chain = names_of(function.value) if isinstance(function, cst.Attribute) else []
+    chain = _names(function.value) if isinstance(function, cst.Attribute) else []
     handed = record.receiver.origin if record.receiver is not None else None
     if isinstance(handed, cst.Call) and isinstance(handed.func, cst.Attribute) and handed.func.attr.value in _RETURN_IT:
         handed = handed.func.value
-    if (chain and chain[0] in names) or not isinstance(handed, cst.Attribute):
+    if (chain and chain[0] in names) or not isinstance(handed, cst.Attribute | cst.Subscript | cst.Call):
         return chain
-    return names_of(handed)
+    return _names(handed)
+
+
+def _names(node: cst.CSTNode) -> list[str]:
+    """``a.b.c``, of ``a.b[0].c`` and of what a loop goes through (``enumerate(a.b)``, ``a.b.children()``), too."""
+    match node:
+        case cst.Subscript():
+            return _names(node.value)
+        case cst.Attribute():
+            holder = _names(node.value)
+            return [*holder, node.attr.value] if holder else []
+        case cst.Call(func=cst.Name(value=name), args=[first, *_]) if name in _GOES_THROUGH:
+            return _names(first.value)
+        case cst.Call(func=cst.Attribute() as func) if func.attr.value in _PARTS:
+            return _names(func.value)
+    return names_of(node)
 
 
 def _beside(reading: Reading, chain: list[str], names: set[str | None], node: cst.CSTNode) -> None:
