@@ -49,6 +49,9 @@ SDPA_SINCE: Version = (4, 36)
 SDPA_BEFORE = frozenset({"falcon"})
 """Model types whose class called ``scaled_dot_product_attention`` before that."""
 
+SDPA_TORCH = (2, 1, 1)
+"""The first torch with which transformers takes SDPA (``is_torch_sdpa_available``: contiguity, pytorch#112577)."""
+
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),

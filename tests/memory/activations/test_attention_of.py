@@ -40,6 +40,20 @@ def test_the_default_goes_by_the_version(model: str, transformers: str, kernel: 
     assert attention_of(spec(model, versions={"transformers": transformers})) == kernel
 
 
+@pytest.mark.parametrize(
+    ("model", "torch", "kernel"),
+    [
+        ("huggyllama/llama-7b", "2.0.1", "eager"),
+        ("huggyllama/llama-7b", "2.1.0", "eager"),
+        ("huggyllama/llama-7b", "2.1.1", "sdpa"),
+        ("tiiuae/falcon-7b", "2.0.1", "sdpa"),
+    ],
+)
+def test_the_default_goes_by_torch_too(model: str, torch: str, kernel: str) -> None:
+    """Falcon's class called SDPA before transformers chose among kernels."""
+    assert attention_of(spec(model, versions={"torch": torch})) == kernel
+
+
 def test_who_states_sdpa_has_a_version_with_it() -> None:
     assert attention_of(spec("google/gemma-2-9b", attention="sdpa")) == "sdpa"
     assert attention_of(spec("EleutherAI/gpt-j-6b", attention="sdpa")) == "eager"
