@@ -37,7 +37,7 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("mbart", "phi3", "roberta"), _since(4, 45)),
     **dict.fromkeys(("distilbert", "opt"), _since(4, 46)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
-    **dict.fromkeys(("electra", "ernie"), _since(5, 0)),
+    **dict.fromkeys(("data2vec-text", "electra", "ernie"), _since(5, 0)),
     **dict.fromkeys(("mt5", "t5", "umt5"), _since(5, 15)),
     **dict.fromkeys(("gemma2", "vaultgemma"), _before(5, 21)),
 }
@@ -61,7 +61,7 @@ FLASH: dict[str, Span] = {
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
-    **dict.fromkeys(("bert", "electra", "ernie", "roberta"), _since(5, 0)),
+    **dict.fromkeys(("bert", "data2vec-text", "electra", "ernie", "roberta"), _since(5, 0)),
 }
 """The versions whose class has FlashAttention 2; every version's where a model type is not here.
 

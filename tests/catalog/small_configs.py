@@ -517,6 +517,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("minimax_m3_vl_text", {**M3, "moe_layer_freq": [0, 1, 1], "sparse_attention_config": M3_SPARSE}),
     ("minimax_m3_vl_text", {**M3, "mlp_layer_types": ["dense"] * 3, "tie_word_embeddings": True}),
     ("camembert", SMALL),
+    ("data2vec-text", SMALL),
+    ("data2vec-text", {**SMALL, "tie_word_embeddings": False}),
     ("electra", {**SMALL, "embedding_size": 32}),
     ("electra", {**SMALL, "embedding_size": 64, "tie_word_embeddings": False}),
     ("modernbert", MODERNBERT),

@@ -18,6 +18,6 @@ def shape(config: Config) -> Shape:
     return bert.shape(config)
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
+def tensors(config: Config, name: str = "roberta") -> tuple[Tensor, ...]:
     parts = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
-    return (*bert.encoder(config, "roberta"), *bert.masked_head(bert.shape(config), *parts))
+    return (*bert.encoder(config, name), *bert.masked_head(bert.shape(config), *parts))

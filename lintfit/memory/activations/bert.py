@@ -1,7 +1,7 @@
 """BERT's layers and its masked-language-model head: a norm behind each block, dropout, attention in both directions.
 
-After ``modeling_bert.py`` of transformers, of which RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA and ERNIE have copies.
-DistilBERT has layers of its own (:mod:`.distilbert`).
+After ``modeling_bert.py`` of transformers, of which RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, ERNIE and data2vec
+have copies. DistilBERT has layers of its own (:mod:`.distilbert`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function
 
-BERTS = frozenset({"bert", "camembert", "distilbert", "ernie", "roberta", "xlm-roberta"})
+BERTS = frozenset({"bert", "camembert", "data2vec-text", "distilbert", "ernie", "roberta", "xlm-roberta"})
 """Model types whose embeddings, layers and head are BERT's."""
 
 

@@ -36,6 +36,7 @@ _MODULES = {
     "cohere": "layernorm",
     "cohere2": "layernorm",
     "cohere2_moe": "cohere2_moe",
+    "data2vec-text": "bert",
     "dbrx": "dbrx",
     "deepseek_v2": "moe",
     "diffllama": "diffllama",

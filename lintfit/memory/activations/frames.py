@@ -98,7 +98,8 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
-        ("bert", "ernie", "roberta"), Frame(positions="layers", normed=2, drops="hidden_dropout_prob", norm="none")
+        ("bert", "data2vec-text", "ernie", "roberta"),
+        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", norm="none"),
     ),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
