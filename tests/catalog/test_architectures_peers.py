@@ -29,6 +29,9 @@ MASKED = (
     "xlm-roberta",
 )
 
+LEFT_OUT: dict[str, dict[str, Any]] = {"chameleon": {"vocabulary_map": {"<image>": 5, "IMGIMGAZ": 6}}}
+"""Keys that classes ask for and that the catalogue leaves out, because no parameter goes by them."""
+
 
 def real_model(config: dict[str, Any]) -> Any:
     """transformers' own model on the meta device; None where it has no such class."""
@@ -39,6 +42,7 @@ def real_model(config: dict[str, Any]) -> Any:
     model_type = config["model_type"]
     if model_type not in transformers.CONFIG_MAPPING or (model_type in WITH_TIMM and find_spec("timm") is None):
         return None
+    config = {**LEFT_OUT.get(model_type, {}), **config}
     tables = [auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES]
     tables.append(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     if model_type in MASKED:
