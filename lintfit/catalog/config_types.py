@@ -54,7 +54,7 @@ def _are_shares(value: Any) -> bool:
 
 
 Check = Callable[[Any], bool]
-_RATE = re.compile(r"(\w+_)?(dropout|pdrop|dropout_rate|rotary_pct)")
+_RATE = re.compile(r"(\w+_)?(dropout|dropout_prob|pdrop|dropout_rate|rotary_pct)")
 _RATES: tuple[Check, str] = (_is_share, "a number from 0 to 1")
 _KINDS: tuple[tuple[str, Check, str], ...] = (
     (

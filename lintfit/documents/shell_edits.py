@@ -118,16 +118,18 @@ def _places(word: Word) -> list[Span]:
 def _narrowest(document: ShellDocument, command: Command, texts: list[str], edits: list[Edit]) -> tuple[Edit, ...]:
     """The edit that changes nothing but this command's words to ``texts``; else one that at least does that.
 
-    A value may come from a variable that other words and commands use, too: then its reference is replaced instead.
+    A value may come from a variable that other words and commands use, too: then its reference is replaced instead,
+    but for words that the script works out (``$((BATCH / MICRO))``): these follow.
     """
     index = document.commands.index(command)
     old = [[word.text for word in other.words] for other in document.commands]
+    follow = _worked_out(document, command, texts)
     wide: Edit | None = None
     for edit in edits:
         text = apply(document.text, [edit])
         changed = read_shell(replace(document.file, text=text), document.open_text)
         new = [[word.text for word in other.words] for other in changed.commands]
-        if len(new) != len(old) or new[index] != texts:
+        if len(new) != len(old) or not _same(new[index], texts, follow):
             continue
         if all(a == b for at, (a, b) in enumerate(zip(old, new, strict=True)) if at != index):
             return (edit,)
@@ -135,6 +137,21 @@ def _narrowest(document: ShellDocument, command: Command, texts: list[str], edit
     if wide is None:
         raise ValueError("the value is written where other words of the command come from, too")
     return (wide,)
+
+
+def _worked_out(document: ShellDocument, command: Command, texts: list[str]) -> set[int]:
+    """The words of a command that are results of arithmetic and stay as they are in ``texts``, by their index."""
+    words = command.words
+    if len(texts) != len(words):
+        return set()
+    stay = (index for index, word in enumerate(words) if word.editable and texts[index] == word.text)
+    return {index for index in stay if document.slice(words[index].span).startswith("$((")}
+
+
+def _same(words: list[str], wanted: list[str], follow: set[int]) -> bool:
+    """Whether words are as wanted, but for those that follow from others."""
+    pairs = enumerate(zip(words, wanted, strict=False))
+    return len(words) == len(wanted) and all(a == b or index in follow for index, (a, b) in pairs)
 
 
 def _end(span: Span) -> Span:

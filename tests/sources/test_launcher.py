@@ -365,6 +365,10 @@ def test_write(launch: Callable[[str], Launch], command: str, name: str, value: 
     assert written(launch(command), name, value) == expected
 
 
+SHARED = "A=$((32 / N))\ntorchrun t.py --bs $N --acc $A"
+"""What a script works out of a value follows it."""
+
+
 @pytest.mark.parametrize(
     ("command", "flag", "value", "expected"),
     [
@@ -372,6 +376,9 @@ def test_write(launch: Callable[[str], Launch], command: str, name: str, value: 
         ("torchrun t.py --b-s=4", "b_s", "2", "torchrun t.py --b-s=2"),
         ("BS=4\ntorchrun t.py --bs $BS", "bs", "2", "BS=2\ntorchrun t.py --bs $BS"),
         ("torchrun t.py --bs ${BS:-4}", "bs", "2", "torchrun t.py --bs ${BS:-2}"),
+        (f"N=8\n{SHARED}", "bs", "4", f"N=4\n{SHARED}"),
+        (f"N=8\n{SHARED} --out x$N", "bs", "4", f"N=8\n{SHARED.replace('bs $N', 'bs 4')} --out x$N"),
+        (f"N=8\n{SHARED}", "acc", "2", f"N=8\n{SHARED.replace('$((32 / N))', '2')}"),
     ],
 )
 def test_a_flag_rewrites_itself(

@@ -2,13 +2,13 @@
 set -euo pipefail
 MODEL=${MODEL:-Qwen/Qwen2.5-32B}
 N=8
-BS=4
+BS=1
 ARGS=(
     --model_name_or_path "$MODEL"
     --bf16 True
     --gradient_checkpointing True
-    --per_device_train_batch_size 1
-    --gradient_accumulation_steps 8
+    --per_device_train_batch_size $BS
+    --gradient_accumulation_steps $((64 / BS / N))
     --model_max_length 2048
     --output_dir out
 )
