@@ -178,13 +178,13 @@ FRAMES: Mapping[str, Frame] = {
 }
 """By model type."""
 
+_BY_NAME = {**{name: FRAMES[kind] for name, kind in ALIASES.items() if kind in FRAMES}, **FRAMES}
 _LLAMA = Frame()
 
 
 def frame(facts: ModelFacts) -> Frame:
     """How the model's class is written around its layers."""
-    kind = facts.model_type
-    return FRAMES.get(kind) or FRAMES.get(ALIASES.get(kind, kind), _LLAMA)
+    return _BY_NAME.get(facts.model_type, _LLAMA)
 
 
 def biased_heads(facts: ModelFacts) -> bool:
