@@ -43,13 +43,13 @@ SDPA: dict[str, Span] = {
 }
 """The versions whose class has SDPA; every version's where a model type is not here."""
 
-SDPA_SINCE: Version = (4, 36)
-"""The first version that chooses among kernels (``_autoset_attn_implementation``); before, classes write scores out."""
+CHOOSES: Version = (4, 36)
+"""The first version that is told of a kernel (``_autoset_attn_implementation``); before, classes write scores out."""
 
 SDPA_BEFORE = frozenset({"falcon"})
 """Model types whose class called ``scaled_dot_product_attention`` before that."""
 
-SDPA_TORCH = (2, 1, 1)
+SDPA_TORCH: tuple[int, ...] = (2, 1, 1)
 """The first torch with which transformers takes SDPA (``is_torch_sdpa_available``: contiguity, pytorch#112577)."""
 
 FLASH: dict[str, Span] = {
@@ -78,10 +78,12 @@ EAGER_ADVISED = frozenset({"gemma2", "gemma3", "gemma3_text"})
 """Model types whose code asks for eager attention in training ("strongly recommended", 4.42 and 4.50 to 4.56)."""
 
 
-def has_sdpa(kind: str, version: Version | None = None) -> bool:
-    """Whether transformers' class of this model type has SDPA in this version, in any where None."""
+def has_sdpa(kind: str, version: Version | None = None, torch: tuple[int, ...] | None = None) -> bool:
+    """Whether transformers' class of this model type takes SDPA in this version, in any where None, with this torch."""
     if version is None:
         return SDPA.get(kind) != _NOWHERE
+    if kind not in SDPA_BEFORE and (version < CHOOSES or (torch is not None and torch < SDPA_TORCH)):
+        return False
     return _within(SDPA.get(kind), version)
 
 
@@ -90,11 +92,9 @@ def has_flash(kind: str, version: Version) -> bool:
     return _within(FLASH.get(kind), version)
 
 
-def runs_sdpa(kind: str, version: Version) -> bool:
+def runs_sdpa(kind: str, version: Version, torch: tuple[int, ...] | None = None) -> bool:
     """Whether SDPA is what a model of this type runs where nobody states a kernel."""
-    if version < SDPA_SINCE and kind not in SDPA_BEFORE:
-        return False
-    return has_sdpa(kind, version) and (kind != "gemma2" or version >= GEMMA2_CHOOSES_SDPA)
+    return has_sdpa(kind, version, torch) and (kind != "gemma2" or version >= GEMMA2_CHOOSES_SDPA)
 
 
 def _within(span: Span | None, version: Version) -> bool:

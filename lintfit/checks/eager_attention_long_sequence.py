@@ -12,7 +12,7 @@ from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
-from lintfit.memory.versions import transformers_versions
+from lintfit.memory.versions import release, transformers_versions
 
 _LONG = 2048
 """Tokens from which the scores are worth a word."""
@@ -55,4 +55,5 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _has_another(spec: Spec) -> bool:
     """Whether the model runs SDPA as well, in every version since 4.46 where nobody states one."""
     kind, versions = spec.facts.model_type, transformers_versions(spec, (4, 46))
-    return kind not in EAGER_ADVISED and all(has_sdpa(kind, version) for version in versions)
+    torch = release(spec.versions.get("torch"))
+    return kind not in EAGER_ADVISED and all(has_sdpa(kind, version, torch) for version in versions)

@@ -11,7 +11,7 @@ from lintfit.checks.runs import change
 from lintfit.checks.wording import capability
 from lintfit.findings import Applicability
 from lintfit.memory.spec import Spec
-from lintfit.memory.versions import transformers_versions
+from lintfit.memory.versions import release, transformers_versions
 from lintfit.run.model import Run
 
 _EARLIEST = (4, 36)
@@ -56,12 +56,13 @@ def _model(spec: Spec | None) -> Reason | None:
     if spec is None or spec.facts.model_type not in FLASH or spec.facts.model_type in _OTHER_KERNEL:
         return None
     kind, versions = spec.facts.model_type, transformers_versions(spec, _EARLIEST)
+    torch = release(spec.versions.get("torch"))
     if any(has_flash(kind, version) for version in versions):
         return None
     name = spec.facts.name or kind
     return (
         f'{name} has no FlashAttention 2 in transformers: loading stops with "does not support Flash Attention 2"',
-        "sdpa" if all(has_sdpa(kind, version) for version in versions) else "eager",
+        "sdpa" if all(has_sdpa(kind, version, torch) for version in versions) else "eager",
     )
 
 

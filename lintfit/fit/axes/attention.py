@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.attention import has_flash, has_sdpa
+from lintfit.catalog.attention import CHOOSES, has_flash, has_sdpa
 from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.activations.recipe import attention_of
-from lintfit.memory.versions import transformers_version
+from lintfit.memory.versions import release, transformers_version
 
 IN_TRANSFORMERS_ONLY = frozenset(
     {"baichuan", "chatglm", "deepseek", "internlm", "internlm2", "minicpm", "minicpmv", "mt5", "orion", "qwen", "t5"}
@@ -26,8 +26,10 @@ def options(subject: Subject) -> Iterator[Option]:
     kind, running = spec.facts.model_type, attention_of(spec)
     if kind in IN_TRANSFORMERS_ONLY or not spec.facts.exact or running == "flash_attention_2":
         return
-    version = transformers_version(spec)
-    if running == "eager" and has_sdpa(kind, version) and spec.facts.attention_softcap is None:
+    version, torch = transformers_version(spec), release(spec.versions.get("torch"))
+    if version < CHOOSES:  # there is nothing to tell it by
+        return
+    if running == "eager" and has_sdpa(kind, version, torch) and spec.facts.attention_softcap is None:
         note = "attention in another kernel (rounding differs)"
         yield Option("sdpa attention", {"attention": "sdpa"}, Effect.NUMERICS, note)
     masked = spec.padded_batches or spec.facts.sliding_window is not None or kind in LEAVES_SCORES

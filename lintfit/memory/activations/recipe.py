@@ -6,7 +6,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Literal
 
-from lintfit.catalog.attention import SDPA_BEFORE, SDPA_TORCH, has_sdpa, runs_sdpa
+from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import field, frozen, names, replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
@@ -350,10 +350,9 @@ def attention_of(spec: Spec) -> Attention:
     if spec.attention != "sdpa" or spec.front_end == "litgpt":
         return spec.attention
     kind = language(spec.facts).model_type
-    if "attention" in spec.stated:
-        return "sdpa" if has_sdpa(kind) else "eager"
-    takes = since(spec, "torch", SDPA_TORCH) or kind in SDPA_BEFORE
-    return "sdpa" if takes and runs_sdpa(kind, transformers_version(spec)) else "eager"
+    torch = release(spec.versions.get("torch"))
+    has = has_sdpa(kind) if "attention" in spec.stated else runs_sdpa(kind, transformers_version(spec), torch)
+    return "sdpa" if has else "eager"
 
 
 WRAPS = frozenset({"internvl_chat"})

@@ -64,6 +64,8 @@ def test_what_runs_eager_without_saying_so_is_offered_another_kernel() -> None:
     assert offered(spec("google/gemma-2-9b", versions={"transformers": "5.23.0"})) == ["FlashAttention 2"]
     assert offered(spec("facebook/opt-6.7b", versions={"transformers": "4.45.2"})) == ["FlashAttention 2"]
     assert offered(spec("facebook/opt-6.7b", attention="eager")) == ["sdpa attention", "FlashAttention 2"]
+    assert offered(spec("huggyllama/llama-7b", versions={"torch": "2.0.1"})) == ["FlashAttention 2"]
+    assert offered(spec("huggyllama/llama-7b", versions={"transformers": "4.29.0"})) == []
     assert offered(spec("openai/gpt-oss-20b")) == offered(spec("bigscience/bloom-7b1")) == []
 
 
