@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.attention import FLASH, has_flash, has_sdpa
+from lintfit.catalog.attention import CHOOSES, FLASH, has_flash, has_sdpa
 from lintfit.catalog.facts import Gpu
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change
@@ -14,8 +14,6 @@ from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions
 from lintfit.run.model import Run
 
-_EARLIEST = (4, 36)
-"""The first transformers whose argument ``attn_implementation`` is."""
 _OTHER_KERNEL = frozenset({"gpt_oss", "granite_swa", "granitemoe_swa", "mimo_v2_flash"})
 """Model types for which transformers takes another kernel in FlashAttention 2's place (5.12)."""
 
@@ -55,7 +53,7 @@ def _model(spec: Spec | None) -> Reason | None:
     """A model whose class has no FlashAttention 2 in the version that is stated, or in any."""
     if spec is None or spec.facts.model_type not in FLASH or spec.facts.model_type in _OTHER_KERNEL:
         return None
-    kind, versions = spec.facts.model_type, transformers_versions(spec, _EARLIEST)
+    kind, versions = spec.facts.model_type, transformers_versions(spec, CHOOSES)
     torch = release(spec.versions.get("torch"))
     if any(has_flash(kind, version) for version in versions):
         return None

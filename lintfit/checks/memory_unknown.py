@@ -56,12 +56,13 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _doubtful(run: Run) -> Report:
-    """Settings that only running the script would tell, at the place of the first that has one."""
+    """Settings that only running the script would tell, with the reason and at the place of the first that has one."""
     named = in_words(run.doubtful)
     message = f"the memory of this run is not known: {named} cannot be told without running the script"
-    found = [run.settings[name] for name in run.doubtful if name in run.settings]
-    why = [setting.provenance.detail for setting in found if setting.value is UNKNOWN and setting.provenance.detail]
-    return Report(place_of(run, *run.doubtful), f"{message}; {why[0]}" if why else message)
+    unknown = [name for name in run.doubtful if name in run.settings and run.settings[name].value is UNKNOWN]
+    said = [name for name in unknown if run.settings[name].provenance.detail]
+    why = f"; {run.settings[said[0]].provenance.detail}" if said else ""
+    return Report(place_of(run, *said, *run.doubtful), message + why)
 
 
 def _evaluates_without_end(spec: Spec) -> bool:
