@@ -8,10 +8,10 @@ import libcst as cst
 
 from lintfit.documents.python_walk import names_of
 from lintfit.settings import UNKNOWN
-from lintfit.sources.python import operators
 from lintfit.sources.python.facts import is_trained
+from lintfit.sources.python.operators import switched
 from lintfit.sources.python.reading import Reading
-from lintfit.sources.python.values import Const, Record, Value
+from lintfit.sources.python.values import Record, Value
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
 """Names of helpers that put adapters of their own into a model."""
@@ -22,12 +22,24 @@ _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resample
 _OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
 """Layers and parameters that a script makes itself."""
 
-_RETURN_IT = frozenset({"eval", "train", "to", "cuda", "half", "float", "bfloat16"})
-"""Methods of a module that return the module."""
-
 _GOES_THROUGH = frozenset({"enumerate", "list", "reversed", "zip"})
-_PARTS = frozenset({"children", "modules", "named_children", "named_modules"})
-"""Methods of a module that give its parts."""
+
+_GIVE_IT = frozenset(
+    {
+        "bfloat16",
+        "children",
+        "cuda",
+        "eval",
+        "float",
+        "half",
+        "modules",
+        "named_children",
+        "named_modules",
+        "to",
+        "train",
+    }
+)
+"""Methods of a module that give the module, or its parts."""
 
 
 def read(reading: Reading) -> None:
@@ -41,7 +53,7 @@ def read(reading: Reading) -> None:
             return
         if record.name != "requires_grad_" or record.taken is False:
             continue
-        if operators.truth(_first(record)) is not False:
+        if switched(record) is not False:
             reading.settings.pop("frozen_modules", None)
             continue
         chain = _chain(record, names)
@@ -74,15 +86,13 @@ def _chain(record: Record, names: set[str | None]) -> list[str]:
     function = record.node.func
     chain = _names(function.value) if isinstance(function, cst.Attribute) else []
     handed = record.receiver.origin if record.receiver is not None else None
-    if isinstance(handed, cst.Call) and isinstance(handed.func, cst.Attribute) and handed.func.attr.value in _RETURN_IT:
-        handed = handed.func.value
     if (chain and chain[0] in names) or not isinstance(handed, cst.Attribute | cst.Subscript | cst.Call):
         return chain
     return _names(handed)
 
 
 def _names(node: cst.CSTNode) -> list[str]:
-    """``a.b.c``, of ``a.b[0].c`` and of what a loop goes through (``enumerate(a.b)``, ``a.b.children()``), too."""
+    """``a.b.c``, also of ``a.b[0].c``, of what gives it, and of what a loop goes through (``enumerate(a.b)``)."""
     match node:
         case cst.Subscript():
             return _names(node.value)
@@ -91,7 +101,7 @@ def _names(node: cst.CSTNode) -> list[str]:
             return [*holder, node.attr.value] if holder else []
         case cst.Call(func=cst.Name(value=name), args=[first, *_]) if name in _GOES_THROUGH:
             return _names(first.value)
-        case cst.Call(func=cst.Attribute() as func) if func.attr.value in _PARTS:
+        case cst.Call(func=cst.Attribute() as func) if func.attr.value in _GIVE_IT:
             return _names(func.value)
     return names_of(node)
 
@@ -114,7 +124,3 @@ def _of_language_model(reading: Reading, chain: list[str], names: set[str | None
     if any(_BESIDE.search(part) for part in chain[1:]):
         return False
     return (bool(chain) and chain[0] in names) or is_trained(reading.found, receiver)
-
-
-def _first(record: Record) -> Value:
-    return record.value(0, "requires_grad") or Const(None, True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from lintfit.sources.python import operators
 from lintfit.sources.python.expressions import Expressions, dotted
+from lintfit.sources.python.operators import switched
 from lintfit.sources.python.state import Gradient, Walk
 from lintfit.sources.python.values import (
     Choice,
@@ -74,9 +74,7 @@ class Invocations(Expressions):
         """Note a parameter that is frozen or not within a loop over those of a module."""
         source = self.walk.iterated[-1] if self.walk.iterated else None
         if source is not None and isinstance(record.node.func, cst.Attribute):
-            first = record.value(0, "requires_grad")
-            known = True if first is None else operators.truth(first)
-            self.walk.gradients.append(Gradient(record.node, source, known, record.taken))
+            self.walk.gradients.append(Gradient(record.node, source, switched(record), record.taken))
 
     def _callee(self, node: cst.Call, scope: Scope) -> tuple[Value | None, Value, str]:
         """The receiver of a method call, the function, and its dotted name as imported."""

@@ -18,6 +18,7 @@ from lintfit.sources.python.values import (
     Items,
     Object,
     Origin,
+    Record,
     Ref,
     Table,
     Unknown,
@@ -55,6 +56,12 @@ _STRING_METHODS = frozenset({
     "format", "title", "capitalize", "removeprefix", "removesuffix", "isdigit", "count", "find", "partition",
     "rpartition",
 })  # fmt: skip
+
+
+def switched(record: Record) -> bool | None:
+    """What ``requires_grad_(…)`` switches a module's gradients to; None where that cannot be told."""
+    given = record.value(0, "requires_grad")
+    return True if given is None else truth(given)
 
 
 def truth(value: Value) -> bool | None:
