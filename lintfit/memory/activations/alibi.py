@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lintfit.memory.activations.attention import Heads, attend, dropped, eager, laid_out, repeat, spread
+from lintfit.memory.activations.attention import Heads, attend, eager, laid_out, repeat, spread
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import biased_heads
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
@@ -26,7 +26,7 @@ GELU_STEPS = 4
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One block. Falcon's attention and MLP run in parallel, on one norm or, since its second design, on two."""
     facts = t.facts
-    rate = float(facts.config.get("hidden_dropout") or 0.0)
+    rate = t.rate("hidden_dropout")
     y = t.layernorm(x)
     t.held = (x, y)
     if facts.model_type == "falcon":
@@ -37,7 +37,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
             t.held = (x, y, z)
             branch = _attention(t, y)
             t.held = (*t.held, branch)
-            return t.add(x, t.residual_dropout(t.add(_mlp_apart(t, z), branch), rate))
+            return t.add(x, t.dropped(t.add(_mlp_apart(t, z), branch), rate))
     if facts.model_type == "bloom":
         x = _added(t, x, y, rate, _mixed)
         t.held = (x,)
@@ -47,17 +47,17 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     branch = _attention(t, y)
     falcon = facts.model_type == "falcon"
     named = (y, branch) if falcon else (branch,)
-    x = t.add(x, t.residual_dropout(branch, dropped(facts) if falcon else rate))
+    x = t.add(x, t.dropped(branch, t.rate("attention_dropout") if falcon else rate))
     t.held = (*named, x)
     y = t.layernorm(x)
     t.held = (*named, x, y)
-    return t.add(x, t.residual_dropout(_mlp_apart(t, y), rate))
+    return t.add(x, t.dropped(_mlp_apart(t, y), rate))
 
 
 @function
 def _added(t: Layer, x: Var, y: Var, rate: float, block: Callable[[Layer, Var], Var]) -> Var:
     """BLOOM's blocks add what they give to the stream themselves, with all their names."""
-    return t.add(x, t.residual_dropout(block(t, y), rate))
+    return t.add(x, t.dropped(block(t, y), rate))
 
 
 def _mlp(t: Layer, x: Var) -> Var:
@@ -97,7 +97,7 @@ def _mixed(t: Layer, x: Var) -> Var:
     wide, narrow = facts.heads * dim, facts.kv_heads * dim
     q, k, v = t.split(_linear(t, name, x, h, wide + 2 * narrow), (wide, narrow, narrow))
     if facts.model_type != "falcon":
-        drops = bool(facts.config.get("attention_dropout")) and t.recipe.dropout
+        drops = t.rate("attention_dropout") > 0 and t.recipe.dropout
         shape, bloom = Heads(facts.heads, facts.heads, dim), facts.model_type == "bloom"
         t.name(v)
         out = eager(t, q, k, v, shape, drops=drops, one_product=bloom, names_scores=not bloom)
@@ -151,8 +151,7 @@ def _biased(t: Layer, q: Var, k: Var, v: Var, shape: Heads, item: int) -> Var:
     masked = t.add(biased)
     t.held = (*t.held, masked)
     made = t.softmax(t.cast(masked, item))
-    if dropped(t.facts) and t.recipe.dropout:
-        made = t.dropout(made)
+    made = t.dropped(made, t.rate("attention_dropout"))
     t.held, t.scores, t.lasting = held, made, (made,)
     weights, v = t.cast(made, q.item), t.cast(v, q.item)
     if single:

@@ -87,7 +87,7 @@ def attend(
         t.lasting = (*t.lasting, k, v)
     if t.recipe.ulysses > 1:
         return _over_heads(t, q, k, v, heads, head_major)
-    drops = (dropped(t.facts) if dropout is None else dropout) > 0 and t.recipe.dropout
+    drops = (t.rate("attention_dropout") if dropout is None else dropout) > 0 and t.recipe.dropout
     t.name(q, k, v)
     held = t.held
     if t.recipe.attention == "eager":
@@ -102,11 +102,6 @@ def attend(
         )  # fmt: skip
     t.held = held
     return out
-
-
-def dropped(facts: ModelFacts) -> float:
-    """The share of attention weights that a model's layers drop in training."""
-    return float(facts.config.get("attention_dropout") or 0.0)
 
 
 def _fused(

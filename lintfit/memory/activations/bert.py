@@ -17,17 +17,17 @@ BERTS = frozenset({"bert", "camembert", "data2vec-text", "distilbert", "ernie", 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of the encoder."""
     facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, _rate(t, "hidden_dropout_prob")
+    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     t.held = (x,)
     y = _attention(t, x)
     t.held = (x, y)
-    branch = t.residual_dropout(t.linear("dense", y, h, h, bias=True), rate)
+    branch = t.dropped(t.linear("dense", y, h, h, bias=True), rate)
     t.held = (x, y, branch)
     middle = t.layernorm(t.add(branch, x))
     t.held = (x, middle)
     y = t.activation(t.linear("dense", middle, h, i, bias=True), facts.activation)
     t.held = (x, middle, y)
-    branch = t.residual_dropout(t.linear("dense", y, i, h, bias=True), rate)
+    branch = t.dropped(t.linear("dense", y, i, h, bias=True), rate)
     t.held = (x, middle, y, branch)
     return t.layernorm(t.add(branch, middle))
 
@@ -39,12 +39,8 @@ def _attention(t: Layer, x: Var) -> Var:
     for name in ("query", "key", "value"):
         parts.append(t.linear(name, x, h, h, bias=True))
         t.name(parts[-1])
-    rate = _rate(t, "attention_probs_dropout_prob")
+    rate = t.rate("attention_probs_dropout_prob")
     return attend(t, parts[0], parts[1], parts[2], shape, dropout=rate, half_softmax=True)
-
-
-def _rate(t: Layer, key: str) -> float:
-    return float(t.facts.config.get(key) or 0.0)
 
 
 def transformed(t: Layer, x: Var) -> Var:

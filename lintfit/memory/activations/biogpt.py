@@ -10,12 +10,12 @@ from lintfit.memory.activations.tape import Var, function
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, _rate(t, "hidden_dropout_prob")
+    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     y = t.layernorm(x)
     t.held = (x, y)
     branch = _attention(t, y)
     t.held = (x,)
-    x = t.add(x, t.residual_dropout(branch, rate))
+    x = t.add(x, t.dropped(branch, rate))
     t.held = (x,)
     y = t.layernorm(x)
     t.held = (x, y)
@@ -23,10 +23,10 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     y = t.activation(y, facts.activation)
     t.held = (x, y)
-    y = t.residual_dropout(y, _rate(t, "activation_dropout"))
+    y = t.dropped(y, t.rate("activation_dropout"))
     branch = t.linear("fc2", y, i, h, bias=True)
     t.held = (x,)
-    return t.add(x, t.residual_dropout(branch, rate))
+    return t.add(x, t.dropped(branch, rate))
 
 
 @function
@@ -36,11 +36,7 @@ def _attention(t: Layer, x: Var) -> Var:
     for name in ("q_proj", "k_proj", "v_proj"):
         parts.append(t.linear(name, x, h, h, bias=True))
         t.name(parts[-1])
-    rate = _rate(t, "attention_probs_dropout_prob")
+    rate = t.rate("attention_probs_dropout_prob")
     return t.linear(
         "out_proj", attend(t, parts[0], parts[1], parts[2], shape, dropout=rate, half_softmax=True), h, h, bias=True
     )
-
-
-def _rate(t: Layer, key: str) -> float:
-    return float(t.facts.config.get(key) or 0.0)

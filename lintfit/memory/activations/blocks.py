@@ -367,8 +367,12 @@ class Layer(Tape):
         mask = self.like(x, x.width, 1, False)
         return self.map(x, (mask,))
 
-    def residual_dropout(self, x: Var, rate: float) -> Var:
-        """Dropout with the config's rate; nothing at rate 0."""
+    def rate(self, *keys: str) -> float:
+        """The rate of a dropout by the first of these keys of the config that has one; 0 where none has."""
+        return next((float(self.facts.config[key]) for key in keys if self.facts.config.get(key)), 0.0)
+
+    def dropped(self, x: Var, rate: float) -> Var:
+        """Dropout in training; nothing at rate 0."""
         return self.dropout(x) if rate > 0 and self.recipe.dropout else x
 
     def activation(self, x: Var, name: str) -> Var:

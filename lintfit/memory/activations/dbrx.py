@@ -19,16 +19,16 @@ def _part(facts: ModelFacts, key: str) -> Mapping[str, Any]:
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One block, whose norms give back the stream's dtype."""
-    rate = float(t.facts.config.get("resid_pdrop") or 0.0)
+    rate = t.rate("resid_pdrop")
     y = t.cast(t.layernorm(x), x.item)
     t.held = (x, y)
-    branch = t.residual_dropout(_attention(t, y), rate)
+    branch = t.dropped(_attention(t, y), rate)
     t.held = (x,)
     x = t.add(branch, x)
     t.held = (x,)
     y = t.cast(t.layernorm(x), x.item)
     t.held = (x, y)
-    branch = t.residual_dropout(_feed_forward(t, y), rate)
+    branch = t.dropped(_feed_forward(t, y), rate)
     t.held = (x,)
     return t.add(x, branch)
 

@@ -22,7 +22,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, middle, y)
     branch = t.linear("lin2", y, i, h, bias=True)
     t.held = (x, middle, branch)
-    branch = t.residual_dropout(branch, float(facts.config.get("dropout") or 0.0))
+    branch = t.dropped(branch, t.rate("dropout"))
     t.held = (x, middle, branch)
     return t.layernorm(t.add(branch, middle))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.architectures.doge import keys_of
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen, replace
-from lintfit.memory.activations.attention import Heads, attend, dropped, eager, repeat
+from lintfit.memory.activations.attention import Heads, attend, eager, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import mlp, projected
 from lintfit.memory.activations.recipe import ALIGNED
@@ -48,18 +48,18 @@ def _aligned(batch: int, seq: int) -> int:
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer, whose residuals are weighed."""
-    rate = float(t.facts.config.get("hidden_dropout") or 0.0)
+    rate = t.rate("hidden_dropout")
     y = t.rmsnorm(x)
     t.held = (x, y)
     branch = _attention(t, y)
     t.held = (x,)
-    x = _residual(t, x, t.residual_dropout(branch, rate))
+    x = _residual(t, x, t.dropped(branch, rate))
     t.held = (x,)
     y = t.rmsnorm(x)
     t.held = (x, y)
     branch = _experts(t, y) if t.facts.config.get("is_moe") else mlp(t, y)
     t.held = (x,)
-    return _residual(t, x, t.residual_dropout(branch, rate))
+    return _residual(t, x, t.dropped(branch, rate))
 
 
 def _residual(t: Layer, x: Var, branch: Var) -> Var:
@@ -87,7 +87,7 @@ def _attention(t: Layer, x: Var) -> Var:
     if t.recipe.attention == "eager":
         if t.graph and t.batched:  # copied by the products, as heads lie token by token
             q, k = t.map(q), k if shape.keys < shape.queries else t.map(k)
-        out = eager(t, q, k, v, every, drops=dropped(facts) > 0 and t.recipe.dropout, added=mask)
+        out = eager(t, q, k, v, every, drops=t.rate("attention_dropout") > 0 and t.recipe.dropout, added=mask)
     else:
         if t.recipe.autocast:
             q, k, v = (t.cast(part, 2) for part in (q, k, v))

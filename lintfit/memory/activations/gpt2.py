@@ -11,7 +11,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One block. The dropouts are GPT-2's 0.1 unless the config says otherwise."""
     facts = t.facts
     h, i = facts.hidden, facts.intermediate
-    rate = _rate(t, "resid_pdrop")
+    rate = t.rate("resid_pdrop")
     wide, narrow = facts.heads * facts.head_dim, facts.kv_heads * facts.head_dim
     normed = t.layernorm(x)
     t.held = (x, normed)
@@ -19,17 +19,12 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     q, k, v = t.split(qkv, (wide, narrow, narrow))
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
     own = facts.model_type == "gpt2"
-    out = attend(t, q, k, v, shape, dropout=_rate(t, "attn_pdrop"), half_softmax=own, recast=own)
-    branch = t.residual_dropout(t.linear("c_proj", out, wide, h), rate)
+    out = attend(t, q, k, v, shape, dropout=t.rate("attn_pdrop"), half_softmax=own, recast=own)
+    branch = t.dropped(t.linear("c_proj", out, wide, h), rate)
     x = t.add(branch, x)
     t.held = (x, branch)
     normed = t.layernorm(x)
     t.held = (x, branch, normed)
     y = t.linear("c_fc", normed, h, i)
     y = t.activation(y, facts.activation)
-    return t.add(x, t.residual_dropout(t.linear("c_proj", y, i, h), rate))
-
-
-def _rate(t: Layer, key: str) -> float:
-    value = t.facts.config.get(key)
-    return 0.1 if value is None else float(value)
+    return t.add(x, t.dropped(t.linear("c_proj", y, i, h), rate))

@@ -11,10 +11,10 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer; attention and MLP both read the layer's input unless ``use_parallel_residual`` is off."""
     facts = t.facts
     h, i = facts.hidden, facts.intermediate
-    rate = float(facts.config.get("hidden_dropout") or 0.0)
+    rate = t.rate("hidden_dropout")
     normed = t.layernorm(x)
     t.held = (x, normed)
-    branch = t.residual_dropout(_attention(t, normed), rate)
+    branch = t.dropped(_attention(t, normed), rate)
     parallel = facts.config.get("use_parallel_residual", True)
     if not parallel:
         x = t.add(branch, x)
@@ -23,7 +23,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (*t.held, normed)
     y = t.linear("dense_h_to_4h", normed, h, i)
     y = t.activation(y, facts.activation)
-    y = t.residual_dropout(t.linear("dense_4h_to_h", y, i, h), rate)
+    y = t.dropped(t.linear("dense_4h_to_h", y, i, h), rate)
     return t.add(t.add(y, branch), x) if parallel else t.add(y, x)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.activations.attention import Heads, attend, dropped, repeat
+from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.experts import experts
 from lintfit.memory.activations.llama import heads, projected
@@ -93,8 +93,7 @@ def _with_sinks(t: Layer, q: Var, k: Var, v: Var, shape: Heads) -> Var:
     probabilities = t.softmax(centred)
     t.held = (*t.held, probabilities)
     weights = t.copied_back(probabilities, per=pairs)
-    if dropped(t.facts) and recipe.dropout:
-        weights = t.dropout(weights)
+    weights = t.dropped(weights, t.rate("attention_dropout"))
     weights = t.cast(t.cast(weights, v.item), q.item)
     t.held = (*named, centred, probabilities, weights)
     v = t.cast(v, weights.item)

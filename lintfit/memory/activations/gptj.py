@@ -10,18 +10,18 @@ from lintfit.memory.activations.tape import Var, function, pairs, positions, sav
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One block; GPT-J and CodeGen run attention and MLP in parallel, GPT-Neo one after the other."""
     facts = t.facts
-    rate = float(facts.config.get("resid_pdrop") or facts.config.get("resid_dropout") or 0.0)
+    rate = t.rate("resid_pdrop", "resid_dropout")
     y = t.layernorm(x)
     t.held = (x, y)
-    branch = t.residual_dropout(_attention(t, y), rate)
+    branch = t.dropped(_attention(t, y), rate)
     if facts.model_type != "gpt_neo":
         t.held = (x, y, branch)
-        return t.add(t.add(branch, t.residual_dropout(_mlp(t, y), rate)), x)
+        return t.add(t.add(branch, t.dropped(_mlp(t, y), rate)), x)
     x = t.add(x, branch)
     t.held = (x,)
     y = t.layernorm(x)
     t.held = (x, y)
-    return t.add(x, t.residual_dropout(_mlp(t, y), rate))
+    return t.add(x, t.dropped(_mlp(t, y), rate))
 
 
 def _mlp(t: Layer, x: Var) -> Var:
@@ -91,8 +91,8 @@ def _scored(t: Layer, q: Var, k: Var, v: Var) -> Var:
     weights = t.softmax(t.cast(scores, 4))
     t.held = held
     weights = t.cast(weights, v.item)
-    rate = float(facts.config.get("attn_pdrop") or facts.config.get("attention_dropout") or 0.0)
-    weights = t.scores = t.residual_dropout(weights, rate)
+    rate = t.rate("attn_pdrop", "attention_dropout")
+    weights = t.scores = t.dropped(weights, rate)
     t.lasting = (weights,)
     if t.recipe.autocast:
         weights, v = t.cast(weights, 2), t.cast(v, 2)

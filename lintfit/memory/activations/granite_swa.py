@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import Heads, attend, dropped, expand, laid_out
+from lintfit.memory.activations.attention import Heads, attend, expand, laid_out
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.llama import heads, mlp, projected
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
@@ -38,7 +38,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
     q, k, v = projected(t, x, shape, bias=bias)
     if not unturned(facts, index):
         q, k = t.both_turned(q, k)
-    drops = dropped(facts) > 0 and t.recipe.dropout
+    drops = t.rate("attention_dropout") > 0 and t.recipe.dropout
     fused = t.recipe.attention == "flash_attention_2"
     out = attend(t, q, k, v, shape) if fused else _with_sinks(t, q, k, v, shape, drops=drops)
     return t.linear("o_proj", out, shape.queries * shape.dim, facts.hidden, bias=bias)

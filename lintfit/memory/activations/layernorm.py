@@ -28,14 +28,14 @@ NAMES_PARTS = frozenset({"stablelm", "phi"})
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     facts = t.facts
-    rate = float(facts.config.get("resid_pdrop") or facts.config.get("residual_dropout") or 0.0)
-    behind = float(facts.config.get("hidden_dropout") or 0.0) if facts.model_type == "stablelm" else rate
+    rate = t.rate("resid_pdrop", "residual_dropout")
+    behind = t.rate("hidden_dropout") if facts.model_type == "stablelm" else rate
     y = norm(t, x)
     t.held = (x, y)
-    branch = t.residual_dropout(_attention(t, y, index), rate)
+    branch = t.dropped(_attention(t, y, index), rate)
     if facts.model_type in PARALLEL or facts.parallel_residual:
         t.held = (x, y, branch)
-        other = t.residual_dropout(_mlp(t, y), behind)
+        other = t.dropped(_mlp(t, y), behind)
         t.held = (x, y, branch, other)
         return t.add(t.add(branch, other), x) if facts.model_type == "phi" else t.add(t.add(x, branch), other)
     named = (x, y, branch) if facts.model_type == "stablelm" else ()
@@ -43,7 +43,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (*named, x)
     y = norm(t, x)
     t.held = (*named, x, y)
-    return t.add(x, t.residual_dropout(_mlp(t, y), behind))
+    return t.add(x, t.dropped(_mlp(t, y), behind))
 
 
 def norm(t: Layer, x: Var, width: int | None = None) -> Var:

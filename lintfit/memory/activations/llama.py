@@ -111,7 +111,7 @@ def attention(t: Layer, x: Var, index: int) -> Var:
         q, k = _turned_in_full(t, q, k, tables)
     elif turns(facts, shape):
         q, k = t.both_turned(q, k, share, concatenated=partial)
-    return t.residual_dropout(attended(t, q, k, v, shape, head_major=partial), _rate(facts))
+    return t.dropped(attended(t, q, k, v, shape, head_major=partial), t.rate("residual_dropout"))
 
 
 @function
@@ -128,11 +128,6 @@ def attended(
     """Attention with the config's dropout, and its output projection ``out``."""
     result = attend(t, q, k, v, shape, head_major=head_major)
     return t.linear(out, result, shape.queries * shape.dim, t.facts.hidden, bias=bias)
-
-
-def _rate(facts: ModelFacts) -> float:
-    """Seed-OSS drops what its blocks give back."""
-    return float(facts.config.get("residual_dropout") or 0.0)
 
 
 GATED = ("gate_proj", "up_proj", "down_proj")
@@ -160,7 +155,7 @@ def mlp(t: Layer, x: Var, width: int | None = None, names: tuple[str, str, str] 
         product = t.op(t.like(gate, gate.width, gate.item, gate.grad or up.grad), (gate, up), (gate, up))
     else:
         product = t.mul(gate, up)
-    return t.residual_dropout(t.linear(names[2], product, i, h), _rate(t.facts))
+    return t.dropped(t.linear(names[2], product, i, h), t.rate("residual_dropout"))
 
 
 def residual(t: Layer, x: Var, branch: Var) -> Var:

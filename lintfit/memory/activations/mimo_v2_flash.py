@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.architectures.mimo_v2_flash import SLIDING, turned
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.attention import Heads, attend, dropped, repeat
+from lintfit.memory.activations.attention import Heads, attend, repeat
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.moe import feed_forward
 from lintfit.memory.activations.tape import INDEX, Var, function, pairs, saved_factors
@@ -81,7 +81,7 @@ def _scored(t: Layer, q: Var, k: Var, v: Var, shape: Heads, *, sinks: bool) -> V
     t.held = (*named, scores)
     probabilities = t.softmax(scores)
     weights = t.copied_back(probabilities, per=pairs) if sinks else probabilities
-    if dropped(t.facts) > 0 and recipe.dropout:
+    if t.rate("attention_dropout") > 0 and recipe.dropout:
         weights = t.dropout(weights)
     t.held = (*named, scores, probabilities)
     weights = t.cast(weights, v.item)

@@ -11,8 +11,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer, norms before the blocks (350m: after). The queries are scaled before the kernel."""
     facts = t.facts
     h, i = facts.hidden, facts.intermediate
-    rate = facts.config.get("dropout")
-    rate = 0.1 if rate is None else float(rate)
+    rate = t.rate("dropout")
     before = bool(facts.config.get("do_layer_norm_before", True))
     y = t.layernorm(x) if before else x
     t.held = (x, y)
@@ -20,11 +19,11 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     k = t.linear("k_proj", y, h, h)
     v = t.linear("v_proj", y, h, h)
     out = attend(t, q, k, v, Heads(facts.heads, facts.heads, facts.head_dim))
-    x = t.add(x, t.residual_dropout(t.linear("out_proj", out, h, h), rate))
+    x = t.add(x, t.dropped(t.linear("out_proj", out, h, h), rate))
     if not before:
         x = t.layernorm(x)
     t.held = (x,)
     y = t.linear("fc1", t.layernorm(x) if before else x, h, i)
     y = t.activation(y, facts.activation)
-    x = t.add(x, t.residual_dropout(t.linear("fc2", y, i, h), rate))
+    x = t.add(x, t.dropped(t.linear("fc2", y, i, h), rate))
     return x if before else t.layernorm(x)

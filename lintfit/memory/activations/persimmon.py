@@ -25,7 +25,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     y = t.activation(y, facts.activation)
     y = t.linear("dense_4h_to_h", y, i, h, bias=True)
     t.held = (x,)
-    return t.add(t.residual_dropout(y, float(facts.config.get("hidden_dropout") or 0.0)), x)
+    return t.add(t.dropped(y, t.rate("hidden_dropout")), x)
 
 
 @function

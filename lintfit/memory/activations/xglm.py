@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import laid_out
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
 
 
-def _rate(facts: ModelFacts, key: str, default: float) -> float:
-    found = facts.config.get(key)
-    return default if found is None else float(found)
-
-
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer, without cross-attention."""
     facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, _rate(facts, "dropout", 0.1)
+    h, i, rate = facts.hidden, facts.intermediate, t.rate("dropout")
     y = t.layernorm(x)
     t.held = (x, y)
     branch = _attention(t, y)
     t.held = (x,)
-    x = t.add(x, t.residual_dropout(branch, rate))
+    x = t.add(x, t.dropped(branch, rate))
     t.held = (x,)
     y = t.layernorm(x)
     t.held = (x, y)
     y = t.linear("fc1", y, h, i, bias=True)
     y = t.activation(y, facts.activation)
     t.held = (x, y)
-    y = t.residual_dropout(y, _rate(facts, "activation_dropout", 0.0))
+    y = t.dropped(y, t.rate("activation_dropout"))
     branch = t.linear("fc2", y, i, h, bias=True)
     t.held = (x,)
-    return t.add(x, t.residual_dropout(branch, rate))
+    return t.add(x, t.dropped(branch, rate))
 
 
 @function
@@ -58,7 +52,7 @@ def _attention(t: Layer, x: Var) -> Var:
     t.held = (*t.held[:-1], weights)
     t.scores = weights
     t.lasting = (weights,)
-    dropped = t.dropout(weights) if t.recipe.dropout and _rate(facts, "attention_dropout", 0.1) > 0 else weights
+    dropped = t.dropped(weights, t.rate("attention_dropout"))
     t.held = (*t.held, dropped)
     probs, values = (t.cast(dropped, 2), t.cast(v, 2)) if t.recipe.autocast else (dropped, v)
     out = t.like(q, h, probs.item, grad or v.grad)
