@@ -10,9 +10,6 @@ from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function
 
-BERTS = frozenset({"bert", "camembert", "data2vec-text", "distilbert", "ernie", "roberta", "xlm-roberta"})
-"""Model types whose embeddings, layers and head are BERT's."""
-
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of the encoder."""

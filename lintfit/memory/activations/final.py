@@ -10,6 +10,8 @@ from lintfit.memory.activations.tape import Var
 def final_norm(t: Layer, x: Var) -> Var:
     """What the head takes, from the last layer's output."""
     kind = frame(t.facts).norm
+    if frame(t.facts).encoder:
+        return x
     if kind == "cohere":
         from lintfit.memory.activations.layernorm import norm
 
@@ -29,8 +31,6 @@ def final_norm(t: Layer, x: Var) -> Var:
         return power_norm(t, together(t, x) if kind == "gemma3n" else x)
     if kind == "opt":
         return _opt(t, x)
-    if kind == "none":
-        return x
     if t.facts.norm == "layernorm":
         return t.layernorm(x)
     return t.gemma_norm(x) if kind == "gemma" else t.rmsnorm(x)

@@ -46,6 +46,7 @@ class Frame(NamedTuple):
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
+    ``encoder``: tokens see both ways, embeddings and layers end with a norm, and the head is one for masked words.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
@@ -74,6 +75,7 @@ class Frame(NamedTuple):
     returns_weights: bool = False
     half_cache: bool = False
     fp32_stream: bool = False
+    encoder: bool = False
     casts_norms: bool = False
     norm: str = ""
     scaled_states: bool = False
@@ -99,7 +101,7 @@ FRAMES: Mapping[str, Frame] = {
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
         ("bert", "data2vec-text", "ernie", "roberta"),
-        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", norm="none"),
+        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True),
     ),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
@@ -110,7 +112,7 @@ FRAMES: Mapping[str, Frame] = {
     "dbrx": Frame(casts_norms=True),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
-    "distilbert": Frame(positions="layers", normed=2, drops="dropout", norm="none"),
+    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),

@@ -7,7 +7,6 @@ accelerate's ``convert_outputs_to_fp32``.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.bert import BERTS, transformed
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
@@ -97,7 +96,9 @@ def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> Form
         y = t.map(y)
     if how.fp32_logits:
         y = t.cast(y, t.recipe.weights)
-    if t.facts.model_type in BERTS and loss_path != "score":
+    if how.encoder and loss_path != "score":
+        from lintfit.memory.activations.bert import transformed
+
         y = transformed(t, y)
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(y.width, y.item, y.grad, per=Scored(scored)), (y,))
@@ -147,7 +148,7 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
     if loss_path in FROM_WHOLE:
         kernel, odds = loss_path.endswith("kernel"), loss_path.startswith("odds")
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
-    if facts.model_type in BERTS:
+    if frame(facts).encoder:
         return *masked_loss(after, logits, recipe.autocast), None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.recipe import Recipe
@@ -83,7 +82,7 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
         return kept + rounded(tokens * facts.hidden * 4), 0
     itself = rounded(tokens * facts.hidden * item)
-    if facts.model_type in BERTS:  # a sum, and no leaf
+    if frame(facts).encoder:  # a sum, and no leaf
         return kept + itself, 0
     return (kept if recipe.frozen else kept + itself), itself
 
@@ -96,7 +95,7 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     once.
     """
     how = frame(facts)
-    if not how.changes or how.scaled or facts.model_type in BERTS:
+    if not how.changes or how.scaled or how.encoder:
         return 0
     if how.positions == "sinusoids":  # which have no name
         return rounded(batch * seq * facts.hidden * item)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.frames import frame
@@ -165,7 +164,7 @@ def _stretches(
     if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
         no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
         taken = shape.stream
-    if facts.model_type in BERTS:  # whose embeddings end with a norm
+    if frame(facts).encoder:  # whose embeddings end with a norm
         taken = shape.stream
     if not no_gradient and taken == shape.stream:
         return layers
@@ -278,7 +277,7 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     at the end of a layer (OPT-350m, BERT).
     """
     behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
-    ends = behind_it or facts.model_type in BERTS
+    ends = behind_it or frame(facts).encoder
     torchs = facts.norm == "layernorm" and not frame(facts).casts_norms
     behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32

@@ -6,7 +6,6 @@ from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
-from lintfit.memory.activations.bert import BERTS
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
@@ -79,7 +78,7 @@ def _turned(facts: ModelFacts) -> int:
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     """Bytes of the masks that the model makes; ``item``: of an element of the residual stream."""
     how = frame(facts)
-    if how.positions == "none" or (facts.model_type in BERTS and not recipe.padded):
+    if how.positions == "none" or (how.encoder and not recipe.padded):
         return 0  # attention in both directions needs none where nothing is padded
     if biased_heads(facts):
         return rounded(batch * facts.heads * seq * seq * item)
