@@ -7,13 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import (
     Shape,
-    attention,
     embedding,
     linear,
     norm,
-    plain_mlp,
     plain_shape,
 )
+from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
@@ -71,11 +70,7 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
     width = config.size(f"{name}_ffn_dim", kind="intermediate")
     parts = ("self_attn", "encoder_attn") if name == "decoder" else ("self_attn",)
     found = embedding(f"{module}.embed_positions", (numbers.max_positions or 0) + style.offset, hidden)
-    for part in parts:
-        found += attention(f"{layer}.{part}", numbers, layers, bias=True, out_bias=True, out="out_proj")
-        found += norm(f"{layer}.{part}_layer_norm", hidden, layers, bias=True)
-    found += plain_mlp(layer, hidden, width, layers, up="fc1", down="fc2")
-    found += norm(f"{layer}.final_layer_norm", hidden, layers, bias=True)
+    found += layers_of(layer, numbers, layers, width, parts)
     if style.first:
         found += norm(f"{module}.layernorm_embedding", hidden, bias=True, where="embedding")
     if style.last:

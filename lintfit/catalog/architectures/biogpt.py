@@ -7,13 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import (
     Shape,
-    attention,
     embedding,
     head,
     norm,
-    plain_mlp,
     plain_shape,
 )
+from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.architectures.opt import POSITION_OFFSET
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
@@ -49,14 +48,11 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers = shape(config)
-    hidden, layers, layer = numbers.hidden, numbers.layers, "biogpt.layers.{}"
+    hidden = numbers.hidden
     return (
         *embedding("biogpt.embed_tokens", numbers.vocab, hidden),
         *embedding("biogpt.embed_positions", (numbers.max_positions or 0) + POSITION_OFFSET, hidden),
-        *attention(f"{layer}.self_attn", numbers, layers, bias=True, out_bias=True, out="out_proj"),
-        *norm(f"{layer}.self_attn_layer_norm", hidden, layers, bias=True),
-        *plain_mlp(layer, hidden, numbers.intermediate, layers, up="fc1", down="fc2"),
-        *norm(f"{layer}.final_layer_norm", hidden, layers, bias=True),
+        *layers_of("biogpt.layers.{}", numbers, numbers.layers, numbers.intermediate),
         *norm("biogpt.layer_norm", hidden, bias=True, where="final"),
         *head(numbers, "output_projection"),
     )

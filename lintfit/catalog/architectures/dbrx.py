@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm
+from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
 
@@ -30,12 +31,8 @@ FFN: Mapping[str, Any] = {
 }
 
 
-def _part(config: Config, key: str, defaults: Mapping[str, Any]) -> Config:
-    return Config(config.section(key), defaults, f"{config.origin}: {key}")
-
-
 def shape(config: Config) -> Shape:
-    attention, ffn = _part(config, "attn_config", ATTENTION), _part(config, "ffn_config", FFN)
+    attention, ffn = part(config, "attn_config", ATTENTION), part(config, "ffn_config", FFN)
     heads, kv_heads = config.size("n_heads", kind="heads"), attention.size("kv_n_heads", kind="heads")
     if heads % kv_heads:
         raise attention.error("kv_n_heads", f"must divide n_heads ({heads})")

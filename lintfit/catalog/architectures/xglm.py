@@ -7,13 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import (
     Shape,
-    attention,
     embedding,
     head,
     norm,
-    plain_mlp,
     plain_shape,
 )
+from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
@@ -51,16 +50,11 @@ def shape(config: Config) -> Shape:
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     numbers = shape(config)
-    hidden, layers, layer = numbers.hidden, numbers.layers, "model.layers.{}"
+    hidden = numbers.hidden
     blocks = ("self_attn", "encoder_attn") if config.flag("add_cross_attention") else ("self_attn",)
-    found = embedding("model.embed_tokens", numbers.vocab, hidden)
-    for block in blocks:
-        found += attention(f"{layer}.{block}", numbers, layers, bias=True, out_bias=True, out="out_proj")
-        found += norm(f"{layer}.{block}_layer_norm", hidden, layers, bias=True)
     return (
-        *found,
-        *plain_mlp(layer, hidden, numbers.intermediate, layers, up="fc1", down="fc2"),
-        *norm(f"{layer}.final_layer_norm", hidden, layers, bias=True),
+        *embedding("model.embed_tokens", numbers.vocab, hidden),
+        *layers_of("model.layers.{}", numbers, numbers.layers, numbers.intermediate, blocks),
         *norm("model.layer_norm", hidden, bias=True, where="final"),
         *head(numbers),
     )

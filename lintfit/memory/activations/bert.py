@@ -16,7 +16,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     t.held = (x,)
-    y = _attention(t, x)
+    y = attention(t, x, ("query", "key", "value"), t.rate("attention_probs_dropout_prob"))
     t.held = (x, y)
     branch = t.dropped(t.linear("dense", y, h, h, bias=True), rate)
     t.held = (x, y, branch)
@@ -30,14 +30,19 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 
 @function
-def _attention(t: Layer, x: Var) -> Var:
+def attention(t: Layer, x: Var, names: tuple[str, str, str], dropout: float, out: str | None = None) -> Var:
+    """Attention with a softmax in the layer's dtype; ``names``: its projections; ``out``: the one behind it, where the
+    same function has it."""
     h, shape = t.facts.hidden, Heads(t.facts.heads, t.facts.heads, t.facts.head_dim)
     parts: list[Var] = []
-    for name in ("query", "key", "value"):
+    for name in names:
         parts.append(t.linear(name, x, h, h, bias=True))
         t.name(parts[-1])
-    rate = t.rate("attention_probs_dropout_prob")
-    return attend(t, parts[0], parts[1], parts[2], shape, dropout=rate, half_softmax=True)
+    mixed = attend(t, parts[0], parts[1], parts[2], shape, dropout=dropout, half_softmax=True)
+    if out is None:
+        return mixed
+    t.name(mixed)
+    return t.linear(out, mixed, h, h, bias=True)
 
 
 def transformed(t: Layer, x: Var) -> Var:

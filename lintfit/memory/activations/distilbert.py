@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.bert import attention
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.tape import Var, function
+from lintfit.memory.activations.tape import Var
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
@@ -12,7 +12,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     facts = t.facts
     h, i = facts.hidden, facts.intermediate
     t.held = (x,)
-    branch = _attention(t, x)
+    branch = attention(t, x, ("q_lin", "k_lin", "v_lin"), t.rate("attention_dropout"), "out_lin")
     t.held = (x, branch)
     middle = t.layernorm(t.add(branch, x))
     t.held = (x, middle)
@@ -25,15 +25,3 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     branch = t.dropped(branch, t.rate("dropout"))
     t.held = (x, middle, branch)
     return t.layernorm(t.add(branch, middle))
-
-
-@function
-def _attention(t: Layer, x: Var) -> Var:
-    h, shape = t.facts.hidden, Heads(t.facts.heads, t.facts.heads, t.facts.head_dim)
-    parts: list[Var] = []
-    for name in ("q_lin", "k_lin", "v_lin"):
-        parts.append(t.linear(name, x, h, h, bias=True))
-        t.name(parts[-1])
-    out = attend(t, parts[0], parts[1], parts[2], shape, half_softmax=True)
-    t.name(out)
-    return t.linear("out_lin", out, h, h, bias=True)

@@ -9,8 +9,9 @@ from lintfit.memory.activations.tape import Var
 
 def final_norm(t: Layer, x: Var) -> Var:
     """What the head takes, from the last layer's output."""
-    kind = frame(t.facts).norm
-    if frame(t.facts).encoder:
+    how = frame(t.facts)
+    kind = how.norm
+    if how.encoder:
         return x
     if kind == "cohere":
         from lintfit.memory.activations.layernorm import norm

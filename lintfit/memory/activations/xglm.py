@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.attention import laid_out
+from lintfit.memory.activations.biogpt import normed_before
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer, without cross-attention."""
-    facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, t.rate("dropout")
-    y = t.layernorm(x)
-    t.held = (x, y)
-    branch = _attention(t, y)
-    t.held = (x,)
-    x = t.add(x, t.dropped(branch, rate))
-    t.held = (x,)
-    y = t.layernorm(x)
-    t.held = (x, y)
-    y = t.linear("fc1", y, h, i, bias=True)
-    y = t.activation(y, facts.activation)
-    t.held = (x, y)
-    y = t.dropped(y, t.rate("activation_dropout"))
-    branch = t.linear("fc2", y, i, h, bias=True)
-    t.held = (x,)
-    return t.add(x, t.dropped(branch, rate))
+    return normed_before(t, x, lambda y: _attention(t, y), t.rate("dropout"))
 
 
 @function
