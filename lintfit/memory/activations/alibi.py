@@ -135,12 +135,11 @@ def _falcon(t: Layer, q: Var, k: Var, v: Var, item: int) -> Var:
 
 def _biased(t: Layer, q: Var, k: Var, v: Var, shape: Heads, item: int) -> Var:
     """Eager attention adds the biases to the scores, too, in fp32; the softmax is in the dtype of ``item``."""
-    single = shape.keys < shape.queries
     t.name(q, k, v)
+    if shape.keys < shape.queries:
+        k, v = spread(t, k, shape), spread(t, v, shape)
     if t.batched:
-        q, k = laid_out(t, q), k if single else laid_out(t, k)
-    if single:
-        k = spread(t, k, shape)
+        q, k = laid_out(t, q), laid_out(t, k)
     if t.recipe.autocast:
         q, k = t.cast(q, 2), t.cast(k, 2)
     grad = q.grad or k.grad
@@ -154,9 +153,7 @@ def _biased(t: Layer, q: Var, k: Var, v: Var, shape: Heads, item: int) -> Var:
     made = t.dropped(made, t.rate("attention_dropout"))
     t.held, t.scores, t.lasting = held, made, (made,)
     weights, v = t.cast(made, q.item), t.cast(v, q.item)
-    if single:
-        v = spread(t, v, shape)
-    elif t.batched:
+    if t.batched:
         v = laid_out(t, v)
     out = t.like(q, q.width, q.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
