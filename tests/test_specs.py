@@ -16,7 +16,7 @@ from lintfit.catalog.config import CatalogError
 from lintfit.catalog.models import config_of, from_config, ids
 from lintfit.memory.reading.keys import READERS
 from lintfit.specs import estimate_mapping
-from tests.catalog.small_vision_configs import CASES as SEEING
+from tests.catalog.small import SEEING
 
 NESTED: list[Any] = []
 for _ in range(900):

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from lintfit.catalog import models
-from tests.catalog import small_configs, small_vision_configs
+from tests.catalog.small import CASES
 
 pytestmark = pytest.mark.peers
 
-CASES = [*small_configs.CASES, *small_vision_configs.CASES]
 WITH_TIMM = ("gemma3n",)
 """Model types whose image encoder is timm's, which the peers' environment need not have."""
 MASKED = (

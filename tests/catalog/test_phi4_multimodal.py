@@ -8,8 +8,8 @@ import pytest
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.models import from_config
-from tests.catalog.small_configs import PADDED
-from tests.catalog.small_vision_configs import PHI4_AUDIO, PHI4_VISION
+from tests.catalog.small.image_encoders import PHI4_AUDIO, PHI4_VISION
+from tests.catalog.small.sizes import PADDED
 
 OWN: dict[str, Any] = {"model_type": "phi4mm", **PADDED, "vision_config": PHI4_VISION, "audio_config": PHI4_AUDIO}
 

@@ -1,0 +1,55 @@
+"""Encoders, and encoders with a decoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.catalog.small.sizes import SMALL
+
+T5: dict[str, Any] = {"d_model": 64, "d_kv": 16, "d_ff": 100, "num_layers": 3, "num_heads": 4, "vocab_size": 1000}
+BART: dict[str, Any] = {
+    "d_model": 64,
+    "encoder_layers": 3,
+    "encoder_ffn_dim": 100,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "decoder_ffn_dim": 120,
+    "decoder_attention_heads": 4,
+    "vocab_size": 1000,
+    "max_position_embeddings": 80,
+    "pad_token_id": 0,
+}
+MODERNBERT: dict[str, Any] = {**SMALL, "num_hidden_layers": 4, "pad_token_id": 0}
+DISTILBERT: dict[str, Any] = {"dim": 64, "hidden_dim": 176, "n_layers": 3, "n_heads": 4, "vocab_size": 1000}
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("ernie", SMALL),
+    ("ernie", {**SMALL, "use_task_id": True, "task_type_vocab_size": 5, "tie_word_embeddings": False}),
+    ("distilbert", DISTILBERT),
+    ("distilbert", {**DISTILBERT, "tie_word_embeddings": False}),
+    ("t5", T5),
+    (
+        "t5",
+        {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 2},
+    ),
+    ("mt5", {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+    ("umt5", {**T5, "feed_forward_proj": "gated-gelu"}),
+    ("bert", SMALL),
+    ("bert", {**SMALL, "tie_word_embeddings": False}),
+    ("camembert", SMALL),
+    ("data2vec-text", SMALL),
+    ("data2vec-text", {**SMALL, "tie_word_embeddings": False}),
+    ("electra", {**SMALL, "embedding_size": 32}),
+    ("electra", {**SMALL, "embedding_size": 64, "tie_word_embeddings": False}),
+    ("modernbert", MODERNBERT),
+    ("modernbert", {**MODERNBERT, "norm_bias": True, "mlp_bias": True, "attention_bias": True, "decoder_bias": False}),
+    ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
+    ("bart", BART),
+    ("bart", {**BART, "tie_word_embeddings": False}),
+    ("mbart", BART),
+    ("pegasus", BART),
+    ("marian", BART),
+    ("marian", {**BART, "share_encoder_decoder_embeddings": False, "decoder_vocab_size": 900}),
+    ("marian", {**BART, "share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}),
+    ("roberta", {**SMALL, "max_position_embeddings": 514, "type_vocab_size": 1}),
+]

@@ -1,0 +1,158 @@
+"""Gemma's line."""
+
+from __future__ import annotations
+
+from tests.memory.activations.seen.common import TEXT, Seen
+
+MODELS: dict[str, Seen] = {
+    "gemma3": Seen(
+        {
+            "model_type": "gemma3",
+            "mm_tokens_per_image": 256,
+            "text_config": {
+                **TEXT,
+                "model_type": "gemma3_text",
+                "head_dim": 128,
+                "sliding_window": 512,
+                "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            },
+            "vision_config": {
+                "model_type": "siglip_vision_model",
+                "hidden_size": 512,
+                "intermediate_size": 1024,
+                "num_hidden_layers": 3,
+                "num_attention_heads": 8,
+                "image_size": 896,
+                "patch_size": 14,
+                "vision_use_head": False,
+            },
+        },
+        2,
+        2048,
+        {},
+        steps=(
+            ("bf16", 1, 1406.13),
+            ("autocast", 1, 1741.35),
+            ("adapters", 1, 1398.82),
+            ("checkpointed", 1, 562.19),
+            ("autocast, checkpointed", 1, 752.32),
+            ("autocast", 2, 2190.6),
+            ("adapters", 2, 1866.82),
+            ("adapters, checkpointed", 2, 662.54),
+            ("eager", 1, 7239.84),
+            ("adapters, reentrant", 1, 550.07),
+            ("fp32", 1, 2155.03),
+            ("adapters on queries", 1, 1141.13),
+            ("reentrant", 1, 579.19),
+            ("autocast, checkpointed", 2, 862.45),
+        ),
+        frozen=(
+            ("autocast", 1, "vision_tower", 1301.37),
+            ("checkpointed", 2, "vision_tower", 629.94),
+        ),
+    ),
+    "paligemma": Seen(
+        {
+            "model_type": "paligemma",
+            "projection_dim": 1024,
+            "text_config": {**TEXT, "model_type": "gemma", "head_dim": 128},
+            "vision_config": {
+                "model_type": "siglip_vision_model",
+                "hidden_size": 512,
+                "intermediate_size": 1024,
+                "num_hidden_layers": 3,
+                "num_attention_heads": 8,
+                "image_size": 448,
+                "patch_size": 14,
+                "vision_use_head": False,
+            },
+        },
+        2,
+        2048,
+        {},
+        steps=(
+            ("bf16", 1, 826.33),
+            ("autocast", 1, 1088.65),
+            ("adapters", 1, 896.41),
+            ("checkpointed", 1, 373.74),
+            ("autocast, checkpointed", 1, 528.85),
+            ("autocast", 2, 1205.83),
+            ("adapters", 2, 1014.47),
+            ("adapters, checkpointed", 2, 431.9),
+            ("eager", 1, 2415.74),
+            ("adapters, reentrant", 1, 421.23),
+            ("fp32", 1, 1365.99),
+            ("adapters on queries", 1, 704.62),
+            ("reentrant", 1, 381.74),
+            ("autocast, checkpointed", 2, 553.76),
+        ),
+        frozen=(
+            ("autocast", 1, "vision_tower", 973.45),
+            ("checkpointed", 2, "vision_tower", 390.05),
+        ),
+    ),
+    "gemma4_unified text": Seen(
+        {
+            "model_type": "gemma4_unified",
+            "text_config": {
+                **TEXT,
+                "head_dim": 128,
+                "global_head_dim": 256,
+                "sliding_window": 512,
+                "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            },
+            "vision_config": {
+                "patch_size": 16,
+                "pooling_kernel_size": 3,
+                "mm_embed_dim": 1024,
+                "output_proj_dims": 1024,
+            },
+        },
+        4,
+        1024,
+        {"frozen_modules": ["embed_vision"]},
+        steps=(
+            ("bf16", 0, 1131.34),
+            ("autocast", 0, 1340.64),
+            ("adapters", 0, 953.2),
+            ("checkpointed", 0, 554.03),
+            ("autocast, checkpointed", 0, 697.37),
+        ),
+    ),
+    "gemma4 text": Seen(
+        {
+            "model_type": "gemma4",
+            "text_config": {
+                **TEXT,
+                "head_dim": 128,
+                "global_head_dim": 256,
+                "sliding_window": 512,
+                "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+                "hidden_size_per_layer_input": 0,
+            },
+            "vision_config": {
+                "hidden_size": 512,
+                "intermediate_size": 1024,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 8,
+                "num_key_value_heads": 2,
+                "head_dim": 64,
+                "patch_size": 16,
+            },
+        },
+        4,
+        1024,
+        {"frozen_modules": ["embed_vision", "vision_tower"]},
+        steps=(
+            ("bf16", 0, 1109.69),
+            ("autocast", 0, 1329.33),
+            ("adapters", 0, 931.94),
+            ("checkpointed", 0, 525.38),
+            ("autocast, checkpointed", 0, 679.06),
+        ),
+        evaluations=(
+            ("autocast", 0, 378.57),
+            ("adapters", 0, 216.38),
+        ),
+    ),
+}

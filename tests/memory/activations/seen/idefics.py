@@ -1,0 +1,183 @@
+"""Idefics, SmolVLM and Llama 3.2 Vision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.memory.activations.seen.common import TEXT, Seen
+
+IDEFICS_SEES: dict[str, Any] = {
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "patch_size": 14,
+    "image_size": 378,
+}
+
+MODELS: dict[str, Seen] = {
+    "idefics2": Seen(
+        {
+            "model_type": "idefics2",
+            "text_config": {**TEXT, "model_type": "mistral"},
+            "vision_config": {
+                "hidden_size": 512,
+                "intermediate_size": 1024,
+                "num_hidden_layers": 3,
+                "num_attention_heads": 8,
+                "patch_size": 14,
+                "image_size": 980,
+            },
+            "perceiver_config": {"hidden_size": 1024},
+        },
+        2,
+        2048,
+        {"image_tiles": 1},
+        steps=(
+            ("autocast", 1, 2223.05),
+            ("autocast, checkpointed", 1, 1421.46),
+            ("autocast", 2, 3263.68),
+            ("eager", 1, 9857.53),
+            ("fp32", 1, 4181.99),
+            ("autocast, checkpointed", 2, 2105.92),
+        ),
+        evaluations=(
+            ("bf16", 1, 342.22),
+            ("autocast", 1, 668.19),
+            ("adapters", 1, 419.37),
+            ("bf16", 2, 501.45),
+        ),
+        frozen=(("autocast", 1, "vision_model", 1717.15),),
+    ),
+    "idefics3": Seen(
+        {
+            "model_type": "idefics3",
+            "scale_factor": 3,
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": IDEFICS_SEES,
+        },
+        2,
+        4096,
+        {"image_tiles": 5},
+        steps=(
+            ("bf16", 1, 1458.38),
+            ("autocast", 1, 1944.7),
+            ("adapters", 1, 1693.39),
+            ("checkpointed", 1, 571.86),
+            ("autocast, checkpointed", 1, 822.11),
+            ("autocast", 2, 2336.09),
+            ("adapters", 2, 2102.37),
+            ("adapters, checkpointed", 2, 772.93),
+            ("eager", 1, 8032.75),
+            ("adapters, reentrant", 1, 729.78),
+            ("fp32", 1, 7245.15),
+            ("adapters on queries", 1, 1308.44),
+            ("reentrant", 1, 587.86),
+            ("autocast, checkpointed", 2, 910.82),
+        ),
+        evaluations=(
+            ("bf16", 1, 265.97),
+            ("autocast", 1, 486.51),
+            ("adapters", 1, 343.84),
+            ("autocast", 2, 521.85),
+            ("bf16", 2, 292.61),
+            ("autocast, checkpointed", 2, 521.85),
+        ),
+        frozen=(
+            ("autocast", 1, "vision_model", 1566.37),
+            ("checkpointed", 2, "vision_model", 615.63),
+        ),
+    ),
+    "smolvlm": Seen(
+        {
+            "model_type": "smolvlm",
+            "scale_factor": 3,
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": IDEFICS_SEES,
+        },
+        2,
+        4096,
+        {"image_tiles": 5},
+        steps=(
+            ("bf16", 1, 1458.38),
+            ("autocast", 1, 1956.87),
+            ("adapters", 1, 1693.39),
+            ("checkpointed", 1, 571.86),
+            ("autocast, checkpointed", 1, 822.11),
+            ("autocast", 2, 2361.4),
+            ("adapters", 2, 2102.37),
+            ("adapters, checkpointed", 2, 772.93),
+            ("eager", 1, 8032.75),
+            ("adapters, reentrant", 1, 729.78),
+            ("fp32", 1, 7245.15),
+            ("adapters on queries", 1, 1308.44),
+            ("reentrant", 1, 587.86),
+            ("autocast, checkpointed", 2, 910.82),
+        ),
+        evaluations=(
+            ("bf16", 1, 265.98),
+            ("autocast", 1, 486.52),
+            ("adapters", 1, 343.85),
+            ("autocast", 2, 521.85),
+            ("bf16", 2, 292.61),
+            ("autocast, checkpointed", 2, 521.85),
+        ),
+        frozen=(
+            ("autocast", 1, "vision_model", 1579.02),
+            ("checkpointed", 2, "vision_model", 615.63),
+        ),
+    ),
+    "mllama": Seen(
+        {
+            "model_type": "mllama",
+            "text_config": {
+                **TEXT,
+                "num_hidden_layers": 4,
+                "model_type": "mllama_text_model",
+                "cross_attention_layers": [1, 3],
+            },
+            "vision_config": {
+                "model_type": "mllama_vision_model",
+                "hidden_size": 512,
+                "intermediate_size": 1024,
+                "num_hidden_layers": 3,
+                "num_global_layers": 2,
+                "attention_heads": 8,
+                "image_size": 448,
+                "patch_size": 14,
+                "vision_output_dim": 1024,
+                "intermediate_layers_indices": [1],
+                "max_num_tiles": 4,
+            },
+        },
+        1,
+        2048,
+        {},
+        steps=(
+            ("bf16", 1, 930.79),
+            ("autocast", 1, 1358.76),
+            ("adapters", 1, 1061.99),
+            ("checkpointed", 1, 684.36),
+            ("autocast, checkpointed", 1, 1021.25),
+            ("autocast", 2, 1925.01),
+            ("adapters", 2, 1547.87),
+            ("adapters, checkpointed", 2, 1250.48),
+            ("eager", 1, 6218.59),
+            ("fp32", 1, 2001.42),
+            ("adapters on queries", 1, 850.18),
+            ("autocast, checkpointed", 2, 1525.42),
+        ),
+        evaluations=(
+            ("bf16", 1, 269.06),
+            ("autocast", 1, 551.44),
+            ("adapters", 1, 284.41),
+            ("autocast", 2, 680.79),
+            ("bf16", 2, 406.44),
+            ("autocast, checkpointed", 2, 680.79),
+        ),
+        frozen=(
+            ("autocast", 1, "vision_model", 937.33),
+            ("checkpointed", 2, "vision_model", 845.1),
+        ),
+    ),
+}
