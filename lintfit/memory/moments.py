@@ -10,7 +10,7 @@ from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
-from lintfit.memory.loss.preference import FUSED, scores_reference_beside
+from lintfit.memory.loss.preference import FUSED, logits_beside_the_reference, scores_reference_beside
 from lintfit.memory.micro_batch.alive import copies_by, layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.model_step import without_gradients
@@ -117,9 +117,10 @@ def _reference(spec: Spec, states: States, step: Step, saved: Live) -> list[Mome
         parts = together(plus(states.evaluate, gathered), Live(step.inputs), beside_the_graph(spec, step))
         return [Moment("reference scored", "evaluate", parts)]
     tail = step.head
+    held = int(tail.forward.logits * logits_beside_the_reference(spec))
     graph = Live(
         saved.activations + tail.saved.activations + step.inputs + step.front + masks_of_the_graph(step),
-        saved.logits + tail.saved.logits,
+        saved.logits + tail.saved.logits + held,
         saved.casts + tail.saved.casts + (step.cast if spec.method == "full" else 0),
     )
     parts = together(plus(states.forward, gathered), graph, beside_the_graph(spec, step))

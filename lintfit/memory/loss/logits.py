@@ -22,6 +22,7 @@ from lintfit.memory.loss.losses import (
     UPCAST_IN_MODEL,
     Scored,
     causal_loss,
+    gathered_loss,
     masked_loss,
     own_dtype_loss,
     own_loss,
@@ -147,6 +148,9 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
         return *response_loss(after, logits, recipe.autocast, scored, whole=loss_path == "ppo-whole"), None
     if loss_path in FROM_WHOLE:
         kernel, odds = loss_path.endswith("kernel"), loss_path.startswith("odds")
+        if loss_path.endswith("gathered"):
+            upcast = upcasts_itself(facts, recipe) and not own_loss(facts, recipe)
+            return *gathered_loss(after, logits, recipe.autocast or upcast, odds=odds), None
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
     if frame(facts).encoder:
         return *masked_loss(after, logits, recipe.autocast), None

@@ -78,6 +78,18 @@ def masked_loss(t: Tape, logits: Var, autocast: bool) -> tuple[Var, list[Var]]:
     return t.op(t.constant(1, 4, True), (t.log_softmax(full),)), [logits, *([full] if full is not logits else [])]
 
 
+def gathered_loss(t: Tape, logits: Var, fp32: bool, *, odds: bool = False) -> tuple[Var, list[Var]]:
+    """TRL's before 0.15: the labels' of a log-softmax of all logits, which the backward needs; the logits have a name.
+
+    ``fp32``: whether they come upcast, by the model or by Accelerate. ``odds``: beside the cross entropy of the
+    preferred answers, whose copy is gone by then.
+    """
+    full = t.cast(logits, 4) if fp32 else logits
+    likelihood = _of_the_preferred(t, full)[0] if odds else None
+    picked = t.op(t.constant(1, 4, True), (t.log_softmax(t.copied_back(full)),))
+    return (t.add(picked, likelihood) if likelihood is not None else picked), [full]
+
+
 def selective_loss(
     t: Tape, logits: Var, autocast: bool, *, kernel: bool = False, odds: bool = False
 ) -> tuple[Var, list[Var]]:

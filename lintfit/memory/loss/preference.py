@@ -1,7 +1,7 @@
 """What TRL's trainers do in place of a causal language model's step: which sequences, which tokens, and which loss.
 
-Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``); the losses of 1.16 run under fake tensors in
-``bench/fake_trl.py``.
+Read in TRL 0.16 to 1.16 (``trainer/*_trainer.py``, ``trainer/utils.py``), DPO's and ORPO's losses from 0.7 on; the
+losses of 1.16 run under fake tensors in ``bench/fake_trl.py``.
 """
 
 from __future__ import annotations
@@ -9,16 +9,27 @@ from __future__ import annotations
 from typing import Literal
 
 from lintfit.memory.spec import SCORING, Spec
-from lintfit.memory.versions import Release, release
+from lintfit.memory.versions import Release, release, since
 
 Path = Literal[
-    "full", "chunked", "liger", "selective", "selective-kernel", "odds", "odds-kernel", "score", "ppo", "ppo-whole"
+    "full",
+    "chunked",
+    "liger",
+    "gathered",
+    "selective",
+    "selective-kernel",
+    "odds-gathered",
+    "odds",
+    "odds-kernel",
+    "score",
+    "ppo",
+    "ppo-whole",
 ]
 """How a loss is computed: as the model does it; in tiles; by Liger; from whole logits, of which log-probabilities are
-selected (by a kernel of TRL's own), beside a cross entropy of the better answers (odds); from one score a sequence;
-PPO's, from the logits of the response (whole: by a log-softmax of all of them)."""
+selected (by a kernel of TRL's own; gathered from a log-softmax of all of them), beside a cross entropy of the better
+answers (odds); from one score a sequence; PPO's, from the logits of the response (whole: by a log-softmax of all)."""
 
-FROM_WHOLE = frozenset({"selective", "selective-kernel", "odds", "odds-kernel"})
+FROM_WHOLE = frozenset({"gathered", "selective", "selective-kernel", "odds-gathered", "odds", "odds-kernel"})
 """Of these TRL's from whole logits."""
 
 NEWEST_TRL: Release = (1, 16, 0)
@@ -27,7 +38,19 @@ NEWEST_PPO: Release = (1, 12, 0)
 """The newest TRL read that has a ``PPOTrainer`` (1.14 has none)."""
 
 SELECTIVE = (0, 15)
-"""The first TRL version whose PPO selects from log-probabilities row by row (``selective_log_softmax``)."""
+"""The first TRL version that selects from log-probabilities row by row (``selective_log_softmax``); those before make
+a log-softmax of all logits and gather the labels' from it (``get_batch_logps``)."""
+
+HANDED_BACK: Release = (0, 12, 0)
+"""The first TRL version whose DPO gives back the mean of its logits; before it gave back the logits themselves, which
+stay until the reference has answered (``concatenated_forward``)."""
+
+ALWAYS_NLL: Release = (0, 9, 6)
+"""The first TRL version whose DPO makes a cross entropy of the preferred answers whether ``rpo_alpha`` asks for it or
+not; since :data:`HANDED_BACK` only where it does."""
+
+BEFORE_TRANSFORMERS_4_46: Release = (0, 11, 4)
+"""The newest TRL version that goes with a transformers before 4.46, which those after it need (``setup.py``)."""
 
 FUSED_HEAD = (1, 15)
 """The first TRL version whose trainers score tokens in tiles (``trainer/utils.py:add_fused_lm_head``). Up to 1.14
@@ -50,8 +73,14 @@ ROLLOUTS = frozenset({"grpo", "rloo", "ppo"})
 
 
 def trl_version(spec: Spec) -> Release:
-    """TRL's version; where it is not stated the newest known, for PPO the newest with a ``PPOTrainer``."""
-    return release(spec.versions.get("trl")) or (NEWEST_PPO if spec.trainer == "ppo" else NEWEST_TRL)
+    """TRL's version; where it is not stated the newest that goes with transformers, for PPO the newest with a
+    ``PPOTrainer``."""
+    stated = release(spec.versions.get("trl"))
+    if stated is not None:
+        return stated
+    if not since(spec, "transformers", (4, 46)):
+        return BEFORE_TRANSFORMERS_4_46
+    return NEWEST_PPO if spec.trainer == "ppo" else NEWEST_TRL
 
 
 def loss_path(spec: Spec) -> Path:
@@ -66,10 +95,10 @@ def loss_path(spec: Spec) -> Path:
         return "chunked"
     if spec.loss == "liger":
         return "liger"
-    kernel = trl_version(spec) >= KERNEL
+    version = trl_version(spec)
     if spec.trainer in ODDS:
-        return "odds-kernel" if kernel else "odds"
-    return "selective-kernel" if kernel else "selective"
+        return "odds-kernel" if version >= KERNEL else "odds" if version >= SELECTIVE else "odds-gathered"
+    return "selective-kernel" if version >= KERNEL else "selective" if version >= SELECTIVE else "gathered"
 
 
 def sequences(spec: Spec) -> int:
@@ -91,3 +120,15 @@ def scored(spec: Spec, seq: int) -> int:
 def scores_reference_beside(spec: Spec) -> bool:
     """Whether the reference's forward runs while the policy's graph is there (DPO and KTO; GRPO has it done before)."""
     return spec.trainer in ("dpo", "kto") and (spec.reference_model or spec.method == "lora")
+
+
+def logits_beside_the_reference(spec: Spec) -> float:
+    """How much of the policy's logits, as its loss takes them, DPO still holds while the reference answers.
+
+    Half of them once more is the log-softmax of the preferred answers' cross entropy, whose graph is there until the
+    loss is made.
+    """
+    version = trl_version(spec)
+    if spec.trainer != "dpo" or version >= HANDED_BACK:
+        return 0.0
+    return 1.5 if version >= ALWAYS_NLL else 1.0

@@ -41,9 +41,12 @@ def _at(guess: Estimate, name: str) -> Moment:
         ("dpo", "1.16.0", "chunked"),
         ("dpo", "1.13.0", "selective"),
         ("dpo", "1.14.0", "selective-kernel"),
+        ("dpo", "0.15.0", "selective"),
+        ("dpo", "0.14.0", "gathered"),
         ("kto", "0.24.0", "selective"),
         ("grpo", "1.15.0", "chunked"),
         ("orpo", "1.13.0", "odds"),
+        ("orpo", "0.14.0", "odds-gathered"),
         ("orpo", "1.16.0", "odds-kernel"),
         ("cpo", "1.16.0", "odds-kernel"),
         ("reward", "1.16.0", "score"),
@@ -83,6 +86,9 @@ def test_whole_logits_of_older_versions() -> None:
         ("odds-kernel", 2, 4, 5),
         ("odds", 4, 8, 18),
         ("odds-kernel", 4, 8, 10),
+        ("gathered", 2, 4, 6),
+        ("gathered", 4, 8, 12),
+        ("odds-gathered", 4, 10, 14),
     ],
 )
 def test_bytes_an_entry_of_losses_from_whole_logits(path: str, weights: int, forward: int, backward: int) -> None:
@@ -93,6 +99,35 @@ def test_bytes_an_entry_of_losses_from_whole_logits(path: str, weights: int, for
     entries = 8 * 1024 * VOCABULARY
     assert found.saved.logits + found.forward.logits == pytest.approx(forward * entries, rel=1e-4)
     assert found.loss.logits + found.loss.temporaries == pytest.approx(backward * entries, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("trl", "transformers", "mixed", "entry"),
+    [
+        ("0.8.6", "4.42.0", "no", 16),
+        ("0.8.6", "4.46.0", "no", 8),
+        ("0.8.6", "4.46.0", "bf16", 16),
+        ("0.9.6", "4.42.0", "no", 18),
+        ("0.9.6", "4.46.0", "no", 9),
+        ("0.11.4", "4.46.0", "bf16", 18),
+        ("0.14.0", "4.46.0", "no", 6),
+        ("0.14.0", "4.46.0", "bf16", 12),
+    ],
+)
+def test_bytes_an_entry_while_the_reference_of_an_older_version_answers(
+    trl: str, transformers: str, mixed: str, entry: int
+) -> None:
+    """The policy's log-softmax, the reference's logits and log-softmax, up to 0.11 the policy's logits too, as torch
+    counts such a loss under fake tensors. Models of transformers before 4.46 give back fp32 logits."""
+    guess = estimate(_spec(trainer="dpo", mixed_precision=mixed, versions={"trl": trl, "transformers": transformers}))
+    found = _at(guess, "reference, forward").components["logits"]
+    assert found == pytest.approx(entry * 4 * 1024 * VOCABULARY, rel=0.01)
+
+
+def test_the_trl_of_a_transformers_before_4_46_is_older_than_0_12() -> None:
+    assert loss_path(_spec(trainer="dpo", versions={"transformers": "4.45.2"})) == "gathered"
+    assert loss_path(_spec(trainer="dpo", versions={"transformers": "4.46.0"})) == "chunked"
+    assert loss_path(_spec(trainer="dpo", versions={"transformers": "4.45.2", "trl": "0.15.0"})) == "selective"
 
 
 def test_a_reward_models_embedding_waits_for_no_head() -> None:
