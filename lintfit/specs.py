@@ -105,14 +105,21 @@ def _twice(value: object) -> _StatedTwice | None:
     return value if isinstance(value, _StatedTwice) else None
 
 
-def _with_host(found: Estimate) -> Estimate:
-    """The estimate with the host in its verdict."""
+def _with_host(spec: Spec, found: Estimate) -> Estimate:
+    """The estimate with the host in its verdict, which needs no card where the host is too small."""
     there = found.host_capacity_bytes
-    if there is None or not found.host_is_short or found.verdict not in (Verdict.FITS, Verdict.TIGHT):
+    if there is None or not found.host_is_short or found.verdict is Verdict.DOES_NOT_FIT or _is_open(spec, found):
         return found
     needed = f"{found.host.peak / GIB:.1f} GiB on each node, of {there / GIB:.1f} GiB"
     line = f"the host decides the verdict: the run needs {needed}"
     return replace(found, verdict=Verdict.DOES_NOT_FIT, assumptions=(*found.assumptions, line))
+
+
+def _is_open(spec: Spec, found: Estimate) -> bool:
+    """Whether something else than the card leaves the verdict open."""
+    from lintfit.memory.estimator import decided
+
+    return found.verdict is Verdict.UNKNOWN and (found.capacity_bytes is not None or not decided(spec))
 
 
 def estimate_mapping(mapping: object) -> Estimated:
@@ -129,7 +136,7 @@ def estimate_mapping(mapping: object) -> Estimated:
         return Estimated(error=f"spec: {shown(mapping)} must be a JSON object")
     try:
         spec = spec_from_mapping(mapping)
-        return Estimated(spec, _with_host(estimate(spec)))
+        return Estimated(spec, _with_host(spec, estimate(spec)))
     except LintfitError as error:
         return Estimated(error=str(error))
     except Exception as error:  # a mistake of this program's own, which may not cost the other specs their estimates

@@ -124,6 +124,10 @@ def test_a_host_without_the_memory_for_what_is_offloaded_does_not_fit(folder: Pa
     assert (short["verdict"], enough["verdict"]) == ("does-not-fit", "fits")
     assert any("the host decides the verdict" in line for line in short["assumptions"])
     assert short["components"] == enough["components"]
+    unsaid = [{name: value for name, value in each.items() if name != "gpu"} for each in specs]
+    unknown = {**unsaid[0], "sequence_parallel": 8}
+    outcome = lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps([*unsaid, unknown]).encode())
+    assert [found["verdict"] for found in outcome.json] == ["does-not-fit", "unknown", "unknown"]
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file")

@@ -44,17 +44,15 @@ def _of_rank(spec: Spec) -> Estimate:
     pool = vllm_bytes(spec)
     beside = Range(beside.low + pool, beside.likely + pool, beside.high + pool)
     span, doubts = bounds(spec, points, beside, held)
-    open_ways = undecided(spec)
-    decided = not open_ways and bounded(optimizer_name(spec))
     return Estimate(
         peak=span,
         moments=tuple([moment.beside(beside.likely) for moment in points]),
-        verdict=_verdict(spec, span, decided),
+        verdict=_verdict(spec, span),
         capacity_bytes=spec.capacity_bytes,
         host=_host(spec, held.host),
         host_capacity_bytes=spec.host_memory_bytes,
         assumptions=(*assumptions(spec, peak.components), *held.assumptions, *assumed, *doubts, *_of_evaluation(spec)),
-        not_modelled=(*held.not_modelled, *notes, *open_ways),
+        not_modelled=(*held.not_modelled, *notes, *undecided(spec)),
         stage=spec.pipeline_stage,
     )
 
@@ -77,7 +75,12 @@ def _of_evaluation(spec: Spec) -> tuple[str, ...]:
     return assumptions(spec)
 
 
-def _verdict(spec: Spec, span: Range, decided: bool) -> Verdict:
-    """The range held against the card; nothing is said to fit whose optimizer's states or ranks are a guess."""
+def decided(spec: Spec) -> bool:
+    """Whether the memory of all of a run is counted: neither its optimizer's states nor its ranks are a guess."""
+    return not undecided(spec) and bounded(optimizer_name(spec))
+
+
+def _verdict(spec: Spec, span: Range) -> Verdict:
+    """The range held against the card; nothing is said to fit that is a guess."""
     verdict = judge(span, spec.capacity_bytes)
-    return verdict if decided or verdict is Verdict.DOES_NOT_FIT else Verdict.UNKNOWN
+    return verdict if verdict is Verdict.DOES_NOT_FIT or decided(spec) else Verdict.UNKNOWN
