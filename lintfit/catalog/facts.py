@@ -22,6 +22,10 @@ class Tensor:
     copies: int = 1
     role: Literal["linear", "embedding", "lm_head", "norm", "bias", "expert", "router", "conv", "other"] = "linear"
     where: Literal["layer", "embedding", "head", "final", "vision", "other"] = "layer"
+    holders: int = 1
+    """Modules that hold each copy, where several layers share a parameter: each has an adapter of its own."""
+    idle: int = 0
+    """Of these the modules that never run."""
 
     @property
     def numel(self) -> int:

@@ -132,6 +132,7 @@ _MODULES = {
     "vaultgemma": "gemma",
     "xglm": "xglm",
     "youtu": "moe",
+    "zamba2": "zamba2",
 }
 
 _LLAMA = frozenset(

@@ -177,6 +177,7 @@ FRAMES: Mapping[str, Frame] = {
     "starcoder2": Frame(drops="embedding_dropout"),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
     "xglm": Frame(positions="sinusoids", drops="dropout"),
+    "zamba2": Frame(partly=True),
 }
 """By model type."""
 

@@ -8,7 +8,7 @@ micro-batch. :mod:`.form` turns it into closed forms of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -222,6 +222,11 @@ class Tape:
             out, inputs, held, saves, before = self.steps[-1]
             self.steps[-1] = out, inputs, held, saves, (*before, *first)
 
+    def keep(self, number: int, *tensors: Var) -> None:
+        """Keep tensors until this node has run: what a checkpoint within a layer holds."""
+        outs, inputs, saves, first, temp, same, weights, taken = self.nodes[number]
+        self.nodes[number] = outs, inputs, saves, [*first, *self._first(tensors)], temp, same, weights, taken
+
     def new(self, width: int, item: int, grad: bool = True, kind: int = ACTIVATION, per: Extent = tokens) -> Var:
         """A tensor of ``width`` elements for each of ``per`` in a storage of its own."""
         return Var(width, item, per, Storage(width * item, per, kind), grad and self.graph)
@@ -286,6 +291,17 @@ class Tape:
             self.steps.append((out, terms, self.held + self.lasting, False, ()))
         return out
 
+    def cat(self, *terms: Var) -> Var:
+        """Tensors side by side in a new one (``torch.cat``): saves nothing, hands each a view of its gradient."""
+        first = terms[0]
+        flows = any_grad(terms)
+        out = self.like(first, sum([term.width for term in terms]), first.item, flows)
+        if flows:
+            self.nodes.append(((out,), terms, False, (), (), True, (), ()))
+        if self.watched:
+            self.steps.append((out, terms, self.held + self.lasting, False, ()))
+        return out
+
     def map(self, x: Var, saved: Sequence[Var] = (), item: int | None = None, temp: Sequence[Scratch] = ()) -> Var:
         """An elementwise operation of one input: a new tensor, and on the way back a new gradient."""
         out = self.like(x, x.width, item or x.item, x.grad, x.storage.kind)
@@ -334,6 +350,11 @@ class Tape:
             self.nodes.append(((out,), inputs, False, (), (), same, weights, ()))
             self.weights += sum(weights)
         return out
+
+    def forget(self, storages: Iterable[Storage]) -> None:
+        """Leave storages to somebody else that the recorded nodes keep alive."""
+        for storage in storages:
+            self._kept.pop(storage, None)
 
     def saved(self) -> list[Storage]:
         """The storages that the recorded nodes keep alive until the backward pass, each once."""

@@ -9,6 +9,14 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
 
 
+class Turn(NamedTuple):
+    """Which of the layers that share parameters one is: whether it is the ``first``, and how many come ``behind`` it,
+    two standing for any more."""
+
+    first: bool
+    behind: int
+
+
 class Traits(NamedTuple):
     """What a family's module says in ``TRAITS``; None where its layers are all alike in that.
 
@@ -17,6 +25,7 @@ class Traits(NamedTuple):
     does not. ``shares``: whether it takes keys and values of an earlier layer. ``mixer``: what mixes its tokens in the
     place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
     how many residual streams a model has. ``unturned``: whether a layer has no rotary, where its window does not tell.
+    ``turn``: which of the layers it is that share parameters, None where it shares none.
     ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
     layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
     plain products, whose weights autocast casts.
@@ -30,5 +39,6 @@ class Traits(NamedTuple):
     mlp: Callable[[ModelFacts, int], tuple[int, bool]] | None = None
     streams: Callable[[ModelFacts], int] | None = None
     unturned: Callable[[ModelFacts, int], bool] | None = None
+    turn: Callable[[ModelFacts, int], Turn | None] | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False

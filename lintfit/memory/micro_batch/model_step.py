@@ -35,6 +35,7 @@ from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_s
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
 from lintfit.memory.micro_batch.own_inputs import own_inputs
+from lintfit.memory.micro_batch.seen_again import seen_again, unfinished
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.micro_batch.tables import given, let_go, sinusoids, triangles, untaken_mask
 from lintfit.memory.spec import Spec
@@ -62,7 +63,10 @@ def record_model(
     reentrant = spec.use_reentrant
     embedded = embedding_bytes(recipe)
     own = own_inputs(facts, recipe, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
-    layers = _waiting(layers, own.waiting)
+    again = seen_again(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
+    layers = _waiting(_waiting(layers, own.waiting), again.waiting)
+    if not (checkpoints and reentrant):
+        layers = _waiting(layers, unfinished(facts, recipe, kept))
     tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
     # The first and the last stage of a pipeline each hold an embedding of their own.
     shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
@@ -73,6 +77,7 @@ def record_model(
     opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
     modal = modal_words(spec, recipe, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
     opening += modal.kept
+    opening += again.kept
     graphed = opening + own.graphed
     samples = frame(spec.facts).tables_each
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints, samples=samples)
@@ -103,8 +108,8 @@ def record_model(
         out_of_place=shares and sums_out_of_place(spec),
         exchanged=exchanged,
         notes=_notes(spec, facts),
-        named=by_it.named + modal.named + named_streams(facts, shape.batch, shape.seq, embedded),
-        named_saved=by_it.lasting + modal.named_kept,
+        named=by_it.named + modal.named + named_streams(facts, shape.batch, shape.seq, embedded) + again.named,
+        named_saved=by_it.lasting + modal.named_kept + again.kept,
         summands=summands(facts, shape.batch, shape.seq, embedded),
         summands_kept=summands_kept,
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.catalog.defaults import lora_targets
 from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
 from lintfit.memory.litgpt import adapter_shapes, switches
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.fused_experts import MAPPED, fused, names
@@ -71,7 +72,16 @@ def adapters(spec: Spec) -> Iterator[Weight]:
     targets = targets_of(spec)
     for tensor, per_layer in _adaptable(spec):
         for name, shape in _shapes(spec, tensor, targets):
-            yield _trained(spec, f"{module_name(tensor)}.{name}", shape, tensor, per_layer)
+            full, held = f"{module_name(tensor)}.{name}", tensor.holders - tensor.idle
+            yield _trained(spec, full, shape, _held(tensor, held), per_layer * held)
+            if tensor.idle:
+                idle = _trained(spec, full, shape, _held(tensor, tensor.idle), per_layer * tensor.idle)
+                yield replace(idle, trainable=spec.engine != "single")
+
+
+def _held(tensor: Tensor, modules: int) -> Tensor:
+    """A tensor as so many modules hold it, each of which PEFT gives an adapter of its own."""
+    return tensor if modules == 1 else replace(tensor, copies=tensor.copies * modules)
 
 
 SPLIT_BY_COLUMNS = frozenset({"gate_proj", "k_proj", "q_proj", "up_proj", "v_proj"})

@@ -43,7 +43,7 @@ UNPLANNED = frozenset(
         "data2vec-text", "dbrx", "diffllama", "distilbert", "electra", "ernie", "falcon", "falcon_h1", "falcon_mamba",
         "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense", "internlm", "internlm2", "jetmoe",
         "lfm2", "lfm3", "mamba", "mamba2", "marian", "mbart", "minicpmv", "modernbert", "mpt", "opt", "pegasus",
-        "persimmon", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm", "xglm",
+        "persimmon", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm", "xglm", "zamba2",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""

@@ -49,8 +49,20 @@ JAMBA: dict[str, Any] = {
     "mamba_d_state": 8,
     "pad_token_id": 0,
 }
+ZAMBA2: dict[str, Any] = {
+    **SMALL,
+    "num_hidden_layers": 7,
+    "n_mamba_heads": 8,
+    "mamba_d_state": 16,
+    "mamba_ngroups": 2,
+    "adapter_rank": 6,
+    "layers_block_type": ["mamba", "hybrid", "hybrid", "mamba", "hybrid", "hybrid", "hybrid"],
+}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
+    ("zamba2", ZAMBA2),
+    ("zamba2", {**ZAMBA2, "num_mem_blocks": 2, "use_shared_attention_adapter": True, "use_mem_rope": True}),
+    ("zamba2", {**ZAMBA2, "num_mem_blocks": 3, "add_bias_linear": True}),
     ("bamba", {**GROUPED, **BAMBA, "attn_layer_indices": [1]}),
     ("bamba", {**GROUPED, **BAMBA, "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True}),
     ("jamba", {**GROUPED, **JAMBA, "num_hidden_layers": 6}),
