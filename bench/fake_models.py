@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from typing import Any
 
 import torch
@@ -31,9 +32,9 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
             from bench import fake_trl
 
             fake_trl.prepare(model, spec)
-        for name, parameter in model.named_parameters():
-            if any(f".{module}." in f".{name}" for module in spec.get("frozen_modules", ())):
-                parameter.requires_grad_(False)
+        for pattern in spec.get("frozen_modules", ()):
+            for parameter in named(model, pattern.removeprefix("!")):
+                parameter.requires_grad_(pattern.startswith("!"))
         if spec["method"] == "lora":
             model = adapted(model, spec)
     materialise(model, mode)
@@ -43,6 +44,19 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         if spec["method"] == "lora":
             model.enable_input_require_grads()
     return model
+
+
+def named(model: Any, pattern: str) -> list[Any]:
+    """The parameters that one of ``frozen_modules`` names."""
+    stem, bracket, index = pattern.partition("[")
+    if bracket:
+        holder = next(module for name, module in model.named_modules() if f".{name}".endswith(f".{stem}"))
+        first, colon, end = index.removesuffix("]").partition(":")
+        taken = slice(int(first) if first else None, int(end) if end else None) if colon else int(first)
+        return list((holder[taken]).parameters())
+    if "*" in pattern:
+        return [parameter for name, parameter in model.named_parameters() if fnmatch.fnmatchcase(name, pattern)]
+    return [parameter for name, parameter in model.named_parameters() if f".{pattern}." in f".{name}"]
 
 
 def materialise(model: Any, mode: Any) -> None:

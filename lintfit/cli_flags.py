@@ -35,7 +35,10 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "method": ("NAME", "full or lora (any --lora flag says lora)."),
     "lora-rank": ("N", "Rank of the adapters."),
     "lora-targets": ("NAMES", "q_proj,v_proj,… or all-linear."),
-    "frozen-modules": ("NAMES", "Parts of a vision-language model that full fine-tuning leaves as they are."),
+    "frozen-modules": (
+        "NAMES",
+        "What full fine-tuning leaves as it is: vision_tower, model.layers[:24], *, !lm_head.",
+    ),
     "lora-modules-to-save": ("NAMES", "Modules that train whole beside the adapters."),
     "lora-dtype": ("DTYPE", "Of the adapters: fp32, bf16 or fp16."),
     "lora-dropout": ("SHARE", "0 and up."),

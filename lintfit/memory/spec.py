@@ -217,7 +217,7 @@ class Spec:
     evaluation: Evaluation | None = None
     """What the run evaluates with; None where nobody says: a batch of the training's size is counted."""
     frozen_modules: tuple[str, ...] = ()
-    """Parts beside the language model that a full fine-tuning leaves as they are, by their names (``vision_tower``)."""
+    """What a full fine-tuning leaves as it is, as patterns (``vision_tower``; :mod:`.tensors.frozen_parts`)."""
     images: int | None = None
     """Images in each sequence of a vision-language model; None where nobody knows."""
     image_patches: int | None = None

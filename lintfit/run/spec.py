@@ -14,7 +14,7 @@ from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
-from lintfit.memory.tensors.parameters import frozen_beside
+from lintfit.memory.tensors.frozen_parts import beside_text
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.beside import asked, of_ppo
 from lintfit.run.evaluation import evaluation
@@ -185,7 +185,8 @@ def _gpus_stated(hardware: Hardware) -> frozenset[str]:
 def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
     """Bring the files' values into the spec's form."""
     if "frozen_modules" in values:
-        values["frozen_modules"] = frozen_beside(facts, values["frozen_modules"])
+        modules = [part for part in values["frozen_modules"] if beside_text(facts, (part,))]
+        values["frozen_modules"] = tuple(modules)
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")
     if "loop_outputs" in values and "use_cache" not in settings:

@@ -444,3 +444,13 @@ class Layer(Tape):
         turned = self.rotary(q, share, concatenated, tables), self.rotary(k, share, concatenated, tables)
         self.held = held
         return turned
+
+
+class Naming(Layer):
+    """A tape that follows names although autograd is on: where it records nothing, they are all that holds a tensor."""
+
+    __slots__ = ()
+
+    def name(self, *tensors: Var) -> None:
+        """See :meth:`.tape.Tape.name`."""
+        self.held = (*self.held, *tensors)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import frozen
-from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.blocks import Layer, Naming
 from lintfit.memory.activations.families import family
 from lintfit.memory.activations.form import Backward, Changes, Live, Passed, Reader, Table, live, reader, total
 from lintfit.memory.activations.frames import frame
@@ -284,7 +284,8 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how:
 
     @cache
     def watch() -> Forward:
-        t, x, _ = _written(facts, recipe, index, batched, how, watched=True)
+        kind = Layer if out.grad else Naming
+        t, x, _ = _written(facts, recipe, index, batched, how, watched=True, kind=kind)
         table = Table()
         found = Forward(table, forward(t, x, table))
         table.close()
@@ -297,11 +298,12 @@ def _recorded(facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how:
 
 
 def _written(
-    facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how: _How, *, watched: bool
-) -> tuple[Layer, Var, Var]:
+    facts: ModelFacts, recipe: Recipe, index: int, batched: bool, how: _How, *, watched: bool,
+    kind: type[Layer] = Layer,
+) -> tuple[Layer, Var, Var]:  # fmt: skip
     """The tape of a layer, its input and its output."""
     modes = {"selective": how.selective, "batched": batched, "slides": how.slides, "early": how.early}
-    t = Layer(facts, recipe, watched=watched, **modes)
+    t = kind(facts, recipe, watched=watched, **modes)
     x = t.new(stream_width(facts), how.stream, how.flows)
     x.storage.external = how.checkpointed
     if how.checkpointed and not how.early and recipe.autocast and x.grad:

@@ -172,6 +172,12 @@ def untrained(recipe: Recipe) -> Recipe:
 
 
 @lru_cache(maxsize=1024)
+def left_alone(recipe: Recipe, trained: tuple[str, ...] = ()) -> Recipe:
+    """The same with weights that get no gradient, but those of the modules ``trained``."""
+    return _one(replace(recipe, frozen=True, trained_modules=trained))
+
+
+@lru_cache(maxsize=1024)
 def with_beside(recipe: Recipe, beside: Beside) -> Recipe:
     """The same with something beside the text that layers attend to."""
     return _one(replace(recipe, beside=beside))

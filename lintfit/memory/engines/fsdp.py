@@ -17,6 +17,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.memo import Memo
 from lintfit.memory.result import Components
 from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.versions import since
@@ -50,18 +51,19 @@ def fsdp(spec: Spec) -> States:
     offload = spec.fsdp is not None and spec.fsdp.cpu_offload
     held = stored(spec)
     shard = sharded(held, sharers(spec))
+    stepped = optimized(spec, shard)
     entry, not_modelled = optimizer(spec.optimizer, spec.versions)
-    states = resident_bytes(entry, shard.weights)
+    states = resident_bytes(entry, stepped.weights)
     steady = {} if offload else components(parameters=shard.bytes, optimizer_states=states)
     reduced = {**steady, **components(gradients=0 if offload else shard.trainable_bytes)}
-    stepping = {} if offload else components(temporaries=step_temporaries(entry, shard.weights))
+    stepping = {} if offload else components(temporaries=step_temporaries(entry, stepped.weights))
     rank_host = _on_host(spec, held, shard, states) if offload else RankHost()
     gathered = _gathered(spec, held)
     layer, root = units(spec, held)
     kept = components(gradients=accumulated(spec, held) if spec.gradient_accumulation_steps > 1 else 0)
     forward = {**steady, **kept, **components(communication_buffers=gathered.turn)}
     inside = {**steady, **kept, **components(temporaries=_pieces(spec, layer))}
-    late = _pieces(spec, root) + tied_gradient(spec, shard)
+    late = _pieces(spec, root) + tied_gradient(spec, stepped)
     return States(
         load=_load(spec, held, shard),
         initialize={**steady, **components(communication_buffers=max(layer.gathered, root.gathered))},
@@ -147,14 +149,57 @@ def sharers(spec: Spec) -> int:
 
 _STORED: Memo[Inventory] = Memo()
 _SHARDED: Memo[Inventory] = Memo()
+_FLATTENED: Memo[Inventory] = Memo()
 
 
 def stored(spec: Spec) -> Inventory:
-    """All parameters in the dtype in which their shards are kept, before sharding."""
-    held = inventory(spec)
+    """All parameters in the dtype in which their shards are kept, before sharding; ``trainable`` are those that get a
+    gradient."""
+    held = _flattened(spec, inventory(spec))
     if spec.mixed_precision == "no":
         return held
     return _STORED.get(held, "", lambda: _upcast(held))
+
+
+def _flattened(spec: Spec, held: Inventory) -> Inventory:
+    """FSDP 1 makes one parameter of a unit: what is frozen in the root unit has its dtype and its gradient where
+    anything there is trained (``_flat_param.py:_validate_tensors_to_flatten``, ``use_orig_params``).
+
+    Layers are frozen whole, and PEFT's adapters are units of their own.
+    """
+    if spec.method != "full" or (spec.fsdp or Fsdp()).version != 1:
+        return held
+    root = {weight.trainable for weight in held.weights if not weight.per_layer}
+    return _FLATTENED.get(held, "", lambda: _root_trained(held)) if len(root) > 1 else held
+
+
+def _root_trained(held: Inventory) -> Inventory:
+    return Inventory.of(
+        tuple(weight if weight.per_layer else replace(weight, trainable=True) for weight in held.weights)
+    )
+
+
+def optimized(spec: Spec, shard: Inventory) -> Inventory:
+    """Of shards what the optimizer of the rank with most steps as ``trainable``.
+
+    Frozen parts of a flat parameter have no gradient of their own; and as it is cut from end to end, a rank may have
+    only trained ones of it, up to its whole share.
+    """
+    parts = tuple(zip(inventory(spec).weights, shard.weights, strict=True))
+    if all(own.trainable == part.trainable for own, part in parts):
+        return shard
+    root = [(own, part) for own, part in parts if not own.per_layer]
+    trained = sum(part.total for own, part in root if own.trainable)
+    most = min(float(sharers(spec)), sum(part.total for _, part in root) / trained)
+    return Inventory.of(tuple(_with_share(part, own.trainable, 1 if own.per_layer else most) for own, part in parts))
+
+
+def _with_share(part: Weight, trainable: bool, times: float) -> Weight:
+    """A shard so many times as large, if it is trained."""
+    if not trainable or times == 1:
+        return replace(part, trainable=trainable)
+    numel = int(part.numel * times)
+    return replace(part, shape=(numel,), storage=numel * DTYPE_BYTES[part.dtype])
 
 
 def _upcast(held: Inventory) -> Inventory:
@@ -197,7 +242,8 @@ def _gathered_one(spec: Spec, weight: Weight) -> int:
 
 
 def units(spec: Spec, held: Inventory) -> tuple[Unit, Unit]:
-    """The largest layer and the root unit."""
+    """The largest layer, which is a trained one if any is, and the root unit."""
+    trained = 1 - len(frozen_parts(spec).layers) / spec.facts.layers
     layer = gradient = root = root_gradient = 0.0
     for weight in held.weights:
         size = _gathered_one(spec, weight)
@@ -207,7 +253,7 @@ def units(spec: Spec, held: Inventory) -> tuple[Unit, Unit]:
         else:
             root += size * weight.copies
             root_gradient += size * weight.copies * weight.trainable
-    return Unit(int(layer), int(gradient)), Unit(int(root), int(root_gradient))
+    return Unit(int(layer), int(gradient / trained) if trained else 0), Unit(int(root), int(root_gradient))
 
 
 def _gathered(spec: Spec, held: Inventory) -> Gathered:

@@ -25,6 +25,7 @@ class _Case:
         self.ranks: Factor = (self.count, "ranks")
         self.held: Inventory = fsdp.stored(spec)
         self.shard: Inventory = fsdp.sharded(self.held, self.count)
+        self.stepped: Inventory = fsdp.optimized(spec, self.shard)
         self.layer, self.root = fsdp.units(spec, self.held)
         self.source = ONE if self.settings.version == 1 else TWO
 
@@ -52,7 +53,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
         return [*steady, *_kept(case), *inside, *_pieces(case, case.layer.gradient, "a layer's")]
     if state == "backward_end":
         root = _gathered(case, case.root.gathered, "the root unit (embeddings, head, last norm)")
-        late = [*_pieces(case, case.root.gradient, "the root unit's"), *tied(spec, case.shard)]
+        late = [*_pieces(case, case.root.gradient, "the root unit's"), *tied(spec, case.stepped)]
         return [*steady, *_gradients(case), *(root if case.count > 1 else []), *late]
     if state == "save":
         kept = _gradients(case) if case.settings.version == 1 else []
@@ -60,7 +61,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
         if fsdp.copies_to_save(case.spec):
             what += ", and the copies of all, which stay on the GPU"
         return [*steady, *kept, term("temporaries", what, fsdp.saved(case.spec, case.held), source=case.source)]
-    stepping = [] if case.settings.cpu_offload else tensors.step(spec.optimizer, case.entry, case.shard.weights)
+    stepping = [] if case.settings.cpu_offload else tensors.step(spec.optimizer, case.entry, case.stepped.weights)
     return [*steady, *_gradients(case), *stepping]
 
 
@@ -79,7 +80,7 @@ def _shards(case: _Case) -> list[Term]:
 
 def _states(case: _Case) -> list[Term]:
     each = "trained parameters of a shard"
-    return tensors.optimizer_states(case.spec.optimizer, case.entry, case.shard.weights, whole=each)
+    return tensors.optimizer_states(case.spec.optimizer, case.entry, case.stepped.weights, whole=each)
 
 
 def _gradients(case: _Case) -> list[Term]:

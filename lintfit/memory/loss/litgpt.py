@@ -56,11 +56,10 @@ class Chunked:
         )
 
 
-def chunked(t: Layer, stream: int) -> Chunked:
-    """The norm and the head on a tape; ``stream``: bytes of a residual element."""
+def chunked(t: Layer, x: Var) -> Chunked:
+    """The norm and the head on a tape, from the last layer's output ``x``."""
     facts, recipe = t.facts, t.recipe
     on = switches(recipe.lora.targets if recipe.lora is not None else ()).head
-    x = t.new(facts.hidden, stream)
     y = litgpt.norm(t, x)
     logits = litgpt.linear(t, y, facts.hidden, facts.vocab, recipe.lora.rank if recipe.lora is not None and on else 0)
     each = 4 if recipe.copies_dequantized else 2

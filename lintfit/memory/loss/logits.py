@@ -7,7 +7,7 @@ accelerate's ``convert_outputs_to_fp32``.
 from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.blocks import Layer, Naming
 from lintfit.memory.activations.final import final_norm
 from lintfit.memory.activations.form import Changes, Table
 from lintfit.memory.activations.frames import frame
@@ -48,26 +48,21 @@ def head(
     stream: int,
     kept: float = 1.0,
     scored: int | None = None,
+    flows: bool = True,
 ) -> Head:
     """The head of a causal language model on ``batch`` sequences of ``seq`` tokens.
 
     ``stream``: bytes of a residual element. ``kept``: see :meth:`.form.Backward.peak`. ``scored``: tokens of a sequence
-    that get logits, where not all do: their states are copied out behind the final norm.
+    that get logits, where not all do: their states are copied out behind the final norm. ``flows``: whether what the
+    last layer gives needs a gradient.
     """
     batched = batch > 1 or not recipe.wrapped_loss
-    key = recipe, loss_path, stream, scored, batched
-    form = _FORMS.get(facts, key, lambda: _recorded(Layer(facts, recipe, batched=batched), loss_path, stream, scored))
-    return form.at(batch, seq, kept)
 
+    def written() -> Form | Chunked:
+        t = Layer(facts, recipe, batched=batched)
+        return _recorded(t, t.new(stream_width(facts), stream, flows), loss_path, scored)
 
-class _Naming(Layer):
-    """A tape that follows names although it leaves a graph."""
-
-    __slots__ = ()
-
-    def name(self, *tensors: Var) -> None:
-        """See :meth:`.tape.Tape.name`."""
-        self.held = (*self.held, *tensors)
+    return _FORMS.get(facts, (recipe, loss_path, stream, scored, batched, flows), written).at(batch, seq, kept)
 
 
 _NORMS: Memo[Forward] = Memo(512)
@@ -77,7 +72,7 @@ def norm_forward(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, *, str
     """Bytes at the worst point of the final norm's forward, the last layer's output with it."""
 
     def written() -> Forward:
-        t = _Naming(facts, recipe, watched=True)
+        t = Naming(facts, recipe, watched=True)
         x = t.new(stream_width(facts), stream)
         final_norm(t, x)
         table = Table()
@@ -86,11 +81,11 @@ def norm_forward(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, *, str
     return _NORMS.get(facts, (recipe, stream), written).peak(batch, seq)
 
 
-def _recorded(t: Layer, loss_path: str, stream: int, scored: int | None) -> Form | Chunked:
-    """The final norm, the head and the loss on a tape."""
+def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Chunked:
+    """The final norm, the head and the loss on a tape, from the last layer's output ``x``."""
     if t.recipe.litgpt:
-        return chunked(t, stream)
-    normed = y = final_norm(t, t.new(stream_width(t.facts), stream))
+        return chunked(t, x)
+    normed = y = final_norm(t, x)
     how = frame(t.facts)
     scales = how.scaled_states
     if scales:

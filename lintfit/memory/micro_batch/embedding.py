@@ -9,6 +9,7 @@ from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, INDEX, rounded
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.memory.versions import transformers_version
 
 SORTED_EMBEDDING = 3072
@@ -23,13 +24,14 @@ that takes ids; before, it did so only for adapters of transformers' own loader.
 def opens_inputs(spec: Spec) -> bool:
     """Whether checkpointing over a frozen base makes the embeddings' output a leaf that needs a gradient.
 
-    Reentrant checkpointing works with nothing else, so that PEFT, TRL or the script see to it; since
+    Reentrant checkpointing over adapters works with nothing else, so that PEFT, TRL or the script see to it; since
     ``OPENS_EVERY_INPUT`` transformers does so for either kind.
     """
-    if spec.method != "lora" or spec.gradient_checkpointing is False:
+    adapters = spec.method == "lora"
+    if spec.gradient_checkpointing is False or not (adapters or frozen_parts(spec).embedding):
         return False
-    version = transformers_version(spec)
-    return spec.use_reentrant or (version >= OPENS_EVERY_INPUT and spec.front_end != "litgpt")
+    by_itself = transformers_version(spec) >= OPENS_EVERY_INPUT and spec.front_end != "litgpt"
+    return by_itself or (adapters and spec.use_reentrant)
 
 
 def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.frames import frame
-from lintfit.memory.activations.kinds import Kind, running, stream_width, stretches
+from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile, without_graph
-from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
+from lintfit.memory.activations.recipe import Beside, Recipe, left_alone, of, with_beside
 from lintfit.memory.activations.tape import INDEX, rounded
 from lintfit.memory.engines.gradients import sums_out_of_place
 from lintfit.memory.engines.states import States
@@ -27,10 +27,12 @@ from lintfit.memory.micro_batch.embedding import (
     embedding_norm,
     embedding_width,
     input_leaf,
+    opens_inputs,
     projected_embeddings,
     scratch,
     summands,
 )
+from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end, at_lookup
 from lintfit.memory.micro_batch.kv_cache import checkpointed_states, evaluated_states, forward_states, last_states
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
@@ -39,6 +41,7 @@ from lintfit.memory.micro_batch.seen_again import seen_again, unfinished
 from lintfit.memory.micro_batch.step import Step, Stretch, pinned
 from lintfit.memory.micro_batch.tables import given, let_go, sinusoids, triangles, untaken_mask
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_parts import FrozenParts, frozen_parts
 from lintfit.memory.tensors.parameters import Inventory
 from lintfit.memory.tensors.tensor_parallel import local
 
@@ -57,25 +60,31 @@ def record_model(
     tokens = shape.batch * shape.seq
     kept = _kept(spec, states, held)
     checkpoints = spec.gradient_checkpointing is not False
-    trains_embedding = spec.pipeline_stage != "last" and any(weight.role == "embedding" for weight in held.trainables)
-    layers = _stretches(spec, facts, recipe, shape, kept, flows=seen or trains_embedding)
-    by_it = aside(facts, recipe, shape.batch, shape.seq, checkpoints)
+    words = [weight for weight in held.trainables if weight.role == "embedding" and weight.where != "vision"]
+    trains_embedding = spec.pipeline_stage != "last" and bool(words)
+    left = frozen_parts(spec)
+    lookup = at_lookup(spec, recipe)
+    flows = seen or trains_embedding or (left.embedding and opens_inputs(spec))
+    layers = _stretches(spec, facts, recipe, shape, kept, left, flows=flows)
+    by_it = aside(facts, among_layers(spec, recipe), shape.batch, shape.seq, checkpoints)
     reentrant = spec.use_reentrant
     embedded = embedding_bytes(recipe)
-    own = own_inputs(facts, recipe, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
+    own = own_inputs(facts, lookup, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
     again = seen_again(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
     layers = _waiting(_waiting(layers, own.waiting), again.waiting)
     if not (checkpoints and reentrant):
         layers = _waiting(layers, unfinished(facts, recipe, kept))
-    tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, recipe, shape, path, kept)
+    flows = not left.of_text or _gives_gradient(layers)
+    ending = at_end(spec, recipe)
+    tail = NO_HEAD if spec.pipeline_stage == "first" else _head(spec, facts, ending, shape, path, kept, flows=flows)
     # The first and the last stage of a pipeline each hold an embedding of their own.
     shares = trains_embedding and facts.tied and spec.method == "full" and spec.pipeline_stage is None
     shares = shares and path != "score"
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
-    opening = dropout_mask(facts, recipe, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
-    normed, summands_kept = embedding_norm(spec, recipe, tokens, embedded, checkpoints)
-    opening += normed + projected_embeddings(spec, recipe, shape.batch, shape.seq, embedded, checkpoints)
-    modal = modal_words(spec, recipe, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
+    opening = dropout_mask(facts, lookup, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
+    normed, summands_kept = embedding_norm(spec, lookup, tokens, embedded, checkpoints)
+    opening += normed + projected_embeddings(spec, lookup, shape.batch, shape.seq, embedded, checkpoints)
+    modal = modal_words(spec, lookup, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
     opening += modal.kept
     opening += again.kept
     graphed = opening + own.graphed
@@ -127,15 +136,15 @@ class _Shape(NamedTuple):
 
 
 def _stretches(
-    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, kept: float, *, flows: bool
+    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, kept: float, left: FrozenParts, *, flows: bool
 ) -> list[Stretch]:
     """The layers of this rank in their order, equal ones together; each kind is counted once.
 
-    ``flows``: whether a frozen model's first layer has an input that needs a gradient.
+    ``flows``: whether the first layer's input needs a gradient, where it could do without: a frozen model's.
     """
     checkpoints = spec.gradient_checkpointing is not False
 
-    def one(index: int, stream: int, flows: bool) -> Profile:
+    def one(index: int, stream: int, flows: bool, recipe: Recipe = recipe, checkpoints: bool = checkpoints) -> Profile:
         return profile(
             facts,
             recipe,
@@ -150,6 +159,9 @@ def _stretches(
             kept=kept,
         )
 
+    if left.of_text:
+        reentrant = checkpoints and spec.use_reentrant
+        return _partly_frozen(facts, recipe, shape, left.layers, one, checkpoints, flows=flows, reentrant=reentrant)
     counted: dict[Kind, Profile] = {}
     layers: list[Stretch] = []
     count = -(-facts.layers // spec.pipeline_parallel)
@@ -165,12 +177,9 @@ def _stretches(
             layers = [replace(stretch, waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
-    taken = embedding_bytes(recipe)
+    taken = _taken(facts, recipe, shape)
     if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
         no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
-        taken = shape.stream
-    if frame(facts).encoder:  # whose embeddings end with a norm
-        taken = shape.stream
     if not no_gradient and taken == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
@@ -183,6 +192,49 @@ def _stretches(
         if not no_gradient or profiled.form is None or profiled.form.output.grad:
             break
     return [*first, *_without(layers, len(first))]
+
+
+def _taken(facts: ModelFacts, recipe: Recipe, shape: _Shape) -> int:
+    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it."""
+    changed = stream_width(facts) != facts.hidden or frame(facts).encoder
+    return shape.stream if changed else embedding_bytes(recipe)
+
+
+def _partly_frozen(
+    facts: ModelFacts, recipe: Recipe, shape: _Shape, still: frozenset[int], one: Callable[..., Profile],
+    checkpoints: bool, *, flows: bool, reentrant: bool,
+) -> list[Stretch]:  # fmt: skip
+    """The layers of a model of which some are frozen: without a graph up to the first that trains.
+
+    Reentrant checkpointing leaves none either where what goes into it needs no gradient, whatever is in it
+    (``CheckpointFunction``).
+    """
+    counted: dict[tuple[object, ...], Stretch] = {}
+    found: list[Stretch] = []
+    waiting = 0
+    for index in running(facts, beside=recipe.beside is not None):
+        kind, rests = kinds(facts)[index], index in still
+        if kind.crosses == "last cross":
+            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            found = [replace(each, waiting=waiting) for each in found]
+        joined = bool(kind.crosses) and recipe.beside is not None and recipe.beside.flows
+        bare = not flows and not joined and (rests or reentrant)
+        stream = shape.stream if found else _taken(facts, recipe, shape)
+        key = kind, rests, bare, flows, stream
+        if key not in counted:
+            how = left_alone(recipe) if rests or bare else recipe
+            counted[key] = Stretch(
+                1, one(index, stream, flows, how, checkpoints and not bare), checkpoints and not bare
+            )
+        found.append(counted[key])
+        flows = flows or not bare
+    return [replace(each, length=len(list(group))) for each, group in groupby(found)]
+
+
+def _gives_gradient(layers: list[Stretch]) -> bool:
+    """Whether what the last layer gives needs a gradient; a checkpointed one's form is not at hand, and does."""
+    form = layers[-1].layer.form if layers else None
+    return form is None or form.output.grad
 
 
 def _without(layers: list[Stretch], count: int) -> Iterator[Stretch]:
@@ -207,11 +259,13 @@ def _waiting(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:
     return found
 
 
-def _head(spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, path: Path, kept: float) -> Head:
+def _head(
+    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: _Shape, path: Path, kept: float, *, flows: bool
+) -> Head:
     """The way from the last layer to the loss, of all tokens or of those that are scored."""
     some = scored(spec, shape.seq)
     part = some if some < shape.seq else None
-    return head(facts, recipe, shape.batch, shape.seq, path, stream=shape.stream, kept=kept, scored=part)
+    return head(facts, recipe, shape.batch, shape.seq, path, stream=shape.stream, kept=kept, scored=part, flows=flows)
 
 
 def _notes(spec: Spec, facts: ModelFacts) -> tuple[str, ...]:
@@ -309,4 +363,5 @@ def _retains_inputs(spec: Spec) -> bool:
     hook its gradient accumulator, until ``_post_backward_final_callback``: input and gradient stay.
     """
     first = spec.fsdp is None or spec.fsdp.version == 1
-    return spec.engine == "fsdp" and first and spec.method == "lora" and spec.use_reentrant
+    rests = spec.method == "lora" or bool(frozen_parts(spec).layers)
+    return spec.engine == "fsdp" and first and rests and spec.use_reentrant

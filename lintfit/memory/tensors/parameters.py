@@ -7,6 +7,7 @@ from lintfit.frozen import replace
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
+from lintfit.memory.tensors.frozen_parts import frozen_parts, within
 from lintfit.memory.tensors.lora import adapters, saved_modules
 from lintfit.memory.tensors.quantization import gptq_group, parted, quantised_tensor, quantises
 from lintfit.memory.tensors.tensor_parallel import splits_embedding
@@ -76,27 +77,13 @@ def _known(spec: Spec) -> Inventory:
     return _FOUND.get(spec.facts, key, lambda: (value, _count(spec)))[1]
 
 
-def within(name: str, modules: tuple[str, ...]) -> bool:
-    """Whether a parameter belongs to one of the named modules, or to a part of one."""
-    return any(f".{module}." in f".{name}" for module in modules)
-
-
-def frozen_beside(facts: ModelFacts, modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Of modules by their names those that are parts beside the language model, and nothing else of the model."""
-    found = []
-    for module in modules:
-        hit = [tensor for tensor in facts.tensors if within(tensor.name, (module,))]
-        if hit and all(tensor.where == "vision" for tensor in hit):
-            found.append(module)
-    return tuple(found)
-
-
 def _count(spec: Spec) -> Inventory:
     plain, full = model_dtype(spec), spec.method == "full"
     upcast = kbit_upcast(spec)
     legacy = has_separate_experts(spec)
     unreached = UNREACHED.get(spec.facts.model_type, ())
-    weights = []
+    left = frozen_parts(spec)
+    weights: list[Weight] = []
     for whole, per_layer in local_tensors(spec):
         values = whole.name.startswith(VALUE)
         replaced = bool(spec.quantization) and not values and quantises(whole, legacy, spec.front_end == "litgpt")
@@ -107,19 +94,21 @@ def _count(spec: Spec) -> Inventory:
             storage = tensor.numel * DTYPE_BYTES[dtype]
             if spec.quantization and quantised:
                 storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
-            weights.append(
+            weights += _of_layers(
                 Weight(
                     tensor.name,
                     tensor.shape,
                     tensor.copies,
                     dtype,
-                    values or (full and not within(tensor.name, (*spec.frozen_modules, *unreached))),
+                    values or (full and tensor.name not in left.names and not within(tensor.name, unreached)),
                     storage,
                     tensor.role,
                     tensor.where,
                     per_layer * tensor.copies / whole.copies,
-                    unreached=full and within(tensor.name, unreached) and not within(tensor.name, spec.frozen_modules),
-                )
+                    unreached=full and within(tensor.name, unreached) and tensor.name not in left.names,
+                ),
+                0 if values else len(left.layers),
+                spec.facts.layers,
             )
     if not full:
         added = [*adapters(spec), *saved_modules(spec)]
@@ -128,3 +117,17 @@ def _count(spec: Spec) -> Inventory:
             for weight in added
         ]
     return Inventory.of(tuple(weights))
+
+
+def _of_layers(weight: Weight, count: int, layers: int) -> tuple[Weight, ...]:
+    """A weight of all ``layers`` in two: that of the layers which train, and of the ``count`` which are frozen.
+
+    Both have their share of one layer, so that together they have all of it.
+    """
+    if weight.where != "layer" or not 0 < count < layers:
+        return (weight,)
+    frozen = weight.copies * count // layers
+    return (
+        replace(weight, copies=weight.copies - frozen, per_layer=weight.per_layer * (layers - count) / layers),
+        replace(weight, copies=frozen, per_layer=weight.per_layer * count / layers, trainable=False, unreached=False),
+    )

@@ -13,9 +13,13 @@ FROZEN = [(name, *row) for name, model in MODELS.items() for row in model.frozen
 
 
 @pytest.mark.parametrize(("name", "way", "images", "frozen", "counted"), FROZEN)
-def test_a_step_over_a_frozen_encoder(name: str, way: str, images: int, frozen: str, counted: float) -> None:
+def test_a_step_over_frozen_parts(name: str, way: str, images: int, frozen: str, counted: float) -> None:
     model = MODELS[name]
-    beside = {**model.beside, "images": images, "frozen_modules": [frozen, *model.beside.get("frozen_modules", ())]}
+    beside = {
+        **model.beside,
+        "images": images,
+        "frozen_modules": [*model.beside.get("frozen_modules", ()), *frozen.split()],
+    }
     found = counted_step(model.config, model.batch, model.seq, way, beside)
     assert found == pytest.approx(counted, rel=0.0005)
 

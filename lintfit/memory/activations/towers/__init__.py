@@ -97,5 +97,5 @@ def _written(
         y = stem(t, x, flows, adapted=part == "adapted_stem")
         return recorded(t, x, glm4v.with_positions(t, y) if how.sampled else y)
     x = t.new(tower.hidden, stream, flows, per=tokens)
-    x.storage.external = watched or part == "inner_merge"  # the next layer has the same input
+    x.storage.external = watched or (part == "inner_merge" and flows)  # the next layer has the same input
     return recorded(t, x, WRITERS[part](t, x))

@@ -20,6 +20,7 @@ from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Step, Stretch
@@ -93,7 +94,7 @@ def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
         return ()
     batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
     facts = local(language(spec.facts), spec.tensor_parallel)
-    size = aside(facts, recipe, batch, seq, spec.gradient_checkpointing is not False).lasting
+    size = aside(facts, among_layers(spec, recipe), batch, seq, spec.gradient_checkpointing is not False).lasting
     gradient = gradient_beside(recipe, batch, facts.hidden)
     return (Stretch(1, Profile(0, Live(size), Live(temporaries=gradient), 0, gradient), False),)
 
@@ -118,7 +119,7 @@ def _last_norm(spec: Spec, recipe: Recipe) -> int:
     """Bytes at the worst point of the forward of the norm behind the text's last layer."""
     facts = local(language(spec.facts), spec.tensor_parallel)
     seq = -(-spec.seq_len // spec.sequence_parallel)
-    return norm_forward(facts, recipe, sequences(spec), seq, stream=stream_bytes(facts, recipe))
+    return norm_forward(facts, at_end(spec, recipe), sequences(spec), seq, stream=stream_bytes(facts, recipe))
 
 
 def _embedded(spec: Spec) -> int:

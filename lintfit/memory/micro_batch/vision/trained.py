@@ -25,6 +25,7 @@ PROJECTORS = (
     "aligner",
     "head_linear",
     "connector",
+    "downsample",
     "image_newline",
     "img_projection",
     "merger",

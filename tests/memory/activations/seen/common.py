@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     evaluations: tuple[tuple[str, int, float], ...] = ()
     """The same, of an evaluation on batches of the same size."""
     frozen: tuple[tuple[str, int, str, float], ...] = ()
-    """Steps again; behind the images, the part that is frozen."""
+    """Steps again; behind the images, what is frozen, as a spec's ``frozen_modules`` say it."""
 
 
 TEXT: dict[str, Any] = {

@@ -49,6 +49,8 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_tower", 1301.37),
             ("checkpointed", 2, "vision_tower", 629.94),
+            ("bf16", 1, "* !multi_modal_projector", 734.75),
+            ("checkpointed", 1, "* !vision_tower !multi_modal_projector", 459.18),
         ),
     ),
     "paligemma": Seen(
@@ -89,6 +91,7 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_tower", 973.45),
             ("checkpointed", 2, "vision_tower", 390.05),
+            ("bf16", 1, "* !multi_modal_projector", 555.74),
         ),
     ),
     "gemma4_unified text": Seen(

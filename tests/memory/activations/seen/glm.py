@@ -49,7 +49,10 @@ MODELS: dict[str, Seen] = {
             ("autocast, checkpointed", 2, 1198.19),
         ),
         evaluations=(("autocast", 1, 474.9),),
-        frozen=(("autocast", 1, "visual", 1103.99),),
+        frozen=(
+            ("autocast", 1, "visual", 1103.99),
+            ("bf16", 1, "* !visual", 1396.54),
+        ),
     ),
     "glm4v_moe": Seen(
         {

@@ -86,6 +86,7 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_model", 1566.37),
             ("checkpointed", 2, "vision_model", 615.63),
+            ("bf16", 1, "* !connector", 895.73),
         ),
     ),
     "smolvlm": Seen(
@@ -178,6 +179,8 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_model", 937.33),
             ("checkpointed", 2, "vision_model", 845.1),
+            ("checkpointed", 1, "* !multi_modal_projector", 517.03),
+            ("autocast", 1, "* !vision_model !multi_modal_projector", 1085.6),
         ),
     ),
 }

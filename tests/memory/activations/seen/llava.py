@@ -56,6 +56,9 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_tower", 904.54),
             ("checkpointed", 2, "vision_tower", 339.99),
+            ("bf16", 1, "* !multi_modal_projector", 480.83),
+            ("checkpointed", 1, "* !multi_modal_projector", 278.18),
+            ("bf16", 1, "* !vision_tower !multi_modal_projector", 530.76),
         ),
     ),
     "llava pixtral": Seen(
@@ -171,6 +174,7 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_tower", 1593.4),
             ("checkpointed", 2, "vision_tower", 648.0),
+            ("autocast", 1, "* !multi_modal_projector", 1041.29),
         ),
     ),
     "llava_next_video": Seen(

@@ -47,6 +47,9 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "visual", 981.55),
             ("checkpointed", 2, "visual", 867.41),
+            ("bf16", 1, "* !visual.merger", 577.47),
+            ("checkpointed", 1, "* !visual", 539.32),
+            ("autocast", 1, "* !visual", 1565.21),
         ),
     ),
     "qwen2_5_vl": Seen(
@@ -128,7 +131,12 @@ MODELS: dict[str, Seen] = {
             ("adapters on queries", 1, 685.8),
         ),
         evaluations=(("autocast", 1, 624.2),),
-        frozen=(("autocast", 1, "visual", 1141.18),),
+        frozen=(
+            ("autocast", 1, "visual", 1141.18),
+            ("bf16", 1, "visual !visual.merger !visual.deepstack_merger_list", 934.2),
+            ("checkpointed", 1, "visual !visual.merger !visual.deepstack_merger_list", 575.45),
+            ("bf16", 1, "* !visual.merger !visual.deepstack_merger_list", 758.24),
+        ),
     ),
     "qwen3_vl_moe": Seen(
         {

@@ -49,6 +49,9 @@ MODELS: dict[str, Seen] = {
         frozen=(
             ("autocast", 1, "vision_tower", 966.72),
             ("checkpointed", 2, "vision_tower", 528.77),
+            ("bf16", 1, "* !multi_modal_projector", 525.05),
+            ("reentrant", 1, "* !multi_modal_projector", 364.78),
+            ("autocast", 1, "* !vision_tower !multi_modal_projector", 1244.73),
         ),
     ),
     "ovis2": Seen(
