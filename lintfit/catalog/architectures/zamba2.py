@@ -46,8 +46,9 @@ def normalised(given: Mapping[str, Any]) -> dict[str, Any]:
     if kinds is None:
         layers = int(DEFAULTS["num_hidden_layers"])
         kinds = [HYBRID if index in DEFAULT_HYBRIDS else "linear_attention" for index in range(layers)]
+    values["layer_types"] = kinds
     if isinstance(kinds, list) and 0 < len(kinds) <= LARGEST["layers"]:
-        values["layer_types"], values["num_hidden_layers"] = kinds, len(kinds)
+        values["num_hidden_layers"] = len(kinds)
     return values
 
 
