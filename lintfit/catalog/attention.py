@@ -53,7 +53,7 @@ SDPA_TORCH: tuple[int, ...] = (2, 1, 1)
 """The first torch with which transformers takes SDPA (``is_torch_sdpa_available``: contiguity, pytorch#112577)."""
 
 FLASH: dict[str, Span] = {
-    **dict.fromkeys(("bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
+    **dict.fromkeys(("blip-2", "bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),
     **dict.fromkeys(("doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE),
     "distilbert": _since(4, 39),

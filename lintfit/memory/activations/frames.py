@@ -156,7 +156,7 @@ FRAMES: Mapping[str, Frame] = {
     "nemotron": Frame(partly=True, norm="cohere"),
     "olmo": Frame(tables="fp32", norm="cohere"),
     "olmo_hybrid": Frame(tables="fp32", tables_by="layer_types", partly=True, norm="full"),
-    "opt": Frame(positions="learned each", norm="opt", own_loss_before=PADDED_LABELS),
+    "opt": Frame(positions="learned each", half_cache=True, norm="opt", own_loss_before=PADDED_LABELS),
     "phi": Frame(drops="embd_pdrop", partly=True),
     **dict.fromkeys(
         (

@@ -23,7 +23,10 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     if not before:
         x = t.layernorm(x)
     t.held = (x,)
-    y = t.linear("fc1", t.layernorm(x) if before else x, h, i)
+    y = t.layernorm(x) if before else x
+    t.held = (x, y)
+    y = t.linear("fc1", y, h, i)
+    t.held = (x,)
     y = t.activation(y, facts.activation)
     x = t.add(x, t.dropped(t.linear("fc2", y, i, h), rate))
     return x if before else t.layernorm(x)

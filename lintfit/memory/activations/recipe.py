@@ -128,6 +128,8 @@ class Recipe:
     """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
     upcast_outputs: bool = True
     """Whether what comes out of autocast is copied to fp32 behind the model's forward."""
+    loss_around: bool = False
+    """Whether the loss is made by a class around the language model, which gives its logits back twice."""
 
     hashed: int = field(init=False, compare=False)
     """The hash, worked out once: forms are looked up by their recipe again and again."""
@@ -191,6 +193,10 @@ def of(spec: Spec) -> Recipe:
     return _OF.get(alike(spec), "", lambda: _one(_made(spec)))
 
 
+LOSS_AROUND = frozenset({"blip-2", "instructblip"})
+"""Model types whose class makes the loss of what a whole language model with its head gave."""
+
+
 def _made(spec: Spec) -> Recipe:
     """The recipe of a run.
 
@@ -239,6 +245,7 @@ def _made(spec: Spec) -> Recipe:
         returns_states=caches_text(spec),
         sdpa=best_sdpa(spec),
         upcast_outputs=spec.upcast_outputs,
+        loss_around=spec.facts.model_type in LOSS_AROUND,
     )
 
 

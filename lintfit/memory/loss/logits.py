@@ -104,17 +104,21 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
 
 
 def _whole(t: Layer, y: Var, named: tuple[Var, ...], loss_path: str, scored: int | None) -> Form:
-    """The head on the states ``y``, and a loss from all logits; ``named``: states that the model has names for."""
+    """The head on the states ``y``, and a loss from all logits; ``named``: states that the model has names for.
+
+    A class around the language model has a name for the embeddings that it gave it, not for its states.
+    """
     logits = _logits(t, y, loss_path)
     after = Tape()
     out, alive, capped = _loss(t, after, logits, loss_path, scored)
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)
+    around = (table.number(LOGITS, t.facts.hidden * t.recipe.opening, y.per),) if t.recipe.loss_around else ()
     return Form(
         table=table,
-        logits=(table.numbers([var.storage for var in alive]), *_upcast(t, logits, loss_path, table)),
+        logits=((*table.numbers([var.storage for var in alive]), *around), *_upcast(t, logits, loss_path, table)),
         states=(table.storage(y.storage),),
-        hidden=tuple([table.storage(var.storage) for var in named if not t.saves(var)]),
+        hidden=() if around else tuple([table.storage(var.storage) for var in named if not t.saves(var)]),
         capped=table.numbers([capped.storage]) if capped is not None else (),
         made=(table.storage(logits.storage),) if loss_path in FROM_WHOLE or loss_path == "score" else None,
         loss=loss,
@@ -160,14 +164,15 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
 
 
 def _upcast(t: Layer, logits: Var, loss_path: str, table: Table) -> tuple[Changes, ...]:
-    """Logits while Accelerate's ``convert_outputs_to_fp32`` copies those that the model has not upcast itself."""
+    """Logits while Accelerate's ``convert_outputs_to_fp32`` copies those that the model has not upcast itself; twice
+    where the language model's whole output is given back beside them."""
     facts, recipe = t.facts, t.recipe
     if not recipe.autocast or not recipe.upcast_outputs or loss_path.startswith("ppo"):
         return ()
     if upcasts_itself(facts, recipe) and not own_loss(facts, recipe):
         return ()
     copy = (table.number(LOGITS, logits.width * 4, logits.per),) if loss_path not in FROM_WHOLE else ()
-    return ((table.storage(logits.storage), *copy),)
+    return ((table.storage(logits.storage), *copy, *(copy if recipe.loss_around else ())),)
 
 
 def _softcapped(t: Layer) -> bool:

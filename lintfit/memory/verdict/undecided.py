@@ -98,16 +98,22 @@ KEYWORDS = (4, 55)
 does not detach (``modeling_layers.py:GradientCheckpointingLayer``)."""
 
 
-UNCOUNTED = frozenset({"gemma3n"})
-"""Model types whose encoder is no stack of layers: MobileNet v5, of whose results torch's own count of a trained one
-saves 4.7 GiB an image in half precision (timm 1.0.31, 768 x 768 pixels)."""
+UNCOUNTED = {
+    "gemma3n": "what the encoder of gemma3n keeps of them",
+    "t5": "what an encoder and a decoder keep of them",
+    "instructblip": "what the queries of instructblip keep of an instruction, whose length no config says",
+}
+"""Model types, or their language models', of which nobody has counted something that comes with images. Gemma 3n's
+encoder is no stack of layers but MobileNet v5, of whose results torch's own count of a trained one saves 4.7 GiB an
+image in half precision (timm 1.0.31, 768 x 768 pixels)."""
 
 
 def _encoder(spec: Spec) -> str:
     """An encoder that nobody has counted; or layers that attend to the images and each run the encoder's backward,
     which the first has freed."""
-    if spec.images and spec.facts.model_type in UNCOUNTED:
-        return f"images: nobody has counted what the encoder of {spec.facts.model_type} keeps of them"
+    for kind in (spec.facts.model_type, spec.facts.text_type) if spec.images else ():
+        if kind in UNCOUNTED:
+            return f"images: nobody has counted {UNCOUNTED[kind]}"
     if not spec.images or not spec.use_reentrant or spec.gradient_checkpointing is False:
         return ""
     if spec.facts.model_type != "mllama" or spec.facts.vision is None or transformers_version(spec) < KEYWORDS:

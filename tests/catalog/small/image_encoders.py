@@ -112,8 +112,51 @@ UNIFIED_VISION: dict[str, Any] = {
 }
 QUANTISED = {"base_channels": 32, "latent_channels": 32, "embed_dim": 16, "num_embeddings": 64, "num_res_blocks": 1}
 CHAMELEON = {**GROUPED, "vocabulary_map": {"<image>": 5, "IMGIMGAZ": 6}, "vq_config": QUANTISED}
+QFORMER: dict[str, Any] = {
+    "vocab_size": 99,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+    "max_position_embeddings": 20,
+}
+OPT: dict[str, Any] = {
+    "model_type": "opt",
+    "hidden_size": 64,
+    "ffn_dim": 176,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "vocab_size": 1000,
+    "max_position_embeddings": 50,
+    "word_embed_proj_dim": 64,
+}
+FLAN: dict[str, Any] = {
+    "model_type": "t5",
+    "d_model": 64,
+    "d_kv": 8,
+    "d_ff": 176,
+    "num_layers": 2,
+    "num_heads": 8,
+    "vocab_size": 1000,
+    "feed_forward_proj": "gated-gelu",
+    "tie_word_embeddings": False,
+}
+BLIP2: dict[str, Any] = {"vision_config": TOWER, "qformer_config": QFORMER, "num_query_tokens": 6}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
+    ("blip-2", {**BLIP2, "text_config": OPT}),
+    ("blip-2", {**BLIP2, "text_config": FLAN}),
+    (
+        "blip-2",
+        {
+            **BLIP2,
+            "text_config": OPT,
+            "vision_config": {**TOWER, "qkv_bias": False},
+            "qformer_config": {**QFORMER, "cross_attention_frequency": 3, "use_qformer_text_input": True},
+        },
+    ),
+    ("instructblip", {**BLIP2, "text_config": {**GROUPED, "model_type": "llama"}}),
+    ("instructblip", {**BLIP2, "text_config": FLAN}),
     ("phi4_multimodal", {**PADDED, "vision_config": PHI4_VISION, "audio_config": PHI4_AUDIO}),
     (
         "phi4_multimodal",

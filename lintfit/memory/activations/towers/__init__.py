@@ -6,6 +6,7 @@ A tape's sequences are images and its tokens positions in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
@@ -14,7 +15,7 @@ from lintfit.memory.activations.profile import Bare, Form, bare_of, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import Var, tokens
 from lintfit.memory.activations.towers import glm4v, mllama
-from lintfit.memory.activations.towers.connectors import ITSELF, counted, inner_merge, merge
+from lintfit.memory.activations.towers.connectors import ITSELF, LAYERED, counted, inner_merge, merge
 from lintfit.memory.activations.towers.encoder import CHANNELS, block, mask_item, stem
 from lintfit.memory.activations.towers.order import handed_on, inner_merges, order
 from lintfit.memory.activations.towers.results import results
@@ -24,6 +25,7 @@ from lintfit.memory.memo import Memo
 __all__ = [
     "CHANNELS",
     "ITSELF",
+    "LAYERED",
     "Style",
     "counted",
     "form",
@@ -45,6 +47,8 @@ WRITERS: Mapping[str, Callable[[Layer, Var], Var]] = {
     "gated_block": mllama.gated_block,
     "inner_merge": inner_merge,
     "merge": merge,
+    "merge, checkpointed": partial(merge, checkpointed="once"),
+    "merge, reentrant": partial(merge, checkpointed="reentrant"),
 }
 
 STEMS = ("stem", "adapted_stem")

@@ -6,6 +6,7 @@ Sources: the projectors in transformers' ``modeling_<model_type>.py``, by the na
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.memory.activations.blocks import Layer
@@ -20,6 +21,7 @@ from lintfit.memory.activations.towers import (
     paddleocr,
     perceiver,
     phi4,
+    qformer,
     resampler,
 )
 from lintfit.memory.activations.towers.encoder import last_norm, norm
@@ -42,15 +44,20 @@ def counted(facts: ModelFacts) -> bool:
     return read and facts.model_type not in UNMEASURED
 
 
+LAYERED = frozenset({"blip-2", "instructblip"})
+"""Model types with layers behind the encoder that are checkpointed by themselves."""
+
 QWENS = ("exaone4_5", "qwen")
 """How the names of the model types begin whose merger is Qwen's."""
 
-UNMEASURED = frozenset({"minicpmv", "phi4_multimodal", "phi4mm"})
+UNMEASURED = frozenset({"instructblip", "minicpmv", "phi4_multimodal", "phi4mm"})
 """Model types whose way from pixels to words is counted as their code was read, and held against nothing."""
 
 
-def merge(t: Layer, x: Var) -> Var:
-    """What the language model gets of the encoder's last states."""
+def merge(t: Layer, x: Var, checkpointed: Literal["", "once", "reentrant"] = "") -> Var:
+    """What the language model gets of the encoder's last states; ``checkpointed``: the layers in between are."""
+    if checkpointed and t.facts.model_type in LAYERED:
+        return qformer.connector(t, x, checkpointed)
     how, connector = style(t.facts), CONNECTORS.get(t.facts.model_type)
     if connector is not None:
         return connector(t, x)
@@ -170,6 +177,7 @@ def inner_merge(t: Layer, x: Var) -> Var:
 
 CONNECTORS: Mapping[str, Connector] = {
     "aya_vision": aya.connector,
+    "blip-2": qformer.connector,
     "cohere2_vision": aya.connector,
     "deepseek_vl": _aligned,
     "gemma3": _gemma3,
@@ -179,6 +187,7 @@ CONNECTORS: Mapping[str, Connector] = {
     "glm_ocr": glm4v.connector,
     "idefics2": perceiver.connector,
     "idefics3": _idefics3,
+    "instructblip": qformer.connector,
     "internvl": _internvl,
     "internvl_chat": _internvl,
     "janus": _aligned,

@@ -21,8 +21,8 @@ class Results(NamedTuple):
     as wide and long as the features, but is made on the way to them; ``features``: what the connector gave,
     ``typed`` in the dtype of the encoder's result; ``joined``: whether the sequence takes them from a tensor of its
     own (``torch.cat``); else it does where that is of another dtype. ``answered``: whether the model gives that one
-    back beside the loss; ``whole``: all of it. ``every``: whether the encoder lists its layers' results, and with
-    the last one has the graph of those that nobody takes.
+    back beside the loss; ``whole``: all of it; ``encoded``: the encoder's result. ``every``: whether the encoder lists
+    its layers' results, and with the last one has the graph of those that nobody takes.
     """
 
     states: int = 0
@@ -35,6 +35,7 @@ class Results(NamedTuple):
     joined: bool = False
     answered: bool = False
     whole: bool = False
+    encoded: bool = False
     every: bool = False
 
 
@@ -46,6 +47,7 @@ IDEFICS = SIGLIP._replace(joined=True)
 QWEN3 = ("qwen3_5", "qwen3_5_moe", "qwen3_omni_moe", "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe")
 RESULTS: Mapping[str, Results] = {
     "aya_vision": SIGLIP._replace(every=True),
+    **dict.fromkeys(("blip-2", "instructblip"), SIGLIP._replace(taken=True, encoded=True)),
     "cohere2_vision": SIGLIP,
     "gemma3": SIGLIP._replace(typed=True),
     "idefics2": IDEFICS._replace(taken=True),

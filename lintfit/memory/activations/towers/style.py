@@ -106,6 +106,16 @@ QWEN2_5 = QWEN._replace(
     activation="silu",
 )
 KINDS: Mapping[str, Style] = {
+    **dict.fromkeys(
+        ("blip-2", "instructblip"),
+        Style(
+            names=("qkv", "projection", "fc1", "fc2"),
+            classes=1,
+            embeds_whole=True,
+            half_softmax=True,
+            activation="gelu",
+        ),
+    ),
     "clip_vision_model": CLIP,
     "siglip_vision_model": SIGLIP,
     "phi4_vision": SIGLIP._replace(padded=True),

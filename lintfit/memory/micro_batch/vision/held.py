@@ -67,13 +67,15 @@ def held_of_images(spec: Spec, recipe: Recipe, encoder: tuple[Stretch, ...]) -> 
     features = held.inner + held.features + 2 * inner_merges(spec.facts)
     bare = states + sizes.normed + features * sizes.made + sizes.apart
     answered = (sizes.taken if held.answered else 0) if not held.whole else bare - sizes.apart
+    saved = _saved(spec, sizes, encoder)
+    answered = sizes.normed - saved + sizes.apart if held.encoded else answered
     graph = _listed(encoder, unused, sizes.state) if held.every and unused else 0
     named = bare - states + graph if graph else bare
     if held.every and held.normed and len(encoder) > 1:  # the norm's own graph, which nobody else has
         seen = pictures(spec)
         named += 2 * rounded(seen.number * seen.positions * 4)
         named += sizes.normed if sizes.normed != sizes.state else 0
-    return Held(named, _saved(spec, sizes, encoder), bare, answered)
+    return Held(named, saved, bare, answered)
 
 
 def _sizes(spec: Spec, recipe: Recipe) -> _Sizes:

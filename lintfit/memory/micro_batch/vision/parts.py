@@ -6,6 +6,7 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.profile import Profile, counted
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.activations.towers import (
+    LAYERED,
     form,
     handed_on,
     inner_merges,
@@ -30,7 +31,7 @@ CHECKPOINTED = frozenset({"block", "gated_block"})
 """The parts that are layers of the encoder."""
 
 
-MERGERS = frozenset({"inner_merge", "merge"})
+MERGERS = frozenset({"inner_merge", "merge", "merge, checkpointed", "merge, reentrant"})
 """The parts behind the encoder's layers, or between them, that train as the connector does."""
 
 
@@ -59,6 +60,9 @@ class _Maker:
         self.stream = stream_of(recipe, self.how)
         self.encoder = recipe if trains_encoder(spec) else replace(recipe, frozen=True)
         self.connector = recipe if trains_connector(spec) else replace(recipe, frozen=True)
+        self.merge = "merge"
+        if spec.facts.model_type in LAYERED and checkpoints_encoder(spec, self.how):
+            self.merge = "merge, reentrant" if spec.use_reentrant else "merge, checkpointed"
         self.made: dict[tuple[object, ...], Profile] = {}
 
     def part(
@@ -88,7 +92,7 @@ def _layers(spec: Spec, maker: _Maker, *, begins: bool, hooked: bool) -> tuple[S
         again = checkpoints and name in CHECKPOINTED
         parts.append(maker.part(name, shape, flows=hooked or index > 0, checkpointed=again, waiting=waiting))
         merged += inner_features(spec) if name == "inner_merge" else 0
-    return (*parts, maker.part("merge", (batch, seq), flows=True, waiting=merged))
+    return (*parts, maker.part(maker.merge, (batch, seq), flows=True, waiting=merged))
 
 
 def _mergers(spec: Spec, maker: _Maker) -> tuple[Stretch, ...]:
@@ -96,7 +100,7 @@ def _mergers(spec: Spec, maker: _Maker) -> tuple[Stretch, ...]:
     shape, count = sequences_of(spec, maker.encoder, maker.how), inner_merges(spec.facts)
     each = inner_features(spec) if count else 0
     inner = [maker.part("inner_merge", shape, flows=False, waiting=index * each) for index in range(count)]
-    return (*inner, maker.part("merge", shape, flows=False, waiting=count * each))
+    return (*inner, maker.part(maker.merge, shape, flows=False, waiting=count * each))
 
 
 def inner_features(spec: Spec) -> int:

@@ -19,7 +19,7 @@ from lintfit.memory.activations.towers import (
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
-from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.embedding import input_leaf, opens_inputs
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.model_step import stream_bytes
@@ -145,7 +145,10 @@ def beside_text(spec: Spec) -> Beside | None:
 
 
 def image_leaf(spec: Spec, recipe: Recipe) -> int:
-    """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it."""
-    if not opens_inputs(spec) or style(spec.facts).joins:
+    """Bytes of the text embeddings' output that the same makes a leaf: the features go into a copy of it.
+
+    Where the model changes its embeddings besides, the leaf is counted already.
+    """
+    if not opens_inputs(spec) or style(spec.facts).joins or input_leaf(spec, True, 1, recipe.weights):
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))

@@ -28,11 +28,14 @@ PROJECTORS = (
     "downsample",
     "image_newline",
     "img_projection",
+    "language_projection",
     "merger",
     "mlp1",
     "mm_projector",
     "multi_modal_projector",
     "projector",
+    "qformer",
+    "query_tokens",
     "resampler",
     "vision_projection",
     "visual_embeddings_table",
@@ -83,8 +86,14 @@ def trained_names(spec: Spec) -> list[str]:
     ]
 
 
+BY_PIXELS = frozenset({"blip-2", "instructblip"})
+"""Model types whose main input is the images (``main_input_name``), for which checkpointing alone hooks nothing."""
+
+
 def hooked(spec: Spec) -> bool:
     """Whether the images' embeddings are made to need a gradient over a frozen encoder."""
     if transformers_version(spec) < EVERY_EMBEDDING or not style(spec.facts).hooked:
         return False
-    return opens_inputs(spec) or (spec.method == "full" and spec.gradient_checkpointing is not False)
+    if opens_inputs(spec):
+        return True
+    return spec.method == "full" and spec.gradient_checkpointing is not False and spec.facts.model_type not in BY_PIXELS

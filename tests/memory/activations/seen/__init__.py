@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.memory.activations.seen import gemma, glm, idefics, llava, qwen, tiles
+from tests.memory.activations.seen import blip, gemma, glm, idefics, llava, qwen, tiles
 from tests.memory.activations.seen.common import Seen
 
 MODELS: dict[str, Seen] = {
@@ -12,5 +12,6 @@ MODELS: dict[str, Seen] = {
     **idefics.MODELS,
     **qwen.MODELS,
     **glm.MODELS,
+    **blip.MODELS,
 }
 """By what they are called in tests."""
