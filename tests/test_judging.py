@@ -52,7 +52,16 @@ def test_what_compiling_saves_is_an_assumption(tmp_path: Path) -> None:
     assert "not compiled" in assumptions()
 
 
-FROZEN = "for layer in model.model.layers[:20]:\n    layer.requires_grad_(False)\nargs ="
+FROZEN = "for layer in model.model.layers[:deep()]:\n    layer.requires_grad_(False)\nargs ="
+
+
+def test_what_is_trained_of_a_partly_frozen_model_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT.replace("args =", FROZEN.replace("deep()", "20")))
+    command = ("check", "train.py", "--seq-len", "1024", "--gpus", "1", "--gpu", "RTX 2060")
+    run = lintfit(*command, "--output-format", "json", cwd=tmp_path).json["runs"][0]
+    assert run["settings"]["frozen_modules"]["value"] == ["model.layers[:20]"]
+    assert run["verdict"] != "unknown"
+    assert "full fine-tuning of" in lintfit(*command, cwd=tmp_path).out
 
 
 def test_a_run_whose_model_is_partly_frozen_fits_where_all_of_it_would(tmp_path: Path) -> None:

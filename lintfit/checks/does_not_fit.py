@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor, cards, strategy
-from lintfit.checks.wording import gib, of_gib
+from lintfit.checks.wording import billions, gib, of_gib
 from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
+from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.run.model import Run
 from lintfit.settings import in_words
 
@@ -23,16 +24,23 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if context.verdict is not Verdict.DOES_NOT_FIT or spec is None or estimate is None:
         return
     assert estimate.capacity_bytes is not None
-    method = "LoRA" if spec.method == "lora" else "full fine-tuning"
     yield Report(
         anchor(context.run),
-        f"{spec.facts.name}, {method}, {strategy(spec)} on {cards(context.run)}: "
+        f"{spec.facts.name}, {_method(spec)}, {strategy(spec)} on {cards(context.run)}: "
         f"the peak{_when(spec, estimate)} is {of_gib(estimate.peak.likely, estimate.capacity_bytes)} per GPU "
         f"({_parts(estimate)})"
         f"{_at_best(context.run)}{_on_any_number(context)}",
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
     )
+
+
+def _method(spec: Spec) -> str:
+    """What is trained."""
+    if spec.method == "lora":
+        return "LoRA"
+    trained = f" of {billions(trained_parameters(spec))}" if frozen_parts(spec).of_text else ""
+    return f"full fine-tuning{trained}"
 
 
 def _when(spec: Spec, estimate: Estimate) -> str:

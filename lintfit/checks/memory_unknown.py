@@ -60,6 +60,8 @@ def _doubtful(run: Run) -> Report:
     named = in_words(run.doubtful)
     message = f"the memory of this run is not known: {named} cannot be told without running the script"
     unknown = [name for name in run.doubtful if name in run.settings and run.settings[name].value is UNKNOWN]
+    if "method" in run.doubtful and "partly_frozen" in run.settings:
+        unknown.append("partly_frozen")
     said = [name for name in unknown if run.settings[name].provenance.detail]
     why = f"; {run.settings[said[0]].provenance.detail}" if said else ""
     return Report(place_of(run, *said, *run.doubtful), message + why)

@@ -7,6 +7,7 @@ from typing import Any
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_models import name_of
+from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES, VERDICT_WORDS, bar, gib, legend
 from lintfit.report.styled import cells, wrapped
@@ -103,7 +104,8 @@ def _text(value: Any) -> str:
 
 
 def _method(run: Run, spec: Spec) -> list[str]:
-    method = "full fine-tuning" if spec.method == "full" else f"LoRA r={spec.lora_rank}"
+    trained = f" of {trained_parameters(spec) / 1e9:.2g} B" if frozen_parts(spec).of_text else ""
+    method = f"full fine-tuning{trained}" if spec.method == "full" else f"LoRA r={spec.lora_rank}"
     method = "what is trained is not known" if "method" in run.doubtful else method
     weights = f"weights {spec.quantization or spec.weights_dtype}"
     mixed = "" if spec.mixed_precision == "no" else f", {spec.mixed_precision} mixed precision"

@@ -14,7 +14,7 @@ from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
-from lintfit.memory.tensors.frozen_parts import beside_text
+from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.beside import asked, of_ppo
 from lintfit.run.evaluation import evaluation
@@ -103,6 +103,7 @@ def assemble(
     values, doubtful = _direct(settings)
     _split(values, settings, hardware.gpus, doubtful)
     _tidy(values, settings, sources, facts)
+    _frozen(values, settings, facts, doubtful)
     if sources.script is not None:
         loading(values, settings, sources, versions)
     if facts.max_positions is not None:
@@ -184,9 +185,6 @@ def _gpus_stated(hardware: Hardware) -> frozenset[str]:
 
 def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sources, facts: ModelFacts) -> None:
     """Bring the files' values into the spec's form."""
-    if "frozen_modules" in values:
-        modules = [part for part in values["frozen_modules"] if beside_text(facts, (part,))]
-        values["frozen_modules"] = tuple(modules)
     if values.get("quantization") is not None and values.get("method") != "lora":
         values.setdefault("method", "full")
     if "loop_outputs" in values and "use_cache" not in settings:
@@ -195,6 +193,23 @@ def _tidy(values: dict[str, Any], settings: Mapping[str, Setting], sources: Sour
     _optimizer(values, settings)
     _fsdp(values, settings)
     set_trainer(values, settings)
+
+
+def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: ModelFacts, doubtful: list[str]) -> None:
+    """What is frozen, as far as it can be counted: what is trained beside frozen parts of the language model that
+    cannot, nobody knows."""
+    modules = values.pop("frozen_modules", ())
+    if values.get("method", "full") != "full" or not modules:
+        return
+    known = named(facts, modules)
+    counted = wrong(facts, known) is None
+    if counted and parts_of(facts, known).of_text:
+        counted = uncounted(values.get("pipeline_parallel", 1), values.get("trainer", "")) is None
+    if "partly_frozen" in settings and not (counted and known == modules):
+        values["method"] = FAVOURABLE["method"]
+        doubtful.append("method")
+    elif counted:
+        values["frozen_modules"] = known
 
 
 def _split(values: dict[str, Any], settings: Mapping[str, Setting], gpus: int | None, doubtful: list[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.fit.options import Effect, Option, Subject, half
+from lintfit.memory.tensors.frozen_parts import frozen_parts
 
 RANK = 16
 """Adapters' rank: PEFT's and Unsloth's examples use 8 to 64; it takes megabytes whatever it is."""
@@ -13,8 +14,8 @@ RANK = 16
 
 def options(subject: Subject) -> Iterator[Option]:
     spec = subject.spec
-    if spec.method != "full" or spec.quantization is not None:
-        return
+    if spec.method != "full" or spec.quantization is not None or frozen_parts(spec).of_text:
+        return  # who trains a part of a model has chosen what
     dtype = spec.mixed_precision if spec.mixed_precision != "no" else half(subject)
     changes: dict[str, Any] = {
         "method": "lora",

@@ -20,7 +20,7 @@ from lintfit.memory.reading.keys import KNOWN, NULLABLE, READERS, unknown
 from lintfit.memory.reading.named import card, frozen_models, model, other_model
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.tensors.frozen_parts import parts_of, wrong
+from lintfit.memory.tensors.frozen_parts import parts_of, uncounted, wrong
 
 
 def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
@@ -91,15 +91,6 @@ def _check_parts(values: Mapping[str, Any], facts: ModelFacts) -> None:
     modules = values.get("frozen_modules", ())
     against = wrong(facts, modules) if modules else None
     if against is None and modules and parts_of(facts, modules).of_text:
-        against = _against_parts_of_text(values)
+        against = uncounted(values.get("pipeline_parallel", 1), values.get("trainer", ""))
     if against is not None:
         raise SpecError(f"frozen_modules: {against} ({name})")
-
-
-def _against_parts_of_text(values: Mapping[str, Any]) -> str | None:
-    """Why parts of the language model cannot be frozen in such a run; None where they can."""
-    if values.get("pipeline_parallel", 1) > 1:
-        return f"parts of the language model need pipeline_parallel 1, got {values['pipeline_parallel']}"
-    if values.get("trainer") == "ppo":
-        return "parts of the language model cannot be told apart in trainer 'ppo', which trains two models"
-    return None

@@ -97,6 +97,14 @@ def frozen_parts(spec: Spec) -> FrozenParts:
     return parts_of(spec.facts, spec.frozen_modules)
 
 
+def trained_parameters(spec: Spec) -> int:
+    """Parameters of the model that a full fine-tuning trains."""
+    left, facts = frozen_parts(spec), spec.facts
+    share = 1 - len(left.layers) / facts.layers
+    each = ((tensor, share if tensor.where == "layer" else tensor.name not in left.names) for tensor in facts.tensors)
+    return round(sum(tensor.total * part for tensor, part in each))
+
+
 def parts_of(facts: ModelFacts, modules: tuple[str, ...]) -> FrozenParts:
     """What the patterns freeze of a model; for those that :func:`wrong` has nothing against."""
     return _FOUND.get(facts, modules, lambda: _resolved(facts, modules))
@@ -104,9 +112,9 @@ def parts_of(facts: ModelFacts, modules: tuple[str, ...]) -> FrozenParts:
 
 def wrong(facts: ModelFacts, modules: tuple[str, ...]) -> str | None:
     """What is wrong with the patterns for a model, in words; None where nothing is."""
+    known = named(facts, modules)
     for text in modules:
-        named = pattern(text)
-        if not any(named.matches(tensor, layer, facts.layers) for tensor, layer in _each(facts)):
+        if text not in known:
             tied = " (its head is the embedding)" if facts.tied and "head" in text else ""
             return f"{text!r} names nothing of the model{tied}"
     frozen_in = {_layers(facts, modules, tensor) for tensor in facts.tensors if tensor.where == "layer"}
@@ -120,9 +128,22 @@ def wrong(facts: ModelFacts, modules: tuple[str, ...]) -> str | None:
     return None
 
 
-def beside_text(facts: ModelFacts, modules: tuple[str, ...]) -> bool:
-    """Whether patterns freeze parts beside the language model, and nothing of that."""
-    return wrong(facts, modules) is None and not parts_of(facts, modules).of_text
+def named(facts: ModelFacts, modules: tuple[str, ...]) -> tuple[str, ...]:
+    """The patterns that name anything of a model."""
+    return tuple(
+        text
+        for text in modules
+        if any(pattern(text).matches(tensor, layer, facts.layers) for tensor, layer in _each(facts))
+    )
+
+
+def uncounted(pipeline: int, trainer: str) -> str | None:
+    """Why parts of the language model cannot be frozen in a run; None where they can."""
+    if pipeline > 1:
+        return f"parts of the language model need pipeline_parallel 1, got {pipeline}"
+    if trainer == "ppo":
+        return "parts of the language model cannot be told apart in trainer 'ppo', which trains two models"
+    return None
 
 
 def _each(facts: ModelFacts) -> Iterator[tuple[Tensor, int | None]]:
