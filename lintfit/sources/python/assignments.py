@@ -79,10 +79,10 @@ class Assignments(Invocations):
             case cst.Tuple() | cst.List():
                 self._unpack(target, value, scope)
             case cst.Attribute():
-                if target.attr.value == "requires_grad" and self.walk.iterated and self.walk.iterated[-1] is not None:
-                    known = operators.truth(value)
-                    source = self.walk.iterated[-1]
-                    self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken))
+                if target.attr.value == "requires_grad":
+                    known, source = operators.truth(value), self.walk.iterated[-1] if self.walk.iterated else None
+                    order = len(self.walk.records) if source is None else source.order
+                    self.walk.gradients.append(Gradient(target, source, known, self.walk.branch.taken, order))
                 if target.attr.value == "gradient_checkpointing" and operators.truth(value) is not False:
                     self._flagged(target, value, scope)
                 self._pixels(target, value)

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from lintfit.documents.python_reader import PythonDocument
-from lintfit.documents.python_walk import names_of
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.frozen_names import EVERY, Switch, switches
+from lintfit.sources.python.module_paths import UNTOLD, Holder, chain
 from lintfit.sources.python.operators import switched
 from lintfit.sources.python.reading import Reading
+from lintfit.sources.python.state import Gradient
 from lintfit.sources.python.switched_on import switched_on
-from lintfit.sources.python.values import Record, Value
+from lintfit.sources.python.values import Value
 
 _ADAPTS = re.compile(r"(?:to|add|inject|apply|convert|insert)_?.*lora(?!\w*_to_)", re.IGNORECASE)
 """Names of helpers that put adapters of their own into a model."""
@@ -27,25 +27,6 @@ _BESIDE = re.compile(r"vis|vpm|vit|tower|audio|apm|tts|image|embed|proj|resample
 
 _OWN = re.compile(r"torch\.nn\.(?!functional\b|parallel\b|utils\b)")
 """Layers and parameters that a script makes itself."""
-
-_GOES_THROUGH = frozenset({"enumerate", "list", "reversed", "zip"})
-
-_GIVE_IT = frozenset(
-    {
-        "bfloat16",
-        "children",
-        "cuda",
-        "eval",
-        "float",
-        "half",
-        "modules",
-        "named_children",
-        "named_modules",
-        "to",
-        "train",
-    }
-)
-"""Methods of a module that give the module, or its parts."""
 
 
 def read(reading: Reading) -> None:
@@ -72,8 +53,8 @@ def read(reading: Reading) -> None:
             patterns, first = patterns[patterns.index("!*") + 1 :], None
         if patterns:
             first = first or event.node
-            if event.of_text:
-                reading.state("partly_frozen", True, event.node, _FROZEN)
+        if event.of_text and any(not each.startswith("!") for each in added or ()):
+            reading.state("partly_frozen", True, event.node, _FROZEN)
     if first is None:
         return
     if "partly_frozen" in reading.settings and not _all_seen(reading):
@@ -85,15 +66,15 @@ def read(reading: Reading) -> None:
 def _all_seen(reading: Reading) -> bool:
     """Whether all that the script's files switch on is known to be of the trained model, of another one, or not run."""
     names = {reading.found.trained_name, *(record.assigned_to for record in reading.found.loads)}
-    switched_at: list[tuple[cst.CSTNode, Record, bool | None]] = [
-        *((record.node, record, record.taken) for record in reading.records if record.name == "requires_grad_"),
-        *((gradient.node, gradient.source, gradient.taken) for gradient in reading.gradients),
+    switched_at: list[tuple[cst.CSTNode, Holder, bool | None]] = [
+        *((each.node, Holder.of(each), each.taken) for each in reading.records if each.name == "requires_grad_"),
+        *((each.node, _holder(each), each.taken) for each in reading.gradients),
     ]
     seen = []
-    for node, record, taken in switched_at:
-        chain, index = _chain(reading.calls.script, record, names)
-        known = bool(chain) and chain[0] in names and index != UNTOLD
-        if taken is False or known or is_trained(reading.found, record.receiver):
+    for node, holder, taken in switched_at:
+        path, index = chain(reading.calls.script, holder, names)
+        known = bool(path) and path[0] in names and index != UNTOLD
+        if taken is False or known or is_trained(reading.found, holder.value):
             seen.append(reading.calls.place(node))
     return all(
         any(place.document is document and place.span.start <= offset < place.span.end for place in seen)
@@ -125,35 +106,54 @@ def _state(reading: Reading, patterns: tuple[str, ...], node: cst.CSTNode) -> No
 
 def _events(reading: Reading, names: set[str | None]) -> list[_Event]:
     """All of them in their order; of one loop those first that mean all names but some."""
-    found: list[tuple[int, bool, _Event]] = []
+    found: list[tuple[int, bool, _Event | None]] = []
     for record in reading.records:
         if record.name == "requires_grad_" and record.taken is not False:
             on = switched(record) is not False
             sure = record.taken is True and switched(record) is not None
-            event = _event(reading, record, record.node, names, (Switch(EVERY, on),) if sure or on else None)
-            found += [(record.order, False, event)] if event is not None else []
+            told = (Switch(EVERY, on),) if sure or on else None
+            found.append((record.order, False, _event(reading, Holder.of(record), record.node, names, told)))
     for gradient in reading.gradients:
-        if gradient.taken is not False:
-            told = switches(reading.calls.script, gradient)
-            event = _event(reading, gradient.source, gradient.node, names, told)
-            others = told is None or told[0].picked.others
-            found += [(gradient.source.order, not others, event)] if event is not None else []
-    return [event for _, _, event in sorted(found, key=itemgetter(0, 1))]
+        if gradient.taken is False:
+            continue
+        if gradient.source is None:
+            found.append((gradient.order, False, _of_one(reading, gradient, names)))
+            continue
+        by_name = switches(reading.calls.script, gradient)
+        others = by_name is None or by_name[0].picked.others
+        found.append((gradient.order, not others, _event(reading, _holder(gradient), gradient.node, names, by_name)))
+    return [event for _, _, event in sorted(found, key=itemgetter(0, 1)) if event is not None]
+
+
+def _holder(gradient: Gradient) -> Holder:
+    """The module whose parameters a loop goes through, or what one is of."""
+    if gradient.source is not None:
+        return Holder.of(gradient.source)
+    return Holder(gradient.node.value if isinstance(gradient.node, cst.Attribute) else None)
+
+
+def _of_one(reading: Reading, gradient: Gradient, names: set[str | None]) -> _Event | None:
+    """``model.lm_head.weight.requires_grad = False``; on a module that switches nothing."""
+    told = (Switch(EVERY, gradient.value),) if gradient.taken is True and gradient.value is not None else None
+    event = _event(reading, _holder(gradient), gradient.node, names, told)
+    if event is None or not event.path.endswith((".weight", ".bias")):
+        return None
+    return event._replace(path=f"*{event.path}")
 
 
 def _event(
-    reading: Reading, record: Record, node: cst.CSTNode, names: set[str | None], told: tuple[Switch, ...] | None
+    reading: Reading, holder: Holder, node: cst.CSTNode, names: set[str | None], told: tuple[Switch, ...] | None
 ) -> _Event | None:
     """What a statement does to the model; None where it is about another, or does nothing that is sure to parts beside
-    the language model. ``told``: what it does to the module that ``record`` is called on."""
-    chain, index = _chain(reading.calls.script, record, names)
-    of_text = _of_language_model(reading, chain, names, record.receiver)
-    by_another_name = len(chain) == 1 and is_trained(reading.found, record.receiver)
-    mine = bool(chain) and (chain[0] in names or by_another_name)
+    the language model. ``told``: what it does to the module that has the parameters."""
+    path, index = chain(reading.calls.script, holder, names)
+    of_text = _of_language_model(reading, path, names, holder.value)
+    by_another_name = len(path) == 1 and is_trained(reading.found, holder.value)
+    mine = bool(path) and (path[0] in names or by_another_name)
     if not of_text and not mine:
         return None
     sure = mine and index != UNTOLD
-    return _Event(node, of_text, _path(chain[1:], of_text) + index, told if sure else None)
+    return _Event(node, of_text, _path(path[1:], of_text) + index, told if sure else None)
 
 
 def _added(before: list[str], event: _Event) -> list[str] | None:
@@ -173,10 +173,10 @@ def _added(before: list[str], event: _Event) -> list[str] | None:
     return found if before or any(not each.startswith("!") for each in found) else []
 
 
-def _path(chain: list[str], of_text: bool) -> str:
+def _path(names: list[str], of_text: bool) -> str:
     """A part of the model by the name that it has there, without what wraps the model."""
     wrappers = ("module", "base_model") if of_text else ("model", "module", "base_model")
-    return ".".join(dropwhile(wrappers.__contains__, chain))
+    return ".".join(dropwhile(wrappers.__contains__, names))
 
 
 def _partly(reading: Reading, node: cst.CSTNode) -> None:
@@ -186,75 +186,8 @@ def _partly(reading: Reading, node: cst.CSTNode) -> None:
         reading.state("partly_frozen", True, node, _FROZEN)
 
 
-UNTOLD = "[?]"
-"""An index that only running the script would tell."""
-
-
-def _chain(document: PythonDocument, record: Record, names: set[str | None]) -> tuple[list[str], str]:
-    """``a.b.c`` of what a method is called on, as it stands there, else what a loop around goes through, or as it was
-    handed to the function around; and which layers of it."""
-    function = record.node.func
-    chain, index = _names(function.value) if isinstance(function, cst.Attribute) else ([], "")
-    if chain and chain[0] in names:
-        return chain, index
-    if chain and (through := _looped(document, record.node, chain[0])) is not None:
-        holder, layers = _names(through.iter)
-        return [*holder, *chain[1:]], UNTOLD if index or (layers and chain[1:]) else layers
-    handed = record.receiver.origin if record.receiver is not None else None
-    found = _names(handed) if isinstance(handed, cst.Attribute | cst.Subscript | cst.Call) else ([], "")
-    return found if found[0] else (chain, index)
-
-
-def _looped(document: PythonDocument, node: cst.CSTNode, name: str) -> cst.For | None:
-    """The loop around a node in the same function whose variable has this name."""
-    current = document.parent(node)
-    while current is not None and not isinstance(current, cst.FunctionDef):
-        if isinstance(current, cst.For):
-            target = current.target
-            bound = [each.value for each in target.elements] if isinstance(target, cst.Tuple) else [target]
-            if any(isinstance(each, cst.Name) and each.value == name for each in bound):
-                return current
-        current = document.parent(current)
-    return None
-
-
-def _names(node: cst.CSTNode) -> tuple[list[str], str]:
-    """``a.b.c``, also of ``a.b[0]``, of what gives it, and of what a loop goes through (``enumerate(a.b)``); and the
-    index behind it."""
-    match node:
-        case cst.Subscript():
-            holder, index = _names(node.value)
-            return holder, UNTOLD if index else _index(node)
-        case cst.Attribute():
-            holder, index = _names(node.value)
-            return ([*holder, node.attr.value] if holder else []), UNTOLD if index else ""
-        case cst.Call(func=cst.Name(value=name), args=[first, *_]) if name in _GOES_THROUGH:
-            return _names(first.value)
-        case cst.Call(func=cst.Attribute() as func) if func.attr.value in _GIVE_IT:
-            return _names(func.value)
-    return names_of(node), ""
-
-
-def _index(node: cst.Subscript) -> str:
-    """``[:24]`` or ``[-1]``, where numbers are written there."""
-    match node.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=value))] if (number := _number(value)) is not None:
-            return f"[{number}]"
-        case [cst.SubscriptElement(slice=cst.Slice(lower=lower, upper=upper, step=None))]:
-            ends = [("" if end is None else _number(end)) for end in (lower, upper)]
-            return UNTOLD if None in ends else f"[{ends[0]}:{ends[1]}]"
-    return UNTOLD
-
-
-def _number(node: cst.BaseExpression) -> str | None:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = _number(node.expression)
-        return None if inner is None else f"-{inner}"
-    return node.value if isinstance(node, cst.Integer) and node.value.isdecimal() else None
-
-
-def _of_language_model(reading: Reading, chain: list[str], names: set[str | None], receiver: Value | None) -> bool:
+def _of_language_model(reading: Reading, path: list[str], names: set[str | None], receiver: Value | None) -> bool:
     """Whether ``a.b.c`` is the trained model or a part of its language model."""
-    if any(_BESIDE.search(part) for part in chain[1:]):
+    if any(_BESIDE.search(part) for part in path[1:]):
         return False
-    return (bool(chain) and chain[0] in names) or is_trained(reading.found, receiver)
+    return (bool(path) and path[0] in names) or is_trained(reading.found, receiver)

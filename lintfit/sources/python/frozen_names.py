@@ -58,7 +58,7 @@ def _where(document: PythonDocument, gradient: Gradient) -> tuple[Picked, str | 
     name = first.value if isinstance(first, cst.Name) else None
     if gradient.taken is True:
         return EVERY, name
-    if len(tests) != 1 or gradient.source.taken is not True:
+    if len(tests) != 1 or gradient.source is None or gradient.source.taken is not True:
         return None
     test, otherwise = tests[0]
     asked = _asked(test, name)

@@ -74,7 +74,7 @@ class Invocations(Expressions):
         """Note a parameter that is frozen or not within a loop over those of a module."""
         source = self.walk.iterated[-1] if self.walk.iterated else None
         if source is not None and isinstance(record.node.func, cst.Attribute):
-            self.walk.gradients.append(Gradient(record.node, source, switched(record), record.taken))
+            self.walk.gradients.append(Gradient(record.node, source, switched(record), record.taken, source.order))
 
     def _callee(self, node: cst.Call, scope: Scope) -> tuple[Value | None, Value, str]:
         """The receiver of a method call, the function, and its dotted name as imported."""

@@ -69,12 +69,14 @@ class Frame:
 
 @dataclass(slots=True)
 class Gradient:
-    """``parameter.requires_grad = value`` within a loop over the parameters of a module (``source``)."""
+    """``parameter.requires_grad = value``, mostly within a loop over the parameters of a module (``source``)."""
 
     node: cst.CSTNode
-    source: Record
+    source: Record | None
     value: bool | None
     taken: bool | None
+    order: int
+    """Calls that the walk came by before."""
 
 
 @dataclass(slots=True)
