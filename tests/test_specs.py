@@ -46,7 +46,8 @@ def _configs() -> dict[str, dict[str, Any]]:
     for file in sorted(Path(architectures.__file__).parent.glob("[a-z]*.py")):
         module = architectures.find(file.stem)
         assert module is not None
-        found.setdefault(file.stem, {"model_type": file.stem, "hidden_size": 64, **SMALL, **module.DEFAULTS})
+        if file.stem.replace("_", "-") not in found:
+            found.setdefault(file.stem, {"model_type": file.stem, "hidden_size": 64, **SMALL, **module.DEFAULTS})
     return found
 
 

@@ -69,6 +69,8 @@ def tensors(config: Config, *, reads: bool) -> tuple[Tensor, ...]:
     module, text = text_of(config)
     queries = part(config, "qformer_config", QUERIES)
     width = queries.size("hidden_size", kind="hidden")
+    if width % queries.size("num_attention_heads", kind="heads"):
+        raise queries.error("num_attention_heads", f"must divide hidden_size ({width})")
     found = [
         *_encoder(part(config, "vision_config", VISION)),
         Tensor("query_tokens", (1, config.size("num_query_tokens"), width), 1, "other"),
