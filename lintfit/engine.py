@@ -67,6 +67,15 @@ def _found(paths: Sequence[Path], options: Options) -> Found:
     return replace(found, files=tuple(dict.fromkeys((*found.files, name))), named=found.named | {name})
 
 
+def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
+    """The result with the other runs that its plan touches: what fits one may be slow for another."""
+    if judged.plan is None:
+        return judged
+    edited = {step.path for step in judged.plan.steps}
+    others = [run for run in runs if run.id != judged.run.id and edited & {each.path for each in run.documents}]
+    return replace(judged, plan=replace(judged.plan, readers=tuple(run.id for run in others)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Checked:
     result: CheckResult
@@ -82,7 +91,7 @@ class _Pass:
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(self._planned(judge(run)) for run in loaded.runs)
+        runs = tuple(_with_readers(self._planned(judge(run)), loaded.runs) for run in loaded.runs)
         documents = _documents(loaded)
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]

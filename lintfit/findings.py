@@ -106,6 +106,8 @@ class Plan:
     """What it changes in the training, a sentence each; empty where the training stays the same."""
     by_hand: str = ""
     """Why lintfit does not write it, in a few words; empty where it does."""
+    readers: tuple[str, ...] = ()
+    """Other runs that read a file which it edits, by their ids."""
     proof: str = ""
     """Why nothing cheaper does: how many combinations were ruled out, and the nearest of them."""
 

@@ -73,3 +73,33 @@ def test_a_run_whose_model_is_partly_frozen_fits_where_all_of_it_would(tmp_path:
     shown = lintfit(*command, "--gpu", "RTX 2060", cwd=tmp_path).out
     assert "what is trained is not known" in shown and "no verdict" in shown
     assert "memory-unknown" in shown and "a part of the model is frozen here" in shown
+
+
+SHARED = """\
+from dataclasses import dataclass
+
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+@dataclass
+class ModelArguments:
+    model_name: str = "gpt2"
+
+
+names, args = HfArgumentParser((ModelArguments, TrainingArguments)).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained(names.model_name, torch_dtype="bfloat16")
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_a_plan_says_which_other_runs_read_what_it_edits(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SHARED)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2}, "bf16": {"enabled": "auto"}}')
+    for name, size in (("big", "7B"), ("small", "0.5B")):
+        flags = f"--model_name Qwen/Qwen2.5-{size} --output_dir out --bf16 --gradient_checkpointing --deepspeed ds.json"
+        (tmp_path / f"{name}.sh").write_text(f"deepspeed --num_gpus 8 train.py {flags}\n")
+    command = ("check", ".", "--gpu", "3090", "--seq-len", "512")
+    assert "small.sh:1 reads a file that this changes, too" in lintfit(*command, cwd=tmp_path).out
+    (tmp_path / "small.sh").unlink()
+    shown = lintfit(*command, cwd=tmp_path).out
+    assert "plan: " in shown and "that this changes" not in shown

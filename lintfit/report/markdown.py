@@ -9,7 +9,7 @@ from lintfit.findings import Applicability, Finding, Plan, Severity
 from lintfit.memory.result import Estimate
 from lintfit.report import View, clean, shown_path
 from lintfit.report.bars import VERDICT_WORDS, gib
-from lintfit.report.runs import step_time, what_runs
+from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import summary_lines
 from lintfit.results import CheckResult, RunResult
 from lintfit.settings import spoken
@@ -99,7 +99,8 @@ def _plan(run: RunResult, plan: Plan) -> Iterator[str]:
             for step in plan.steps
         ),
     )
-    yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), cost(plan)))
+    read = [text(read_by(plan.readers))] if plan.readers else []
+    yield "\n".join(f"- {sentence}" for sentence in (*map(text, plan.effects), cost(plan), *read))
 
 
 def cost(plan: Plan) -> str:

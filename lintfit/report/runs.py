@@ -292,6 +292,18 @@ def step_time(ratio: float) -> str:
     return "about as long as before" if abs(ratio - 1) < 0.15 else f"about {ratio:g} times as long"
 
 
+_READERS = 3
+"""How many other runs a note names."""
+
+
+def read_by(readers: tuple[str, ...]) -> str:
+    """Which other runs read what a plan edits."""
+    named = ", ".join(readers[:_READERS])
+    more = f" and {len(readers) - _READERS} more" if len(readers) > _READERS else ""
+    verb = "reads" if len(readers) == 1 else "read"
+    return f"{named}{more} {verb} a file that this changes, too, and may get slower"
+
+
 def _costs(result: RunResult, view: View) -> list[Line]:
     plan = result.plan
     assert plan is not None
@@ -300,6 +312,8 @@ def _costs(result: RunResult, view: View) -> list[Line]:
     if plan.estimate.host.peak:
         time = f"{time}; {_host(plan.estimate)}"
     lines += wrapped([("  = ", "gutter"), ("cost: ", "note")], time, view.width, 4)
+    if plan.readers:
+        lines += wrapped([("  = ", "gutter"), ("note: ", "note")], read_by(plan.readers), view.width, 4)
     match str(plan.applicability):
         case "safe":
             apply = "`--fix` carries it out, `--diff` shows it"

@@ -53,6 +53,11 @@ def test_a_plan_by_hand_says_why() -> None:
     assert "--fix` writes it" not in shown
 
 
+def test_a_plan_says_who_else_reads_what_it_edits() -> None:
+    shown = markdown(_planned(readers=("a.sh:1", "b.sh:1", "c.sh:1", "d.sh:1")))
+    assert "- a.sh:1, b.sh:1, c.sh:1 and 1 more read a file that this changes, too, and may get slower" in shown
+
+
 def test_a_plan_says_what_it_changes_in_the_training() -> None:
     shown = markdown(_planned(applicability=Applicability.UNSAFE, effects=("samples are cut", "other rounding")))
     assert "- samples are cut\n- other rounding\n- a step takes" in shown
