@@ -68,10 +68,15 @@ def judge(run: Run) -> RunResult:
 
 def _trained_whole(run: Run) -> Run | None:
     """The run with all of its model trained, where a part of it is frozen, nobody knows which, and nothing else is
-    open: it takes no less."""
+    open: it takes no less.
+
+    ZeRO 1 and 2 cut what is trained elsewhere then, and a rank has the gradients whole that touch its part: these may
+    be more.
+    """
     if run.spec is None or run.doubtful != ("method",) or run.value("partly_frozen") is not True:
         return None
-    if run.spec.quantization is not None:
+    cut = run.spec.engine == "deepspeed" and run.spec.zero_stage in (1, 2) and run.spec.sharding_ranks > 1
+    if cut or run.spec.quantization is not None:
         return None
     return replace(run, spec=replace(run.spec, method="full"), doubtful=())
 

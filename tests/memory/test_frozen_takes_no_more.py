@@ -1,4 +1,8 @@
-"""A run of which parts are frozen takes no more than the same run with all of it trained: verdicts rest on that."""
+"""A run of which parts are frozen takes no more than the same run with all of it trained: verdicts rest on that.
+
+Not so under ZeRO 1 and 2, where a rank has the gradients whole that touch its part: which these are changes with what
+is trained.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ PATTERNS = ("{0}[:4]", "{0}[-2:]", "{0}", "*", "!{0}[3]", "!{0}[-1]", "*embed*",
 ENGINES: tuple[dict[str, Any], ...] = (
     {"gpus": 1},
     {"gpus": 4, "engine": "ddp"},
-    *({"gpus": 4, "zero_stage": stage} for stage in (1, 2, 3)),
+    {"gpus": 4, "zero_stage": 3},
     {"gpus": 4, "zero_stage": 3, "offload_optimizer": "cpu"},
     *({"gpus": 4, "engine": "fsdp", "fsdp": {"version": version, "strategy": "FULL_SHARD"}} for version in (1, 2)),
 )
@@ -49,8 +53,7 @@ def test_frozen_takes_no_more(
     except SpecError:
         return
     whole = estimate(spec_from_mapping(run))
-    # ZeRO 1 and 2 keep the gradients whole that touch a rank's part: which these are changes with the parts, and so do paddings.
-    room = 1.02 if run.get("zero_stage") in (1, 2) else 1.0001
-    assert less.allocated_bytes <= whole.allocated_bytes * room
-    assert less.peak.high <= whole.peak.high * room
-    assert less.host.peak <= whole.host.peak * room
+    padding = 1.0001
+    assert less.allocated_bytes <= whole.allocated_bytes * padding
+    assert less.peak.high <= whole.peak.high * padding
+    assert less.host.peak <= whole.host.peak * padding

@@ -155,13 +155,13 @@ _FLATTENED: Memo[Inventory] = Memo()
 def stored(spec: Spec) -> Inventory:
     """All parameters in the dtype in which their shards are kept, before sharding; ``trainable`` are those that get a
     gradient."""
-    held = _flattened(spec, inventory(spec))
+    held = flattened(spec, inventory(spec))
     if spec.mixed_precision == "no":
         return held
     return _STORED.get(held, "", lambda: _upcast(held))
 
 
-def _flattened(spec: Spec, held: Inventory) -> Inventory:
+def flattened(spec: Spec, held: Inventory) -> Inventory:
     """FSDP 1 makes one parameter of a unit: what is frozen in the root unit has its dtype and its gradient where
     anything there is trained (``_flat_param.py:_validate_tensors_to_flatten``, ``use_orig_params``).
 

@@ -15,6 +15,7 @@ from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width,
 from lintfit.memory.activations.profile import Profile, profile, without_graph
 from lintfit.memory.activations.recipe import Beside, Recipe, left_alone, of, with_beside
 from lintfit.memory.activations.tape import INDEX, rounded
+from lintfit.memory.engines.fsdp import flattened
 from lintfit.memory.engines.gradients import sums_out_of_place
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.head import Head
@@ -161,7 +162,8 @@ def _stretches(
 
     if left.of_text:
         reentrant = checkpoints and spec.use_reentrant
-        return _partly_frozen(facts, recipe, shape, left.layers, one, checkpoints, flows=flows, reentrant=reentrant)
+        hooked = _hooks_frozen(spec)
+        return _partly_frozen(facts, recipe, shape, left.layers, one, checkpoints, flows, reentrant, hooked)
     counted: dict[Kind, Profile] = {}
     layers: list[Stretch] = []
     count = -(-facts.layers // spec.pipeline_parallel)
@@ -202,12 +204,12 @@ def _taken(facts: ModelFacts, recipe: Recipe, shape: _Shape) -> int:
 
 def _partly_frozen(
     facts: ModelFacts, recipe: Recipe, shape: _Shape, still: frozenset[int], one: Callable[..., Profile],
-    checkpoints: bool, *, flows: bool, reentrant: bool,
+    checkpoints: bool, flows: bool, reentrant: bool, hooked: bool,
 ) -> list[Stretch]:  # fmt: skip
     """The layers of a model of which some are frozen: without a graph up to the first that trains.
 
     Reentrant checkpointing leaves none either where what goes into it needs no gradient, whatever is in it
-    (``CheckpointFunction``).
+    (``CheckpointFunction``). ``hooked``: see :func:`_hooks_frozen`.
     """
     counted: dict[tuple[object, ...], Stretch] = {}
     found: list[Stretch] = []
@@ -352,6 +354,8 @@ def embedding_bytes(recipe: Recipe) -> int:
 
 def _kept(spec: Spec, states: States, held: Inventory) -> float:
     """The share of a parameter gradient that stays with the rank once it is made."""
+    if spec.engine == "fsdp":
+        held = flattened(spec, held)
     grown = states.backward_end.get("gradients", 0) - states.first_gradient.get("gradients", 0)
     return min(1.0, max(0.0, grown / held.trainable_bytes)) if held.trainable_bytes else 0.0
 
@@ -362,6 +366,10 @@ def _retains_inputs(spec: Spec) -> bool:
     ``_register_post_backward_reshard_only_hook`` keeps a hook on the detached input of every frozen unit, and the
     hook its gradient accumulator, until ``_post_backward_final_callback``: input and gradient stay.
     """
+    return spec.method == "lora" and _hooks_frozen(spec)
+
+
+def _hooks_frozen(spec: Spec) -> bool:
+    """Whether a frozen layer holds its checkpointed input, as :func:`_retains_inputs` has it."""
     first = spec.fsdp is None or spec.fsdp.version == 1
-    rests = spec.method == "lora" or bool(frozen_parts(spec).layers)
-    return spec.engine == "fsdp" and first and rests and spec.use_reentrant
+    return spec.engine == "fsdp" and first and spec.use_reentrant
