@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.checks.checkpointing import how_known
+from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.runs import anchor
 from lintfit.checks.script_calls import calls_of, mentions, on_trained_model
+from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call
 
@@ -19,10 +22,36 @@ _OPENS = (
     "prepare_model_for_gradient_checkpointing",
 )
 """Each of these makes the first layer's input carry a gradient."""
+_OPENS_BY_NAME = ("enable_input_require_grads", "make_inputs_require_grad", "inputs_embeds", "output.requires_grad_")
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
-    run = context.run
+    yield from _adapters(context.run)
+    yield from _frozen_embedding(context.run)
+
+
+def _frozen_embedding(run: Run) -> Iterator[Report]:
+    """Layers that are trained behind an embedding that is not: their checkpoints have no input with a gradient."""
+    spec, script = run.spec, run.script
+    if spec is None or script is None or run.doubtful or mentions(run, *_OPENS_BY_NAME):
+        return
+    left = frozen_parts(spec)
+    trained = spec.facts.layers - len(left.layers)
+    checkpoints = spec.gradient_checkpointing is not False and spec.use_reentrant and not opens_inputs(spec)
+    known = how_known(run, "transformers" in run.versions)
+    if not left.embedding or not trained or not checkpoints or known not in ("stated", "default"):
+        return
+    many = "all" if trained == spec.facts.layers else trained
+    yield Report(
+        stated_place(run, script) or anchor(run),
+        f"reentrant checkpointing behind a frozen embedding: no gradient reaches the layers, {many} of which are to be "
+        "trained; torch only warns (None of the inputs have requires_grad=True)",
+        fix=with_reentrant(script, False),
+        help='pass gradient_checkpointing_kwargs={"use_reentrant": False}, or call model.enable_input_require_grads()',
+    )
+
+
+def _adapters(run: Run) -> Iterator[Report]:
     if run.script is None or run.script.facts.trainer is not None or not run.script.facts.trains:
         return
     if run.value("method") != "lora" or run.value("use_reentrant") is not True or mentions(run, *_OPENS):
