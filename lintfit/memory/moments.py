@@ -11,9 +11,14 @@ from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.forward import bare_head, forward, masks_of_the_graph
 from lintfit.memory.loss.preference import FUSED, logits_beside_the_reference, scores_reference_beside
-from lintfit.memory.micro_batch.alive import copies_by, layer_without_graph, most_without_graph, together
+from lintfit.memory.micro_batch.alive import (
+    copies_by,
+    layer_without_graph,
+    most_without_graph,
+    together,
+    without_gradients,
+)
 from lintfit.memory.micro_batch.autocast import head_copy
-from lintfit.memory.micro_batch.model_step import without_gradients
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment

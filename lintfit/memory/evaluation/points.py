@@ -16,8 +16,8 @@ from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
 from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Moment
 from lintfit.memory.rollouts.rollout import rollout
 from lintfit.memory.spec import Spec

@@ -18,8 +18,7 @@ from lintfit.memory.explain.passing import (
 )
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.forward import embedded
-from lintfit.memory.micro_batch.alive import copies_by
-from lintfit.memory.micro_batch.model_step import without_gradients
+from lintfit.memory.micro_batch.alive import copies_by, without_gradients
 from lintfit.memory.moments import worst_layer
 from lintfit.memory.result import Moment
 

@@ -16,8 +16,8 @@ from lintfit.memory.forward import at_the_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, Path, loss_path, scored, sequences
 from lintfit.memory.micro_batch.embedding import dropout_mask, input_leaf
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import embedding_bytes
 from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.micro_batch.stream import embedding_bytes
 from lintfit.memory.recording import record
 from lintfit.memory.rollouts.ppo import layer_of
 from lintfit.memory.spec import Spec

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.kinds import Kind, stretches
+from lintfit.memory.activations.profile import without_graph
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.micro_batch.model_step import without_gradients
+from lintfit.memory.loss.preference import sequences
+from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
+from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Components
 from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.tensor_parallel import local
 
 
 def together(states: Components, alive: Live, *others: Live) -> Components:
@@ -59,3 +64,31 @@ def _around_a_layer(step: Step) -> int:
     text = step.count - step.before
     embeds = step.stretches[step.before].layer.input if text > 1 else 0
     return step.around + (step.summands or embeds) + step.named_result(step.count - 1)
+
+
+def without_gradients(spec: Spec, recipe: Recipe) -> Live:
+    """What is alive at the worst point of any layer's forward pass without gradients.
+
+    ``casts``: less the copies of weights that autocast makes later, in this layer and those behind it.
+    """
+    facts = local(language(spec.facts), spec.tensor_parallel)
+    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    stream = stream_bytes(facts, recipe)
+    runs = [part for part in stretches(facts) if recipe.beside is not None or not part[0].crosses]
+    forms = {kind: without_graph(facts, recipe, batch, seq, start, stream=stream) for kind, start, _ in reversed(runs)}
+    if not recipe.autocast:
+        return max([form.peak(batch, seq) for form in forms.values()], key=_total)
+    later, found = 0, list[Live]()
+    sizes: dict[Kind, int] = {}
+    for kind, _, length in reversed(runs):
+        form = forms.pop(kind, None)
+        if form is not None:  # the last of its kind, beside which most copies are made
+            alive, each = form.peak(batch, seq), form.cached(batch, seq)
+            found.append(Live(alive.activations, casts=alive.casts - later))
+            sizes[kind] = each
+        later += length * sizes[kind]
+    return max(found, key=_total)
+
+
+def _total(live: Live) -> int:
+    return live.total

@@ -18,8 +18,9 @@ from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import record_model, stream_bytes
+from lintfit.memory.micro_batch.model_step import record_model
 from lintfit.memory.micro_batch.step import Step, Stretch
+from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Components, Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.parameters import inventory, model_dtype

@@ -12,7 +12,7 @@ from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds, lends, stream_width
 from lintfit.memory.activations.profile import profile
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.micro_batch.model_step import stream_bytes
+from lintfit.memory.micro_batch.stream import stream_bytes
 
 CONFIG: dict[str, Any] = {
     "model_type": "gemma3n_text", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 15,

@@ -22,8 +22,8 @@ from lintfit.memory.activations.towers import (
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import keeps_input
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Stretch
+from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.micro_batch.vision.images import Pictures, pictures, tiles
 from lintfit.memory.micro_batch.vision.shapes import recipe_of, stream_of
 from lintfit.memory.micro_batch.vision.trained import trained_names, trains_connector

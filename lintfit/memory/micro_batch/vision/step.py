@@ -22,8 +22,8 @@ from lintfit.memory.micro_batch.aside import aside, gradient_beside
 from lintfit.memory.micro_batch.embedding import input_leaf, opens_inputs
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.model_step import stream_bytes
 from lintfit.memory.micro_batch.step import Step, Stretch
+from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.micro_batch.tables import given
 from lintfit.memory.micro_batch.vision.held import held_of_images, into_the_connector
 from lintfit.memory.micro_batch.vision.parts import inner_features, parts_of

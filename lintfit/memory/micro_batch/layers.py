@@ -1,0 +1,153 @@
+"""The layers of one model's micro-batch, counted: which leave a graph, and what waits beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
+from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width, stretches
+from lintfit.memory.activations.profile import Profile, profile
+from lintfit.memory.activations.recipe import Recipe, left_alone
+from lintfit.memory.micro_batch.aside import gradient_beside
+from lintfit.memory.micro_batch.step import Stretch
+from lintfit.memory.micro_batch.stream import Shape, embedding_bytes
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_parts import FrozenParts
+
+
+def layers_of(
+    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: Shape, kept: float, left: FrozenParts, *, flows: bool
+) -> list[Stretch]:
+    """The layers of this rank in their order, equal ones together; each kind is counted once.
+
+    ``flows``: whether the first layer's input needs a gradient, where it could do without: a frozen model's.
+    """
+    checkpoints = spec.gradient_checkpointing is not False
+
+    def one(index: int, stream: int, flows: bool, recipe: Recipe = recipe, checkpoints: bool = checkpoints) -> Profile:
+        return profile(
+            facts,
+            recipe,
+            shape.batch,
+            shape.seq,
+            index,
+            stream=stream,
+            flows=flows,
+            checkpointed=checkpoints,
+            selective=spec.gradient_checkpointing == "selective",
+            reentrant=spec.use_reentrant,
+            kept=kept,
+        )
+
+    if left.of_text:
+        reentrant = checkpoints and spec.use_reentrant
+        hooked = hooks_frozen(spec)
+        return _partly_frozen(facts, recipe, shape, left.layers, one, checkpoints, flows, reentrant, hooked)
+    counted: dict[Kind, Profile] = {}
+    layers: list[Stretch] = []
+    count = -(-facts.layers // spec.pipeline_parallel)
+    for kind, start, length in stretches(facts):
+        if start >= count:
+            break
+        if kind.crosses and recipe.beside is None:
+            continue
+        if kind not in counted:
+            counted[kind] = one(start, shape.stream, flows=True)
+        if kind.crosses == "last cross":
+            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            layers = [replace(stretch, waiting=waiting) for stretch in layers]
+        layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
+    no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
+    taken = _taken(facts, recipe, shape)
+    if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
+        no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
+    if not no_gradient and taken == shape.stream:
+        return layers
+    # Layers behind frozen embeddings have no gradient up to the first with an adapter.
+    first: list[Stretch] = []
+    for index in running(facts, beside=recipe.beside is not None):
+        if index >= count:
+            break
+        profiled = one(index, shape.stream if first else taken, flows=not no_gradient)
+        first.append(Stretch(1, profiled, checkpoints, layers[0].waiting))
+        if not no_gradient or profiled.form is None or profiled.form.output.grad:
+            break
+    return [*first, *_without(layers, len(first))]
+
+
+def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
+    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it."""
+    changed = stream_width(facts) != facts.hidden or frame(facts).encoder
+    return shape.stream if changed else embedding_bytes(recipe)
+
+
+def _partly_frozen(
+    facts: ModelFacts, recipe: Recipe, shape: Shape, still: frozenset[int], one: Callable[..., Profile],
+    checkpoints: bool, flows: bool, reentrant: bool, hooked: bool,
+) -> list[Stretch]:  # fmt: skip
+    """The layers of a model of which some are frozen: without a graph up to the first that trains.
+
+    Reentrant checkpointing leaves none either where what goes into it needs no gradient, whatever is in it
+    (``CheckpointFunction``). ``hooked``: see :func:`hooks_frozen`.
+    """
+    counted: dict[tuple[object, ...], Stretch] = {}
+    found: list[Stretch] = []
+    waiting = 0
+    for index in running(facts, beside=recipe.beside is not None):
+        kind, rests = kinds(facts)[index], index in still
+        if kind.crosses == "last cross":
+            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            found = [replace(each, waiting=waiting) for each in found]
+        joined = bool(kind.crosses) and recipe.beside is not None and recipe.beside.flows
+        bare = not flows and not joined and (rests or reentrant)
+        stream = shape.stream if found else _taken(facts, recipe, shape)
+        key = kind, rests, bare, flows, stream
+        if key not in counted:
+            how = left_alone(recipe) if rests or bare else recipe
+            counted[key] = Stretch(
+                1, one(index, stream, flows, how, checkpoints and not bare), checkpoints and not bare
+            )
+        found.append(counted[key])
+        flows = flows or not bare
+    return [replace(each, length=len(list(group))) for each, group in groupby(found)]
+
+
+def gives_gradient(layers: list[Stretch]) -> bool:
+    """Whether what the last layer gives needs a gradient; a checkpointed one's form is not at hand, and does."""
+    form = layers[-1].layer.form if layers else None
+    return form is None or form.output.grad
+
+
+def _without(layers: list[Stretch], count: int) -> Iterator[Stretch]:
+    """The layers behind the first ``count``."""
+    for stretch in layers:
+        taken = min(stretch.length, count)
+        count -= taken
+        if stretch.length > taken:
+            yield replace(stretch, length=stretch.length - taken)
+
+
+def waiting_beside(layers: list[Stretch], sizes: tuple[int, ...]) -> list[Stretch]:
+    """The stretches with so many bytes more that wait beside each layer; parted where these change."""
+    if not any(sizes):
+        return layers
+    found: list[Stretch] = []
+    start = 0
+    for stretch in layers:
+        for size, group in groupby(sizes[start : start + stretch.length]):
+            found.append(replace(stretch, length=len(list(group)), waiting=stretch.waiting + size))
+        start += stretch.length
+    return found
+
+
+def hooks_frozen(spec: Spec) -> bool:
+    """Whether a frozen layer holds its checkpointed input, and that input its gradient, to the end of the backward.
+
+    FSDP 1 with reentrant checkpointing: ``_register_post_backward_reshard_only_hook`` keeps a hook on the detached
+    input of every frozen unit, and the hook its gradient accumulator, until ``_post_backward_final_callback``.
+    """
+    first = spec.fsdp is None or spec.fsdp.version == 1
+    return spec.engine == "fsdp" and first and spec.use_reentrant
