@@ -275,6 +275,8 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llama 8 B", "bf16 + autocast", 2, 2048, {**LORA, **GC}),
     ("llama 8 B", "bf16", 1, 2048, EVERY),
     ("llama 8 B", "fp32", 1, 512, {"attention": "eager"}),
+    ("llama 8 B", "bf16", 1, 4096, {**GC, "frozen_modules": ["model.embed_tokens", "model.layers[:24]"]}),
+    ("qwen2 1.5 B, tied", "fp32 + autocast", 2, 2048, {"frozen_modules": ["*", "!model.layers[-4:]", "!model.norm"]}),
     ("llama 8 B, few words", "bf16 + autocast", 2, 1024, EVERY),
     ("llama 8 B, few words", "bf16 + autocast", 2, 1024, {**EVERY, **REENTRANT}),
     ("pythia 6.9 B, few words", "bf16 + autocast", 2, 1024, EVERY),
@@ -422,6 +424,8 @@ def _words(more: dict[str, Any]) -> list[str]:
     words += [f"outputs {more['loop_outputs']}"] if "loop_outputs" in more else []
     words += ["as autocast made them"] if not more.get("upcast_outputs", True) else []
     words += [f"zero_grad: {more['zero_grad']}"] if "zero_grad" in more else []
+    if any("layers" in part or "*" in part for part in more.get("frozen_modules", ())):
+        words.append("parts of the text frozen")
     if "images" in more:
         words.append(f"{more['images']} images" if more["images"] > 1 else "an image")
     return [*words, *(more[key] for key in ("attention", "optimizer") if more.get(key))]

@@ -241,10 +241,19 @@ MODELS: dict[str, dict[str, Any]] = {
 
 ONE = {"images": 1}
 
+MERGER_ALONE = ["*", "!visual.merger"]
 CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
     ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2}),
     ("llava 1.5 7 B", "bf16 + autocast", 4, 1024, {**LORA, **REENTRANT, **ONE}),
+    ("llava 1.5 7 B", "bf16", 2, 1024, {"images": 2, "frozen_modules": ["*", "!multi_modal_projector"]}),
     ("qwen2.5 vl 3 B, tied", "bf16", 1, 2048, {"images": 1, "image_patches": 4096}),
+    (
+        "qwen2.5 vl 3 B, tied",
+        "bf16",
+        1,
+        2048,
+        {**ONE, "image_patches": 4096, "frozen_modules": ["*", "!visual.merger"]},
+    ),
     ("qwen2 vl 2 B, tied", "fp32 + autocast", 1, 2048, {"images": 1, "image_patches": 4096, **GC}),
     ("gemma 3 4 B, tied", "bf16", 1, 1024, ONE),
     ("gemma 3 4 B, tied", "bf16 + autocast", 2, 2048, {**EVERY, **GC, **ONE}),
