@@ -39,7 +39,7 @@ class Pattern:
             return layer in range(layers)[self.taken] and f".{self.stem}.{{}}." in f".{tensor.name}"
         name = tensor.name if layer is None else tensor.name.replace("{}", str(layer), 1)
         if "*" in self.text:
-            return _wildcard(self.text).fullmatch(name) is not None
+            return _fits(self.text, name)
         return within(name, (self.text,))
 
 
@@ -72,9 +72,18 @@ def within(name: str, modules: tuple[str, ...]) -> bool:
     return any(f".{module}." in f".{name}" for module in modules)
 
 
-@lru_cache(maxsize=256)
-def _wildcard(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("*"))))
+def _fits(text: str, name: str) -> bool:
+    """Whether a name is what a pattern with wildcards says, each of which stands for as little as can be."""
+    first, *between, last = text.split("*")
+    if not name.startswith(first) or not name.endswith(last):
+        return False
+    place, end = len(first), len(name) - len(last)
+    for part in between:
+        place = name.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return place <= end
 
 
 @lru_cache(maxsize=256)
