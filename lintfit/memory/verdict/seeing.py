@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
-from lintfit.memory.activations.towers import ITSELF, counted
+from lintfit.memory.activations.towers import ITSELF, counted, known
 from lintfit.memory.micro_batch.vision.images import patches, unsaid, with_an_image, without_images
 from lintfit.memory.spec import Spec
 
@@ -32,7 +32,8 @@ def with_images(spec: Spec) -> tuple[Spec, str] | None:
     if not counted(spec.facts):
         seen = replace(seen, image_patches=2 * patches(seen))
         note = (
-            f"the way from pixels to words of {spec.facts.model_type} as its code reads, measured by nobody: the "
+            f"the way from pixels to words of {spec.facts.model_type} "
+            f"{'as its code reads, measured by nobody' if known(spec.facts) else 'as if it were CLIP'}: the "
             "low end counts text only, the high end twice the patches"
         )
     return (seen, note) if seen is not spec else None

@@ -100,7 +100,7 @@ does not detach (``modeling_layers.py:GradientCheckpointingLayer``)."""
 
 UNCOUNTED = {
     "gemma3n": "what the encoder of gemma3n keeps of them",
-    "t5": "what an encoder and a decoder keep of them",
+    **dict.fromkeys(("bart", "t5"), "what an encoder and a decoder keep of them"),
     "instructblip": "what the queries of instructblip keep of an instruction, whose length no config says",
 }
 """Model types, or their language models', of which nobody has counted something that comes with images. Gemma 3n's
@@ -108,10 +108,15 @@ encoder is no stack of layers but MobileNet v5, of whose results torch's own cou
 image in half precision (timm 1.0.31, 768 x 768 pixels)."""
 
 
+NEVER_BLIND = frozenset({"florence2"})
+"""Model types that train on nothing but images with a task, whatever a spec says of these."""
+
+
 def _encoder(spec: Spec) -> str:
     """An encoder that nobody has counted; or layers that attend to the images and each run the encoder's backward,
     which the first has freed."""
-    for kind in (spec.facts.model_type, spec.facts.text_type) if spec.images else ():
+    sees = spec.images or (spec.images is None and spec.facts.model_type in NEVER_BLIND)
+    for kind in (spec.facts.model_type, spec.facts.text_type) if sees else ():
         if kind in UNCOUNTED:
             return f"images: nobody has counted {UNCOUNTED[kind]}"
     if not spec.images or not spec.use_reentrant or spec.gradient_checkpointing is False:

@@ -141,9 +141,35 @@ FLAN: dict[str, Any] = {
     "feed_forward_proj": "gated-gelu",
     "tie_word_embeddings": False,
 }
+BART: dict[str, Any] = {
+    "model_type": "bart",
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 56,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "vocab_size": 1000,
+    "max_position_embeddings": 50,
+}
+DAVIT: dict[str, Any] = {
+    "depths": [1, 2, 3],
+    "patch_size": [7, 3, 3],
+    "patch_stride": [4, 2, 2],
+    "patch_padding": [3, 1, 1],
+    "patch_prenorm": [False, True, True],
+    "embed_dim": [16, 24, 32],
+    "num_heads": [2, 3, 4],
+    "num_groups": [2, 3, 4],
+    "projection_dim": 32,
+    "max_position_embeddings": 7,
+}
 BLIP2: dict[str, Any] = {"vision_config": TOWER, "qformer_config": QFORMER, "num_query_tokens": 6}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
+    ("florence2", {"text_config": BART, "vision_config": DAVIT}),
+    ("florence2", {"text_config": BART, "vision_config": {**DAVIT, "qkv_bias": False, "mlp_ratio": 2.0}}),
     ("blip-2", {**BLIP2, "text_config": OPT}),
     ("blip-2", {**BLIP2, "text_config": FLAN}),
     (

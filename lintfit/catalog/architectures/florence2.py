@@ -1,0 +1,134 @@
+"""Florence-2: DaViT's stages of windows and of channels, a projector with positions, and BART."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from lintfit.catalog.architectures import bart
+from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
+from lintfit.catalog.architectures._multimodal import language_model, part
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.frozen import replace
+
+REQUIRED = ("text_config",)
+DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+VISION: Mapping[str, Any] = {
+    "in_channels": 3,
+    "depths": [1, 1, 9, 1],
+    "patch_size": [7, 3, 3, 3],
+    "patch_prenorm": [False, True, True, True],
+    "embed_dim": [128, 256, 512, 1024],
+    "num_heads": [4, 8, 16, 32],
+    "mlp_ratio": 4.0,
+    "qkv_bias": True,
+    "projection_dim": 1024,
+    "max_position_embeddings": 50,
+}
+"""``Florence2VisionConfig``."""
+SIDE, STRIDE = 768, 32
+"""Pixels of an image's side as the processor makes it, and those that become one patch by the last stage."""
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Microsoft's own config has other names for two of the encoder's keys (``configuration_florence2.py``)."""
+    vision = given.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return given
+    values = dict(vision)
+    if "dim_embed" in values:
+        values["embed_dim"] = values["dim_embed"]
+    positions = values.get("image_pos_embed")
+    if isinstance(positions, Mapping) and "max_pos_embeddings" in positions:
+        values["max_position_embeddings"] = positions["max_pos_embeddings"]
+    return {**given, "vision_config": values}
+
+
+def text_of(config: Config) -> tuple[ModuleType, Config]:
+    """BART and its config."""
+    tied = config.flag("tie_word_embeddings")
+    return bart, part(config, "text_config", bart.DEFAULTS, tie_word_embeddings=tied)
+
+
+def language(config: Config) -> tuple[str, Config]:
+    return "bart", text_of(config)[1]
+
+
+def shape(config: Config) -> Shape:
+    vision = part(config, "vision_config", VISION)
+    widths, heads, depths = (_stages(vision, key) for key in ("embed_dim", "num_heads", "depths"))
+    tower = VisionTower(
+        hidden=widths[-1],
+        layers=2 * sum(depths),
+        heads=heads[-1],
+        intermediate=int(widths[-1] * (vision.number("mlp_ratio") or 0)),
+        patch=STRIDE,
+        image_size=SIDE,
+        tokens=(SIDE // STRIDE) ** 2 + 1,
+    )
+    return replace(bart.shape(text_of(config)[1]), vision=tower)
+
+
+def _stages(vision: Config, key: str) -> tuple[int, ...]:
+    """A number of every stage."""
+    found, expected = vision.numbers(key), len(vision.numbers("embed_dim"))
+    if not found or len(found) != expected or min(found) < 1:
+        raise vision.error(key, "must be a list of numbers of at least 1, one for every stage")
+    return found
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    module, text = text_of(config)
+    vision = part(config, "vision_config", VISION)
+    found = [*_encoder(vision), *_projector(vision)]
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(module, text))
+
+
+def _encoder(vision: Config) -> list[Tensor]:
+    """Stages, each of which begins with a convolution and has blocks of windows and of channels by turns."""
+    widths, sides, depths = (_stages(vision, key) for key in ("embed_dim", "patch_size", "depths"))
+    first, ratio = vision.get("patch_prenorm"), vision.number("mlp_ratio") or 0
+    before, found = vision.size("in_channels"), list[Tensor]()
+    for stage, (width, side, depth) in enumerate(zip(widths, sides, depths, strict=True)):
+        place = f"model.vision_tower.convs.{stage}"
+        prenorm = isinstance(first, list | tuple) and stage < len(first) and bool(first[stage])
+        found += [
+            Tensor(f"{place}.conv.weight", (width, before, side, side), 1, "conv"),
+            Tensor(f"{place}.conv.bias", (width,), 1, "bias"),
+            *norm(f"{place}.norm", before if prenorm else width, bias=True),
+        ]
+        for kind, attention in (("spatial_block", "window_attn"), ("channel_block", "channel_attn")):
+            found += _block(
+                f"model.vision_tower.blocks.{stage}.{{}}.{kind}", attention, width, int(width * ratio), depth, vision
+            )
+        before = width
+    return found
+
+
+def _block(name: str, attention: str, width: int, inner: int, copies: int, vision: Config) -> list[Tensor]:
+    found: list[Tensor] = []
+    for number in (1, 2):
+        found.append(Tensor(f"{name}.conv{number}.weight", (width, 1, 3, 3), copies, "conv"))
+        found.append(Tensor(f"{name}.conv{number}.bias", (width,), copies, "bias"))
+        found += norm(f"{name}.norm{number}", width, copies, bias=True)
+    return [
+        *found,
+        *linear(f"{name}.{attention}.qkv", 3 * width, width, copies, bias=vision.flag("qkv_bias")),
+        *linear(f"{name}.{attention}.proj", width, width, copies, bias=True),
+        *plain_mlp(f"{name}.ffn", width, inner, copies, up="fc1", down="fc2"),
+    ]
+
+
+def _projector(vision: Config) -> list[Tensor]:
+    name, width = "model.multi_modal_projector", _stages(vision, "embed_dim")[-1]
+    out, positions = vision.size("projection_dim"), vision.size("max_position_embeddings")
+    return [
+        *linear(f"{name}.image_projection", out, width),
+        *norm(f"{name}.image_proj_norm", out, bias=True),
+        Tensor(f"{name}.image_position_embed.row_embeddings.weight", (positions, width // 2), 1, "embedding"),
+        Tensor(
+            f"{name}.image_position_embed.column_embeddings.weight", (positions, width - width // 2), 1, "embedding"
+        ),
+    ]
