@@ -76,6 +76,7 @@ def adapters(spec: Spec) -> Iterator[Weight]:
             yield _trained(spec, full, shape, _held(tensor, held), per_layer * held)
             if tensor.idle:
                 idle = _trained(spec, full, shape, _held(tensor, tensor.idle), per_layer * tensor.idle)
+                # No gradient ever comes for them; buckets, flat partitions and shards have room for one all the same.
                 yield replace(idle, trainable=spec.engine != "single")
 
 
