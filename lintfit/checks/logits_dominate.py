@@ -8,6 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains, enough, most, place_of
 from lintfit.checks.wording import of_gib
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.fit.axes.loss import has_liger
 
 _SHARE = 0.15
 """Share of the card from which on the logits are worth a word."""
@@ -21,13 +22,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     logits = most(estimate, "logits")
     if breaks_or_strains(context) is None or logits <= _SHARE * estimate.capacity_bytes:
         return
+    fuses = has_liger(run, spec)
     yield Report(
         place_of(run, "loss", "micro_batch_size", "seq_len"),
         f"{spec.facts.vocab:,} vocabulary entries × {spec.tokens:,} tokens: "
         f"logits and loss take {of_gib(logits, estimate.capacity_bytes)}",
         severity=Severity.WARNING,
-        fix=_fused(context),
-        help="compute the loss in chunks (use_liger_kernel=True) or lower the micro-batch",
+        fix=_fused(context) if fuses else None,
+        help=("compute the loss in chunks (use_liger_kernel=True) or " if fuses else "") + "lower the micro-batch",
     )
 
 

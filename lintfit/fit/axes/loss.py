@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.fit.options import Effect, Option, Subject
+from lintfit.memory.spec import Spec
+from lintfit.run.model import Run
 from lintfit.run.versions import before
 
 LIGER = frozenset(
@@ -20,6 +22,11 @@ LIGER = frozenset(
 ``transformers/monkey_patch.py``; granite's is patched without the fused loss)."""
 
 
+def has_liger(run: Run, spec: Spec) -> bool:
+    """Whether a flag gives this model Liger's loss: transformers' ``use_liger_kernel``, since 4.45."""
+    return spec.facts.model_type in LIGER and before(run.versions.get("transformers"), "4.45") is not True
+
+
 def options(subject: Subject) -> Iterator[Option]:
     """Only where the trainer can do so: transformers since 4.45, TRL's SFT trainer in chunks from 1.8 on."""
     run, spec = subject.run, subject.spec
@@ -29,7 +36,7 @@ def options(subject: Subject) -> Iterator[Option]:
     if run.script is not None and arguments is None:
         return
     note = "the same loss in another kernel (rounding differs); needs the package liger-kernel"
-    if spec.facts.model_type in LIGER and before(run.versions.get("transformers"), "4.45") is not True:
+    if has_liger(run, spec):
         yield Option("Liger's fused loss", {"loss": "liger"}, Effect.NUMERICS, note)
     sft = arguments is not None and arguments.name == "SFTConfig" and spec.method == "full"
     if sft and before(run.versions.get("trl"), "1.8") is not True:
