@@ -24,7 +24,7 @@ FROM_SCRIPT = (
     "reward_model", "value_model", "response_length", "rollout_batch_size", "mini_batches", "frozen_modules",
     "text_only", "eval_batch_size", "eval_accumulation_steps", "eval_do_concat_batches", "eval_predictions",
     "predict_with_generate", "generation_num_beams", "image_max_pixels", "eval_graph", "whole_state_dict",
-    "torch_compile", "frozen_models", "own_loss", "uncounted", "partly_frozen",
+    "torch_compile", "frozen_models", "own_loss", "own_attention", "uncounted", "partly_frozen",
 )  # fmt: skip
 """Settings that only a script (with the flags of its launch line) decides."""
 

@@ -15,6 +15,7 @@ from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
 from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
+from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
 from lintfit.run.beside import asked, of_ppo
 from lintfit.run.evaluation import evaluation
@@ -132,6 +133,7 @@ def assemble(
         | {"attention"}.intersection(doubtful),  # another kernel than the default is asked for
         **values,
     )
+    spec = with_own_attention(spec, settings, doubtful)
     unknown = list(missing) if hardware.capacity_bytes is not None else [*missing, missing_gpu(settings)]
     if hardware.gpus is None and spec.engine != "single":
         unknown.append("the number of GPUs (--gpus, or gpus in lintfit.toml)")

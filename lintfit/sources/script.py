@@ -15,7 +15,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.findings import FileEdit
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
-from lintfit.sources.python import defaults, facts, megatron, modelling, splitting, training, writer, writing
+from lintfit.sources.python import defaults, facts, megatron, modelling, patching, splitting, training, writer, writing
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.interpreter import Interpreter
 from lintfit.sources.python.modules import Modules
@@ -220,10 +220,12 @@ def _read(
         gradients=walk.gradients,
         recomputing=walk.recomputing,
         pixels=walk.pixels,
+        replaced=walk.replaced,
         divisors=walk.divisors,
         accumulations=walk.accumulations,
     )
     modelling.read(reading)
+    patching.read(reading)
     training.read(reading)
     splitting.read(reading)
     megatron.read(reading)

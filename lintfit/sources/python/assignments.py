@@ -11,7 +11,7 @@ from lintfit.sources.python import operators, parsers
 from lintfit.sources.python.expressions import dotted
 from lintfit.sources.python.invocations import Invocations
 from lintfit.sources.python.models import is_model
-from lintfit.sources.python.state import LENGTHS, Flagged, Gradient, Pixels, Walk
+from lintfit.sources.python.state import LENGTHS, Flagged, Gradient, Pixels, Replaced, Walk
 from lintfit.sources.python.values import (
     Choice,
     Const,
@@ -87,6 +87,8 @@ class Assignments(Invocations):
                     self._flagged(target, value, scope)
                 self._pixels(target, value)
                 for holder in self._holders(self.eval(target.value, scope)):
+                    if isinstance(holder, Ref) and target.attr.value == "forward":
+                        self._replaced(holder, value)
                     if isinstance(holder, Object):
                         self.store(holder.attributes, target.attr.value, value)
             case cst.Subscript():
@@ -113,6 +115,12 @@ class Assignments(Invocations):
         told = value.items.get("longest_edge") if sized and isinstance(value, Table) else None if sized else value
         if told is not None and self.walk.branch.taken is not False:
             self.walk.pixels.append(Pixels(told, sized, self.walk.branch.taken))
+
+    def _replaced(self, cls: Ref, value: Value) -> None:
+        """Note a function that takes a method's place, unless it is in one that nobody calls."""
+        branch = self.walk.branch
+        if branch.taken or branch.undecided:
+            self.walk.replaced.append(Replaced(cls.name, value, branch.taken))
 
     def _holders(self, value: Value) -> tuple[Value, ...]:
         return value.options if isinstance(value, Choice) else (value,)

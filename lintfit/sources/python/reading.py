@@ -13,7 +13,7 @@ from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found
-from lintfit.sources.python.state import Defaults, Flagged, Gradient, Pixels
+from lintfit.sources.python.state import Defaults, Flagged, Gradient, Pixels, Replaced
 from lintfit.sources.python.values import (
     DTYPES,
     Const,
@@ -59,6 +59,7 @@ class Reading:
     gradients: Sequence[Gradient] = ()
     recomputing: Sequence[Flagged] = ()
     pixels: Sequence[Pixels] = ()
+    replaced: Sequence[Replaced] = ()
     divisors: Mapping[int, Value] = field(default_factory=dict)
     """What the script divides by with ``%``, by the id of the expression."""
     accumulations: Sequence[Value] = ()

@@ -96,6 +96,15 @@ class Pixels:
     taken: bool | None
 
 
+@dataclass(slots=True)
+class Replaced:
+    """``LlamaAttention.forward = value``: a method of a class of transformers' that the script replaces."""
+
+    cls: str
+    value: Value
+    taken: bool | None
+
+
 class OutOfBudget(Exception):
     """The script is larger than the walk follows; what was found so far stands."""
 
@@ -123,6 +132,7 @@ class Walk:
     """Where ``requires_grad`` of parameters is set in a loop."""
     recomputing: list[Flagged] = field(default_factory=list)
     pixels: list[Pixels] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
     divisors: dict[int, Value] = field(default_factory=dict)
     """Right sides of ``%``, by the id of the expression: how often a loop steps is told by one."""
     accumulations: list[Value] = field(default_factory=list)

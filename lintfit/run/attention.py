@@ -1,0 +1,37 @@
+"""The attention of a run whose project replaces transformers'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lintfit.catalog.attention import CHOOSES
+from lintfit.memory.activations.recipe import attention_of
+from lintfit.memory.micro_batch.language import language
+from lintfit.memory.spec import Spec
+from lintfit.memory.versions import transformers_version
+from lintfit.settings import Setting
+
+ONE_CLASS = (4, 48)
+"""The first transformers whose models have one class of attention; before, each kernel has its own (since 4.36)."""
+
+
+def with_own_attention(spec: Spec, settings: Mapping[str, Setting], doubtful: list[str]) -> Spec:
+    """The spec with the kernel that a function of the project calls, where its model runs that function.
+
+    A kernel that somebody asks for runs its own class. Scores that may or may not be made are taken as not made, and
+    named in ``doubtful``.
+    """
+    told = settings.get("own_attention")
+    if told is None or "attention" in settings:
+        return spec
+    kinds = (language(spec.facts).model_type, spec.facts.model_type)
+    found = next((told.value[kind] for kind in kinds if kind in told.value), None)
+    before = attention_of(spec)
+    if found is None or (before == "sdpa" and CHOOSES <= transformers_version(spec) < ONE_CLASS):
+        return spec
+    kernel, sure = found
+    if not sure and "eager" in (kernel, before):
+        doubtful.append("attention")
+        kernel = "flash_attention_2"
+    return replace(spec, attention=kernel, stated=spec.stated | {"attention"})
