@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lintfit.catalog import models
+from lintfit.catalog.architectures import florence2
 from tests.catalog.small import CASES
 
 pytestmark = pytest.mark.peers
@@ -42,6 +43,8 @@ def real_model(config: dict[str, Any]) -> Any:
     if model_type not in transformers.CONFIG_MAPPING or (model_type in WITH_TIMM and find_spec("timm") is None):
         return None
     config = {**LEFT_OUT.get(model_type, {}), **config}
+    if model_type == "florence2":  # published with the keys of its own code, which transformers' conversion renames
+        config = dict(florence2.normalised(config))
     tables = [auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES]
     tables.append(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     if model_type in MASKED:
