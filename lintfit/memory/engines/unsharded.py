@@ -7,6 +7,7 @@ from lintfit.memory.engines.ddp import broadcast_bytes, bucket_bytes
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.host import RankHost, host_memory
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
+from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
 from lintfit.memory.spec import Spec
@@ -53,7 +54,7 @@ def unsharded(spec: Spec) -> States:
         reduced=full,
         step=step if not spec.optimizer_in_backward else {**full},
         evaluate=full if stay_behind_step(spec) else steady,
-        save=full if stay_behind_step(spec) else steady,
+        save={**(full if stay_behind_step(spec) else steady), **components(temporaries=reordered(spec, held))},
         host=host_memory(spec, held, rank_host),
         rank_host=rank_host,
         not_modelled=not_modelled,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lintfit.memory.engines.ddp import broadcast_bytes
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.loading import load_temporary
+from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
@@ -33,7 +34,10 @@ def terms(spec: Spec, state: str) -> list[Term]:
     ]
     gradients = _gradients(spec, held)
     if state in ("evaluate", "save"):
-        return [*steady, *(gradients if stay_behind_step(spec) else [])]
+        what = "int8 weights laid out by rows for the state dict, and copies in their place"
+        size = reordered(spec, held) if state == "save" else 0
+        copies = [term("temporaries", what, size, source="bitsandbytes nn/modules.py")] if size else []
+        return [*steady, *(gradients if stay_behind_step(spec) else []), *copies]
     if state == "forward":
         return [*steady, *(gradients if stay_in_forward(spec) else [])]
     if state in ("backward_start", "first_gradient"):

@@ -13,10 +13,12 @@ from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
+from lintfit.memory.engines.saving import lays_out
 from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
+from lintfit.memory.versions import release
 
 WHOLE_LOGITS = "1.13"
 """A TRL version whose trainers hold all logits of a micro-batch."""
@@ -79,6 +81,13 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(_remote_code(spec))
     if _may_hold_inputs(spec):
         yield Alternative(_running(spec, "bitsandbytes", "0.43.1"))
+    if _may_reorder(spec):
+        yield Alternative(
+            _running(spec, "bitsandbytes", "0.38.1"),
+            "a bitsandbytes that saves int8 weights as they are (version not stated; 0.38, of the same months, copies "
+            "them twice: the high end)",
+            restated=True,
+        )
     if _may_adapt_all(spec):
         yield Alternative(
             replace(spec, lora_targets="all-linear"),
@@ -105,6 +114,19 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
             _running(spec, "trl", WHOLE_SOFTMAX),
             "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
         )
+
+
+WITH_REORDERING = ((4, 28), (4, 31))
+"""The transformers versions from and before which people installed bitsandbytes 0.38 beside them (April to July
+2023)."""
+
+
+def _may_reorder(spec: Spec) -> bool:
+    """Whether a bitsandbytes 0.38 may run, which copies int8 weights to save them."""
+    stated = release(spec.versions.get("transformers"))
+    if stated is None or "bitsandbytes" in spec.versions or spec.engine not in ("single", "ddp"):
+        return False
+    return lays_out(spec) and WITH_REORDERING[0] <= stated < WITH_REORDERING[1]
 
 
 def _may_adapt_all(spec: Spec) -> bool:

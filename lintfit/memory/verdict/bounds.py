@@ -46,7 +46,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
     low, notes = _low(spec, points, held)
     worst = list(points)
     for other in dearer(spec):
-        worst.extend(moments(other.spec, held)[0])
+        worst.extend(moments(other.spec, states(other.spec) if other.restated else held)[0])
         notes.append(other.note)
     chunks = held_chunks(spec)
     if chunks:
