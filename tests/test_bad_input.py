@@ -64,6 +64,21 @@ def test_broken_json(name: str, tmp_path: Path) -> None:
     assert line.startswith(f"{name}.json:")
 
 
+def test_json_in_utf_16_is_what_no_library_reads(tmp_path: Path) -> None:
+    """All of them open it as UTF-8."""
+    (tmp_path / "odd.json").write_bytes(GOOD.decode().encode("utf-16"))
+    (line,) = [line for line in _lines_about(_check(tmp_path, "odd.json"), "odd.json") if "invalid-json" in line]
+    assert line.startswith("odd.json:1:1: error invalid-json not valid JSON: its text is UTF-16")
+
+
+def test_yaml_in_utf_16(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: NO\n", "utf-16")
+    outcome = _check(tmp_path, "odd.yaml")
+    assert outcome.status == 2
+    (line,) = _lines_about(outcome, "odd.yaml")
+    assert line.startswith("lintfit: odd.yaml:1:1: syntax error: its text is UTF-16")
+
+
 @pytest.mark.parametrize(("change", "status"), [(b"\xef\xbb\xbf", 1), (b"\r\n", 0)])
 def test_bom_and_crlf_are_read_and_kept(change: bytes, status: int, tmp_path: Path) -> None:
     """json.load stops at a byte-order mark, so that one finding is left of it; carriage returns are no finding."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from lintfit.documents.json_strictness import Strictness
-from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
 from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -48,6 +48,7 @@ def read_json(file: FileText) -> DataDocument:
     """Read JSON or HJSON text into a tree.
 
     Never raises for bad text: where it cannot be read, ``root`` is None and one ``syntax-error`` says why and where.
+    So does one for text that is not UTF-8, as which every library opens a config; its tree is there all the same.
     Other problems are ``duplicate-key`` and one ``not-strict-json`` for each sort of construct that ``json.load``
     refuses, at its first place, with edits for all its places where these keep every value.
     """
@@ -60,9 +61,12 @@ def read_json(file: FileText) -> DataDocument:
     except _Stop as stop:
         return _unreadable(file, stop.problem, strict=_json_reads(text) and not file.bom)
     notes = reader.strictness
-    if file.bom:
+    utf8 = file.encoding == "utf-8"
+    if not utf8:
+        reader.problems.append(Problem("syntax-error", not_utf8(file.encoding), Span(0, 0)))
+    elif file.bom:
         notes.byte_order_mark()
-    strict = not notes.kinds or (notes.kinds == {"nan"} and _json_reads(text))
+    strict = utf8 and (not notes.kinds or (notes.kinds == {"nan"} and _json_reads(text)))
     problems = [*reader.problems, *notes.problems(text, root, _values)]
     problems.sort(key=lambda problem: problem.span)
     return DataDocument(file, Kind.JSON, tuple(problems), root=root, strict=strict)

@@ -1,4 +1,4 @@
-"""How large a config may be before it is certainly none; beyond these a reader gives up with one line."""
+"""What a reader does not take for a config, however well it is formed: one line says why."""
 
 from __future__ import annotations
 
@@ -23,4 +23,10 @@ def too_long(text: str) -> str:
 
 def too_large(kind: Kind) -> str:
     """The line that says that a file of this kind is larger than its limit."""
-    return f"larger than {MAX_BYTES[kind] >> 20} MiB: not a config"
+    what = {Kind.PYTHON: "no training script", Kind.SHELL: "no launch script"}.get(kind, "not a config")
+    return f"larger than {MAX_BYTES[kind] >> 20} MiB: {what}"
+
+
+def not_utf8(encoding: str) -> str:
+    """The line that says that a config is text in an encoding in which no library opens it."""
+    return f"its text is {encoding.upper()}: save it as UTF-8"

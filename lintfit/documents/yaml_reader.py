@@ -17,7 +17,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
-from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
+from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
 from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
@@ -62,11 +62,13 @@ def read_yaml(file: FileText) -> DataDocument:
     text could not be read to its end, and the first document where there are several. A key that stands twice in one
     mapping (PyYAML keeps the last) is a ``duplicate-key``. Values that come through an alias stand at the alias;
     entries that come through a merge key (``<<``) stand where the anchor is, and before the mapping's own. A value that
-    holds itself, which PyYAML makes, is refused, too.
+    holds itself, which PyYAML makes, is refused, too. So is text in UTF-16: Accelerate opens its YAML as UTF-8.
     """
     if len(file.text) > MAX_BYTES[Kind.YAML]:
         return DataDocument(file, Kind.YAML, (Problem("syntax-error", too_large(Kind.YAML), Span(0, 0)),))
     reader = _Reader(file.text)
+    if file.encoding != "utf-8":
+        reader.problems.append(Problem("syntax-error", not_utf8(file.encoding), Span(0, 0)))
     root: Node | None = None
     try:
         root = reader.first_document()

@@ -58,7 +58,7 @@ def test_no_permission_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.M
         ("a.py", b"# -*- coding: nonsense -*-\n", "its coding cookie names an unknown encoding: nonsense"),
         ("a.py", b"x = '\xe9'\n", "line 1: byte 0xe9 is not utf-8: save it as UTF-8 or declare its encoding"),
         ("a.json", b" " * ((2 << 20) + 1), "larger than 2 MiB: not a config"),
-        ("a.py", b" " * ((4 << 20) + 1), "larger than 4 MiB: not a config"),
+        ("a.py", b" " * ((4 << 20) + 1), "larger than 4 MiB: no training script"),
         ("a.json", b"\xff\xfe{\0", "is not utf-16-le"),
     ],
 )
