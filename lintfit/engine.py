@@ -48,7 +48,10 @@ def check(paths: Sequence[Path], options: Options) -> CheckResult:
 def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[RunResult, ...]]:
     """The runs below some paths with their estimates, without any rule or plan."""
     workspace = _workspace(options)
-    loaded = load(_found(paths, options), workspace, options)
+    found = _found(paths, options)
+    loaded = load(found, workspace, options)
+    named = [document for document in loaded.documents if document.path in found.named]
+    loaded = replace(loaded, errors=(*loaded.errors, *_syntax_errors(named, Kind)))
     return loaded, tuple(judge(run) for run in loaded.runs)
 
 
@@ -147,10 +150,14 @@ class _Pass:
         yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
 
 
-def _syntax_errors(documents: Iterable[Document]) -> Iterator[str]:
-    """Syntax errors of files that no rule speaks of: one line each."""
+_UNRULED = tuple(kind for kind in Kind if kind is not Kind.JSON)
+"""Kinds of files of whose syntax errors no rule speaks."""
+
+
+def _syntax_errors(documents: Iterable[Document], kinds: Iterable[Kind] = _UNRULED) -> Iterator[str]:
+    """Syntax errors of files of these kinds: one line each."""
     for document in documents:
-        if document.kind is Kind.JSON:
+        if document.kind not in kinds:
             continue
         for problem in document.problems:
             if problem.code == "syntax-error":
@@ -271,12 +278,12 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
         original = decode(options.stdin_filename, options.stdin or b"")
         text = texts.get(options.stdin_filename, original.text)
         result = replace(result, fixed_stdin=encode(original, text).decode())
-        texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if options.diff:
         from lintfit.documents.edits import unified_diff
 
         diffs = (unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
         return replace(result, diff="".join(diffs))
+    texts = {path: text for path, text in texts.items() if path != options.stdin_filename}
     if texts:
         write_files({workspace.file(path) if workspace.exists(path) else path: t for path, t in texts.items()})
     return result

@@ -130,6 +130,25 @@ def test_a_syntax_error_in_the_script(tmp_path: Path) -> None:
     assert "syntax error" in line
 
 
+SYNTAX_ERRORS = {
+    "ds.json": '{"zero_optimization": {"stage": 2,',
+    "default.yaml": "compute_environment: LOCAL_MACHINE\ndistributed_type: [1\nb: {",
+    "train.py": "from transformers import Trainer\ntrainer = Trainer(model=\n",
+    "run.sh": "deepspeed train.py --x ${size*2}\n",
+}
+
+
+@pytest.mark.parametrize("name", SYNTAX_ERRORS)
+@pytest.mark.parametrize("command", ["estimate", "fit"])
+def test_syntax_errors_are_told_by_every_command(command: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(SYNTAX_ERRORS[name])
+    outcome = lintfit(command, "--isolated", name, cwd=tmp_path)
+    assert outcome.status == 2
+    assert outcome.err.startswith(f"lintfit: {name}:")
+    assert ": syntax error: " in outcome.err and outcome.err.count("\n") == 1
+    assert lintfit("estimate", "--isolated", ".", cwd=tmp_path).status == 0, "nobody named the file"
+
+
 def test_syntax_errors_of_files_that_were_only_found(tmp_path: Path) -> None:
     """A folder's check goes on without what cannot be read: nobody named these files."""
     (tmp_path / "run.sh").write_text("deepspeed train.py --x ${size*2}\n")

@@ -132,6 +132,16 @@ def test_fixed_standard_input_goes_to_standard_output(run: Run, found: Any, monk
     assert (asked[0].stdin, asked[0].stdin_filename) == (b'{"a":1}', Path("ds.json"))
 
 
+def test_what_would_change_in_standard_input_is_a_diff(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b'{"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    outcome = run("check", "-", "--stdin-filename", "ds.json", "--diff", "--isolated")
+    assert outcome.status == 1
+    assert outcome.out == (
+        f'--- ds.json\n+++ ds.json\n@@ -1 +1 @@\n-{text.decode()}+{{"zero_optimization": {{"stage": 2}}}}\n'
+    )
+
+
 def test_several_outputs(run: Run, found: Any) -> None:
     found(Story().result())
     outcome = run("check", "--output-format", "concise", "--output-format", "json:out.json")
