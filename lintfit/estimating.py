@@ -215,8 +215,10 @@ def _hardware(options: Options) -> dict[str, Any]:
     for name, size in (("gpu_memory_gib", options.gpu_memory_bytes), ("host_memory_gib", options.host_memory_bytes)):
         if size is not None:
             mapping[name] = size / GIB
+    from lintfit.config_values import is_file
+
     config = options.model_config
-    if config is None and options.model and (Path(options.model) / "config.json").is_file():
+    if config is None and options.model and is_file(Path(options.model) / "config.json"):
         config = Path(options.model) / "config.json"
     if config is not None:
         mapping["model_config"] = _object(config, "a model's config.json is")

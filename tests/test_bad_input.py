@@ -115,6 +115,17 @@ def test_no_permission(tmp_path: Path) -> None:
     assert "permission" in _lines_about(outcome, "secret.json")[0]
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_listed(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    outcome = _check(tmp_path, "closed")
+    assert outcome.status == 2
+    assert _lines_about(outcome, "closed") == ["lintfit: closed: permission denied"]
+    described = lintfit("estimate", "--isolated", "--model", "closed", cwd=tmp_path)
+    assert (described.status, described.out) == (2, "")
+    assert described.err.startswith("lintfit: model: 'closed' is not known")
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     outcome = _check(tmp_path, "nowhere.json")
     assert outcome.status == 2

@@ -104,7 +104,7 @@ class Workspace:
         try:
             return replace(read_text(self.root / path, kind), path=path)
         except ReadError as error:
-            if not resolved.is_file():
+            if not self.exists(path):
                 self._absent[resolved] = error.reason
             raise ReadError(path, error.reason) from None
 

@@ -46,7 +46,7 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
     Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names. A named
-    path that does not exist, or is neither file nor folder, becomes an error line.
+    path that does not exist, is neither file nor folder, or may not be listed becomes an error line.
     """
     files: dict[Path, None] = {}
     named: set[Path] = set()
@@ -54,6 +54,8 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     for path in paths:
         try:
             is_folder = path.is_dir()
+            if is_folder:
+                os.scandir(path).close()  # fails where it may not be listed, which os.walk passes over
         except OSError as error:
             errors.append(f"{path}: {(error.strerror or str(error)).lower()}")
             continue

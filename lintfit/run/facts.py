@@ -9,6 +9,7 @@ from pathlib import Path
 from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
+from lintfit.config_values import is_file
 from lintfit.run.precedence import Sources
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 
@@ -73,7 +74,7 @@ def facts_of(name: str, folders: tuple[Path, ...]) -> ModelFacts | None:
     from lintfit.catalog import models
 
     for folder in folders:
-        if (folder / name / "config.json").is_file():
+        if is_file(folder / name / "config.json"):
             return models.from_directory(folder / name, name=name)
     return models.find(name)
 
