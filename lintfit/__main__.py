@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lintfit.errors import LintfitError
@@ -30,6 +31,10 @@ def main() -> NoReturn:
 
 def run() -> int:
     """Run one command and give its exit status; every error is one line on standard error."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        return _say(f"the working directory: {(error.strerror or str(error)).lower()}; change to one that exists")
     try:
         return _run()
     except LintfitError as error:
@@ -97,8 +102,10 @@ def _leave(status: int) -> NoReturn:
 
 
 def _say(message: str) -> int:
-    with suppress(BrokenPipeError):
-        print(f"lintfit: {message}", file=sys.stderr)
+    with suppress(OSError):
+        # print writes to standard output where there is no standard error.
+        if sys.stderr is not None:
+            print(f"lintfit: {message}", file=sys.stderr)
     return 2
 
 

@@ -105,7 +105,7 @@ def _options(paths: tuple[str, ...], flags: Mapping[str, Any]) -> tuple[Options,
         no_ignores=flags["no_ignores"],
         add_ignores=_reason(flags["add_ignores"]),
         stdin_filename=Path(name) if name else None,
-        stdin=sys.stdin.buffer.read() if name else None,
+        stdin=cli_output.standard_input() if name else None,
     )
     if baseline is not None:
         # What an older baseline counts is counted anew.

@@ -40,17 +40,30 @@ def outputs(texts: tuple[str, ...]) -> tuple[Output, ...]:
 
 def echo(text: str) -> None:
     """Standard output; a reader that has gone away (``| head``) is no error."""
+    if sys.stdout is None:  # started without one (``>&-``)
+        raise LintfitError("standard output: cannot be written: it is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise LintfitError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def standard_input() -> bytes:
+    if sys.stdin is None:  # started without one (``<&-``)
+        raise LintfitError("standard input: cannot be read: it is closed")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise LintfitError(f"standard input: cannot be read: {error.strerror}") from None
 
 
 def show(done: estimating.Done | fitting.Done) -> int:
     """Print what a command has found, then its complaints, and give its exit status."""
     echo(done.text)
-    for error in done.errors:
+    for error in done.errors if sys.stderr is not None else ():
         print(f"lintfit: {error}", file=sys.stderr)
     return done.status
 

@@ -69,6 +69,8 @@ def read_specs(source: str) -> tuple[list[object], bool]:
 def _raw(source: str) -> bytes:
     """The bytes of a file, and no more of an endless one than says that it is too long."""
     if source == "-":
+        if sys.stdin is None:  # started without one (``<&-``)
+            raise LintfitError("standard input: cannot be read: it is closed")
         return sys.stdin.buffer.read(LARGEST_SPECS + 1)
     with Path(source).open("rb") as file:
         return file.read(LARGEST_SPECS + 1)

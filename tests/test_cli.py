@@ -316,6 +316,45 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     assert process.wait() == 0
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's devices")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("rule > /dev/full", "standard output: cannot be written: No space left on device"),
+        ("estimate --model gpt2 > /dev/full", "standard output: cannot be written: No space left on device"),
+        ("rule >&-", "standard output: cannot be written: it is closed"),
+        ("check --stdin-filename ds.json <&-", "standard input: cannot be read: it is closed"),
+        ("estimate --spec - <&-", "standard input: cannot be read: it is closed"),
+        ("check nothing.json 2>&-", ""),
+        ("estimate nothing.json 2>&-", ""),
+        ("estimate --model nothing 2>&-", ""),
+    ],
+)
+def test_streams_that_are_full_or_closed(tmp_path: Path, command: str, said: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m lintfit {command}'],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, f"lintfit: {said}\n" if said else "")
+    assert "no such file" not in done.stdout and "not known" not in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the working directory of a process cannot be removed there")
+def test_a_working_directory_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    command = f'rmdir ../gone && "{sys.executable}" -m lintfit check'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path / "gone", env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "lintfit: the working directory: no such file or directory; change to one that exists\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_on_a_terminal_there_are_colours_and_its_width(tmp_path: Path) -> None:
     import pty
