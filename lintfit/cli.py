@@ -228,8 +228,8 @@ def fit(paths: tuple[str, ...], **flags: Any) -> int:
     """List what would make each run fit, best first: memory, host, step time, and what it changes in the training.
 
     Plans that change nothing in the training come first, then the faster ones. --maximize and --minimize ask the other
-    way round. Exit status: 0 where every run fits or has a plan, 1 where one has none, 2 for bad usage, a spec that
-    cannot be estimated, or a named file that is missing or unreadable.
+    way round. Exit status: 0 where every run fits or has a plan, 1 where one has none or cannot be judged, 2 for
+    bad usage, a spec that cannot be estimated, or a named file that is missing or unreadable.
     """
     asked, options = _asked(flags), _fit_options(flags)
     from lintfit import fitting

@@ -74,7 +74,11 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "front-end": ("NAME", "transformers or litgpt: whose model and loop."),
     "kbit-upcast": ("PARTS", "none, norms or all: what is cast to fp32 beside a four- or eight-bit base."),
     "zero3-init": ("BOOL", "ZeRO-3: whether the model is partitioned as it loads; false: every card takes it whole."),
-    "fused-kernels": ("NAMES", "rms_norm,rope,cross_entropy,lora: kernels in place of the model's own code."),
+    "fused-kernels": (
+        "NAMES",
+        "Kernels in place of the model's own code: rms_norm,rope,cross_entropy,lora, and those of packages: "
+        "gated_delta_rule,mamba_ssm,causal_conv1d.",
+    ),
     "versions": ("NAMES", "transformers=4.48.1,deepspeed=0.19.8: what differs by version follows it."),
 }
 
