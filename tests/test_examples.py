@@ -56,6 +56,20 @@ def test_readme_shows_what_the_commands_print(tmp_path: Path) -> None:
         assert shown == text
 
 
+SNIPPET = re.compile(r"^    \$ lintfit (?P<command>[^\n]*)\n(?P<output>(?:    [^\n]*\n|\n)+)", re.MULTILINE)
+
+
+def test_the_project_s_readme_shows_what_a_command_prints() -> None:
+    """Its lines in their order; "…" stands for any number of others."""
+    snippets = list(SNIPPET.finditer((ROOT / "README.md").read_text()))
+    assert snippets
+    for snippet in snippets:
+        printed = iter(lintfit(*snippet["command"].split(), cwd=ROOT).out.splitlines())
+        for line in snippet["output"].splitlines():
+            shown = line.removeprefix("    ")
+            assert shown in ("", "…") or shown in printed, f"lintfit {snippet['command']}: {shown}"
+
+
 def _effective_batch(run: Any) -> int:
     settings = run["settings"]
     keys = ("micro_batch_size", "gradient_accumulation_steps", "gpus")
