@@ -326,7 +326,7 @@ class Layer(Tape):
             saved += [self.constant(width, 4, kind=CAST), self.constant(width, 4, kind=CAST)]
         out = self.like(x, x.width, x.item, x.grad or trains)
         weights = (width * self.recipe.weights,) * 2 if trains else ()
-        return self.op(out, (x,), saved, weights=weights)
+        return self.op(out, (x,), saved, weights=weights, results=True)
 
     # -- elementwise ----------------------------------------------------------------------------------------
 

@@ -148,6 +148,8 @@ def forward(tape: Tape, x: Var, table: Table) -> Passed:
         if made not in saved and made not in needed:
             changes.append(table.storage(made))
             needed.append(made)
+        if saves > 1:
+            early = len(points), len(changes)
         loose = needed
         points.append(len(changes))
     before, last = early

@@ -128,11 +128,11 @@ runs. ``same``: the incoming gradient is passed on as it is (addition, views), a
 them, each has to cost little.
 """
 
-Step = tuple[Var, Sequence[Var], tuple[Var, ...], bool, Sequence[Storage]]
+Step = tuple[Var, Sequence[Var], tuple[Var, ...], int, Sequence[Storage]]
 """One operation of the forward pass: out, inputs, held, saves, first.
 
-What it makes and reads, and what the code around it holds; whether it saves anything, and of that what no operation
-before it keeps.
+What it makes and reads, and what the code around it holds; whether it saves anything, 2 where that is done when it has
+run, and of what it saves that which no operation before it keeps.
 """
 
 
@@ -249,10 +249,12 @@ class Tape:
         weights: tuple[int, ...] = (),
         overwritten: Sequence[Var] = (),
         parameter: bool = False,
+        results: bool = False,
     ) -> Var:
         """``out`` computed from ``inputs``; the backward needs ``saved``. No node where nothing needs a gradient.
 
         ``parameter``: whether it needs a parameter as well, which takes no room but counts as a saved tensor.
+        ``results``: whether it saves something that it has made itself beside ``out``.
         """
         first: Sequence[Storage] = ()
         if self.graph and (weights or any_grad(inputs)):
@@ -265,7 +267,7 @@ class Tape:
         else:
             out.grad = saves = False
         if self.watched:
-            self.steps.append((out, inputs, self.held + self.lasting, saves, first))
+            self.steps.append((out, inputs, self.held + self.lasting, saves + (saves and results), first))
         return out
 
     def _first(self, saved: Sequence[Var]) -> list[Storage]:

@@ -33,6 +33,7 @@ EAGER, PADDED = {"attention": "eager"}, {"padded_batches": True}
         (SMALL, AMP, 492.52),
         (SMALL, {**BF16, **EAGER}, 664.34),
         (SMALL, {**BF16, **GC}, 140.30),
+        (SMALL, {**AMP, **GC}, 228.39),
         (SMALL, {**BF16, **PADDED}, 360.84),
         (SMALL, {**BF16, **GC, **EAGER}, 220.17),
         (WORDS, BF16, 1065.65),
