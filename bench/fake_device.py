@@ -267,6 +267,10 @@ _SCRATCH = {
 """Room that the fused kernels of attention take in their backward."""
 
 
+_IN_PLACE = (torch.ops.aten.add.Tensor, torch.ops.aten.scatter_add.default)
+"""What the backward does in place, the second in ``gather``'s, unless tensors are subclasses."""
+
+
 class Counter(TorchDispatchMode):
     """Notes every tensor that an operation makes in a log, and sums of gradients that the engine makes."""
 
@@ -290,7 +294,7 @@ class Counter(TorchDispatchMode):
             tokens = grad.numel() // grad.shape[-1]
             if tokens > 3072:
                 self.log.passing(tokens * (4 * grad.shape[-1] + 6 * 8))
-        if func is torch.ops.aten.add.Tensor and _in_backward() and _whole(args[0]) and numbers:
+        if func in _IN_PLACE and _in_backward() and _whole(args[0]) and numbers:
             term = self.log.see(args[0])
             if term != numbers[0]:
                 self.log.heirs[numbers[0]] = term

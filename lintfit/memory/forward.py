@@ -113,7 +113,7 @@ def _in_layer(step: Step, saved: Live, copies: int, index: int, beside: int) -> 
     named = step.named - step.named_saved
     around = step.inputs + step.front + step.cached + step.masks + step.last_graph + named
     alive = Live(
-        saved.activations + embedded(step, index) + step.named_result(index) + around,
+        saved.activations + embedded(step, index) + step.named_result(index) + step.listed_before(index) + around,
         saved.logits,
         max(copies, saved.casts),
         max(0, beside),

@@ -21,6 +21,7 @@ MASKED = (
     "bert",
     "camembert",
     "data2vec-text",
+    "deberta-v2",
     "distilbert",
     "electra",
     "ernie",

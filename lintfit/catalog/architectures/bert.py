@@ -58,25 +58,28 @@ def encoder(config: Config, name: str, width: int | None = None) -> list[Tensor]
     ]
 
 
-def masked_head(numbers: Shape, dense: str, layer_norm: str, decoder: str, bias: str) -> list[Tensor]:
-    """The transform before the vocabulary, and the projection where it is not the embedding's, whose bias may have a
-    name of its own beside ``bias``."""
+def masked_head(
+    numbers: Shape, dense: str, layer_norm: str, decoder: str, bias: str, width: int | None = None
+) -> list[Tensor]:
+    """The transform before the vocabulary, to the embeddings' ``width`` where that is another, and the projection where
+    it is not the embedding's, whose bias may have a name of its own beside ``bias``."""
+    width = width or numbers.hidden
     found = [
         Tensor(bias, (numbers.vocab,), 1, "bias", "head"),
-        *linear(dense, numbers.hidden, numbers.hidden, bias=True, where="head"),
-        *norm(layer_norm, numbers.hidden, bias=True, where="head"),
+        *linear(dense, width, numbers.hidden, bias=True, where="head"),
+        *norm(layer_norm, width, bias=True, where="head"),
     ]
     if numbers.tied:
         return found
     own = bias != f"{decoder}.bias"
-    return [*found, *linear(decoder, numbers.vocab, numbers.hidden, bias=own, role="lm_head", where="head")]
+    return [*found, *linear(decoder, numbers.vocab, width, bias=own, role="lm_head", where="head")]
 
 
-def predictions(numbers: Shape) -> list[Tensor]:
-    """The head under BERT's own names."""
+def predictions(numbers: Shape, width: int | None = None) -> list[Tensor]:
+    """The head under BERT's own names; ``width``: see :func:`masked_head`."""
     name = "cls.predictions"
-    transform = f"{name}.transform"
-    return masked_head(numbers, f"{transform}.dense", f"{transform}.LayerNorm", f"{name}.decoder", f"{name}.bias")
+    parts = (f"{name}.transform.dense", f"{name}.transform.LayerNorm", f"{name}.decoder", f"{name}.bias")
+    return masked_head(numbers, *parts, width)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -13,10 +13,15 @@ from lintfit.memory.activations.tape import Var, function
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of the encoder."""
-    facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     t.held = (x,)
     y = attention(t, x, ("query", "key", "value"), t.rate("attention_probs_dropout_prob"))
+    return behind_attention(t, x, y)
+
+
+def behind_attention(t: Layer, x: Var, y: Var) -> Var:
+    """The rest of a layer, from what its attention gave."""
+    facts = t.facts
+    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     t.held = (x, y)
     branch = t.dropped(t.linear("dense", y, h, h, bias=True), rate)
     t.held = (x, y, branch)

@@ -38,6 +38,7 @@ _MODULES = {
     "cohere2_moe": "cohere2_moe",
     "data2vec-text": "bert",
     "dbrx": "dbrx",
+    "deberta-v2": "deberta",
     "deepseek_v2": "moe",
     "diffllama": "diffllama",
     "deepseek_v3": "moe",
@@ -217,6 +218,9 @@ def _imported(name: str) -> ModuleType:
 
 def known(facts: ModelFacts) -> bool:
     """Whether the layer follows the model's own code rather than the nearest family's."""
-    kind = language(facts).model_type
-    kind = ALIASES.get(kind, kind)
-    return kind not in _UNREAD and (kind in _MODULES or kind in _LLAMA)
+    text = language(facts)
+    kind = ALIASES.get(text.model_type, text.model_type)
+    if kind in _UNREAD or not (kind in _MODULES or kind in _LLAMA):
+        return False
+    unread = traits(text).unread
+    return unread is None or not unread(text)

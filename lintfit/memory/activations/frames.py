@@ -47,6 +47,7 @@ class Frame(NamedTuple):
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
     ``encoder``: tokens see both ways, embeddings and layers end with a norm, and the head is one for masked words.
+    ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
@@ -76,6 +77,7 @@ class Frame(NamedTuple):
     half_cache: bool = False
     fp32_stream: bool = False
     encoder: bool = False
+    lists_states: bool = False
     casts_norms: bool = False
     norm: str = ""
     scaled_states: bool = False
@@ -110,6 +112,7 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
     "dbrx": Frame(casts_norms=True),
+    "deberta-v2": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, lists_states=True),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
     "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True),

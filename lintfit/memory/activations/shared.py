@@ -27,12 +27,15 @@ class Sharing:
     add into: the first sum is a third tensor. Under autocast the sums are those of the half-precision copy, which is
     one for all of these layers, and cast when all are there. Reentrant checkpointing runs each layer's backward for
     itself (``alone``), by a copy of its own, and adds in place into the gradient that the parameter has.
+    ``within``: they are one layer's, which takes them several times.
     """
 
-    def __init__(self, t: Layer, turn: Turn | None, *, alone: bool) -> None:
+    def __init__(self, t: Layer, turn: Turn | None, *, alone: bool = False, within: bool = False) -> None:
         self._t = t
-        self._turn = None if t.recipe.frozen or turn is None or (turn.first and not turn.behind) else turn
+        single = turn is None or (turn.first and not turn.behind)
+        self._turn = None if single or (t.recipe.frozen and not within) else turn
         self._alone = alone
+        self._within = within
 
     def of(self, write: Callable[[], Var]) -> Var:
         """What ``write`` puts on the tape, with the gradients of its parameters as they are shared."""
@@ -41,7 +44,7 @@ class Sharing:
             return write()
         nodes, steps = len(t.nodes), len(t.steps)
         out = write()
-        if not turn.first and not (t.graph and (t.early or self._alone)):
+        if not turn.first and (self._within or not (t.graph and (t.early or self._alone))):
             self._without_copies(nodes, steps)
         written = t.nodes[nodes:]
         copies = [node[0][0] for node in written if node[6] and node[0][0].storage.kind == CAST]

@@ -28,7 +28,7 @@ class Traits(NamedTuple):
     ``turn``: which of the layers it is that share parameters, None where it shares none.
     ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
     layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
-    plain products, whose weights autocast casts.
+    plain products, whose weights autocast casts. ``unread``: whether a config asks for what its module does not follow.
     """
 
     heads: Callable[[ModelFacts, int], Heads] | None = None
@@ -42,3 +42,4 @@ class Traits(NamedTuple):
     turn: Callable[[ModelFacts, int], Turn | None] | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False
+    unread: Callable[[ModelFacts], bool] | None = None

@@ -63,7 +63,8 @@ def most_without_graph(step: Step) -> int:
 def _around_a_layer(step: Step) -> int:
     text = step.count - step.before
     embeds = step.stretches[step.before].layer.input if text > 1 else 0
-    return step.around + (step.summands or embeds) + step.named_result(step.count - 1)
+    listed = step.listed_before(step.count - 1, bare=True)
+    return step.around + (step.summands or embeds) + step.named_result(step.count - 1) + listed
 
 
 def without_gradients(spec: Spec, recipe: Recipe) -> Live:

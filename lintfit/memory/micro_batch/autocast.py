@@ -10,7 +10,7 @@ from __future__ import annotations
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.memo import Memo
 from lintfit.memory.tensors.parameters import Inventory, rounded
-from lintfit.memory.tensors.weights import VALUE
+from lintfit.memory.tensors.weights import VALUE, Weight
 from lintfit.memory.versions import GROUPED_EXPERTS
 
 
@@ -29,11 +29,17 @@ def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool, sees: bool 
 
 
 def head_copy(held: Inventory) -> int:
-    """Bytes of the output layer's copy among these, as far as its weight is trained and fp32."""
+    """Bytes of the copies of the output layer, and of what is transformed before it, among these, as far as their
+    weights are trained and fp32."""
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     spoken = [weight for weight in held.weights if weight.where != "vision"]
-    heads = [weight for weight in spoken if (weight.words if tied else weight.role == "lm_head")]
+    heads = [weight for weight in spoken if (weight.words if tied else weight.role == "lm_head") or transforms(weight)]
     return sum(rounded(2 * head.numel) * head.copies for head in heads if head.trainable and head.dtype == "fp32")
+
+
+def transforms(weight: Weight) -> bool:
+    """Whether it belongs to the transform in front of an encoder's output layer."""
+    return weight.where == "head" and weight.role == "linear"
 
 
 _COPIES: Memo[int] = Memo()
@@ -71,7 +77,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
         and weight.dtype == "fp32"
         and not weight.name.endswith((*OF_SCANS, *ADDED, *LOOKED_UP))
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
-        and (weight.role not in uncast or (weight.role == "conv" and weight.where == "vision"))
+        and (weight.role not in uncast or (weight.role == "conv" and weight.where != "layer"))
         and (
             weight.role != "embedding"
             or weight.name.endswith(TABLES)

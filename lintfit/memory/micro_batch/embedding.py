@@ -84,9 +84,14 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
         return kept + rounded(tokens * facts.hidden * 4), 0
     itself = rounded(tokens * facts.hidden * item)
-    if frame(facts).encoder:  # a sum, and no leaf
+    if frame(facts).encoder and _summed(facts):  # and no leaf
         return kept + itself, 0
     return (kept if recipe.frozen else kept + itself), itself
+
+
+def _summed(facts: ModelFacts) -> bool:
+    """Whether an encoder adds anything to the embeddings of its words; DeBERTa v3 does not."""
+    return bool(facts.config.get("position_biased_input", True) or facts.config.get("type_vocab_size"))
 
 
 def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:

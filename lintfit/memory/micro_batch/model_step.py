@@ -32,6 +32,7 @@ from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.layers import gives_gradient, hooks_frozen, layers_of, waiting_beside
 from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
 from lintfit.memory.micro_batch.own_inputs import own_inputs
+from lintfit.memory.micro_batch.relative import gradients_waiting, with_convolution
 from lintfit.memory.micro_batch.seen_again import seen_again, unfinished
 from lintfit.memory.micro_batch.step import Step, pinned
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes, stream_bytes
@@ -68,6 +69,8 @@ def record_model(
     own = own_inputs(facts, lookup, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
     again = seen_again(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
     layers = waiting_beside(waiting_beside(layers, own.waiting), again.waiting)
+    layers = waiting_beside(layers, gradients_waiting(facts, recipe))
+    layers = with_convolution(layers, facts, recipe, shape, kept, flows=flows or opens_inputs(spec))
     if not (checkpoints and reentrant):
         layers = waiting_beside(layers, unfinished(facts, recipe, kept))
     flows = not left.of_text or gives_gradient(layers)
@@ -120,6 +123,7 @@ def record_model(
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
         evaluated_last=last_states(spec, facts, tokens, shape.stream, by_it),
         earlier=Live(earlier) if earlier else NOTHING,
+        listed_states=frame(facts).lists_states,
     )
 
 

@@ -15,13 +15,15 @@ from lintfit.memory.loss.head import Head
 class Stretch:
     """Layers of one kind that follow one another: how many, one's profile, and whether they are checkpointed.
 
-    ``waiting``: bytes of gradients that wait through their backward for what lies before them.
+    ``waiting``: bytes of gradients that wait through their backward for what lies before them. ``listed``: whether a
+    list that the forward has of the stream (:attr:`Step.listed_states`) has what they take.
     """
 
     length: int
     layer: Profile
     checkpointed: bool
     waiting: int = 0
+    listed: bool = True
 
     def pinning(self, size: int) -> Stretch:
         """The same layers, of each of which the loop's variables hold so many bytes beyond its backward."""
@@ -94,6 +96,8 @@ class Step:
     earlier: Live = NOTHING
     """What is there in the forward beside the graph: results of the last micro-batch, and outputs that no layer saves,
     or that are there in two dtypes."""
+    listed_states: bool = False
+    """Whether the model's forward has a list of what every layer gave until the last one is done."""
 
     count: int = field(init=False)
     """How many layers there are."""
@@ -117,6 +121,19 @@ class Step:
     def named_result(self, index: int) -> int:
         """Bytes of the result of the layer before this one, where a copy of it goes on."""
         return self.stretches[self.before].layer.output if 0 < index - self.before <= self.copied else 0
+
+    def listed_before(self, index: int, *, bare: bool = False) -> int:
+        """Bytes of the results in that list in a layer's forward that nobody else counts: not the embeddings, nor what
+        this layer takes; ``bare``: where no layer leaves a graph."""
+        if not self.listed_states:
+            return 0
+        found, number = 0, 0
+        for stretch in self.stretches:
+            kept = not stretch.listed or (not bare and (stretch.checkpointed or stretch.layer.keeps_input))
+            taken = len(range(max(number, self.before + 1), min(number + stretch.length, index)))
+            found += 0 if kept else taken * stretch.layer.input
+            number += stretch.length
+        return found
 
     @property
     def cast(self) -> int:

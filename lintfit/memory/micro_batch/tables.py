@@ -78,6 +78,10 @@ def _turned(facts: ModelFacts) -> int:
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     """Bytes of the masks that the model makes; ``item``: of an element of the residual stream."""
     how = frame(facts)
+    if facts.model_type == "deberta-v2":
+        from lintfit.memory.micro_batch.relative import masks_and_positions
+
+        return masks_and_positions(facts, recipe, batch, seq)
     if how.positions == "none" or (how.encoder and not recipe.padded):
         return 0  # attention in both directions needs none where nothing is padded
     if biased_heads(facts):

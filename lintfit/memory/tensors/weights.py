@@ -20,7 +20,10 @@ from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
 BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
 
-OTHER_TABLES = ("embed_audio", "embed_vision", "per_layer", "position", "wpe", "pos_embed", "tile_embedding")
+OTHER_TABLES = (
+    "embed_audio", "embed_vision", "per_layer", "position", "wpe", "pos_embed", "rel_embeddings", "tile_embedding",
+    "token_type",
+)  # fmt: skip
 """Parts of the names of embeddings that are not of words."""
 
 UNCAST_SINCE = (0, 19, 2)

@@ -21,6 +21,17 @@ BART: dict[str, Any] = {
 }
 MODERNBERT: dict[str, Any] = {**SMALL, "num_hidden_layers": 4, "pad_token_id": 0}
 DISTILBERT: dict[str, Any] = {"dim": 64, "hidden_dim": 176, "n_layers": 3, "n_heads": 4, "vocab_size": 1000}
+DEBERTA: dict[str, Any] = {
+    **SMALL,
+    "relative_attention": True,
+    "position_buckets": 24,
+    "max_relative_positions": -1,
+    "max_position_embeddings": 80,
+    "pos_att_type": "p2c|c2p",
+    "norm_rel_ebd": "layer_norm",
+    "share_att_key": True,
+    "position_biased_input": False,
+}
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("ernie", SMALL),
@@ -39,6 +50,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("camembert", SMALL),
     ("data2vec-text", SMALL),
     ("data2vec-text", {**SMALL, "tie_word_embeddings": False}),
+    ("deberta-v2", SMALL),
+    ("deberta-v2", DEBERTA),
+    ("deberta-v2", {**DEBERTA, "conv_kernel_size": 3, "attention_head_size": 8, "tie_word_embeddings": False}),
+    ("deberta-v2", {**DEBERTA, "share_att_key": False, "position_buckets": -1, "type_vocab_size": 2}),
+    ("deberta-v2", {**DEBERTA, "embedding_size": 32, "pos_att_type": ["c2p"], "share_att_key": False}),
+    ("deberta-v2", {**DEBERTA, "legacy": False, "norm_rel_ebd": "none"}),
     ("electra", {**SMALL, "embedding_size": 32}),
     ("electra", {**SMALL, "embedding_size": 64, "tie_word_embeddings": False}),
     ("modernbert", MODERNBERT),

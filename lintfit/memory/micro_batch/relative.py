@@ -1,0 +1,60 @@
+"""What DeBERTa makes once for all of its layers: pairs of tokens that see each other, and relative positions."""
+
+from __future__ import annotations
+
+from lintfit.catalog.architectures import deberta_v2
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import replace
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.deberta import convolution, item_of_table
+from lintfit.memory.activations.profile import counted, recorded
+from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.activations.tape import INDEX, rounded
+from lintfit.memory.micro_batch.step import Stretch
+from lintfit.memory.micro_batch.stream import Shape
+
+
+def masks_and_positions(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> int:
+    """Bytes of the mask of every sequence, a product of what the batch brings (whole numbers of 8 bytes) or of ones in
+    fp32; of the relative position of every pair; and of the vectors of all of these behind their norm, if any."""
+    mask = rounded(batch * seq * seq * (INDEX if recipe.padded else 4))
+    made = _vectors(facts, recipe) if deberta_v2.normed(_config(facts)) else 0
+    return mask + (rounded(seq * seq * INDEX) + made if _span(facts) else 0)
+
+
+def gradients_waiting(facts: ModelFacts, recipe: Recipe) -> tuple[int, ...]:
+    """Bytes of the gradient of these vectors beside each layer, which all layers add to, from the last one on."""
+    if facts.model_type != "deberta-v2" or recipe.frozen or not _span(facts):
+        return ()
+    return (*[_vectors(facts, recipe)] * (facts.layers - 1), 0)
+
+
+def with_convolution(
+    layers: list[Stretch], facts: ModelFacts, recipe: Recipe, shape: Shape, kept: float, *, flows: bool
+) -> list[Stretch]:
+    """The layers with what follows the first of them in v2's large models, which nothing checkpoints.
+
+    The gradient of the embeddings that it makes waits beside that layer; ``flows``: whether they need one.
+    """
+    if facts.model_type != "deberta-v2" or not layers or not _config(facts).count("conv_kernel_size"):
+        return layers
+    t = Layer(facts, recipe)
+    x = t.new(facts.hidden, shape.stream)
+    profile = counted(recorded(t, x, convolution(t, x, flows=flows)), shape.batch, shape.seq, kept=kept)
+    head, *rest = layers
+    size = profile.input if flows else 0
+    found = [replace(head, length=1, waiting=head.waiting + size), Stretch(1, profile, False, listed=False)]
+    return [*found, *([replace(head, length=head.length - 1)] if head.length > 1 else []), *rest]
+
+
+def _config(facts: ModelFacts) -> Config:
+    return Config(facts.config, {}, facts.name)
+
+
+def _span(facts: ModelFacts) -> int:
+    return deberta_v2.span(_config(facts))
+
+
+def _vectors(facts: ModelFacts, recipe: Recipe) -> int:
+    return rounded(2 * _span(facts) * facts.hidden * item_of_table(facts, recipe))
