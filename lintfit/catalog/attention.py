@@ -34,7 +34,7 @@ SDPA: dict[str, Span] = {
     "bart": _since(4, 36),
     "bert": _since(4, 41),
     **dict.fromkeys(("gpt2", "gpt_neox"), _since(4, 42)),
-    **dict.fromkeys(("mbart", "phi3", "roberta"), _since(4, 45)),
+    **dict.fromkeys(("m2m_100", "mbart", "phi3", "roberta"), _since(4, 45)),
     **dict.fromkeys(("distilbert", "opt"), _since(4, 46)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
     **dict.fromkeys(("data2vec-text", "electra", "ernie"), _since(5, 0)),
@@ -60,7 +60,7 @@ FLASH: dict[str, Span] = {
         ("deberta-v2", "doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE
     ),
     "distilbert": _since(4, 39),
-    "gpt2": _since(4, 40),
+    **dict.fromkeys(("gpt2", "m2m_100"), _since(4, 40)),
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),

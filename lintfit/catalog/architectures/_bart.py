@@ -39,11 +39,11 @@ DEFAULTS: Mapping[str, Any] = {
 class Style:
     """Where a type differs from BART.
 
-    ``offset``: rows that a table of positions has more than positions. ``first``: whether the embeddings are normed,
-    ``last``: whether a half ends with a norm.
+    ``offset``: rows that a table of positions has more than positions; None where that is a buffer. ``first``: whether
+    the embeddings are normed, ``last``: whether a half ends with a norm.
     """
 
-    offset: int = 2
+    offset: int | None = 2
     first: bool = True
     last: bool = False
 
@@ -69,7 +69,9 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
     module, layer = f"model.{name}", f"model.{name}.layers.{{}}"
     width = config.size(f"{name}_ffn_dim", kind="intermediate")
     parts = ("self_attn", "encoder_attn") if name == "decoder" else ("self_attn",)
-    found = embedding(f"{module}.embed_positions", (numbers.max_positions or 0) + style.offset, hidden)
+    found: list[Tensor] = []
+    if style.offset is not None:
+        found += embedding(f"{module}.embed_positions", (numbers.max_positions or 0) + style.offset, hidden)
     found += layers_of(layer, numbers, layers, width, parts)
     if style.first:
         found += norm(f"{module}.layernorm_embedding", hidden, bias=True, where="embedding")

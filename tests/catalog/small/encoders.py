@@ -63,6 +63,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
     ("bart", BART),
     ("bart", {**BART, "tie_word_embeddings": False}),
+    ("m2m_100", BART),
+    ("m2m_100", {**BART, "tie_word_embeddings": False}),
     ("mbart", BART),
     ("pegasus", BART),
     ("marian", BART),

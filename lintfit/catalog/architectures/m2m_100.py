@@ -1,0 +1,27 @@
+"""M2M-100 and NLLB-200: BART with sines of a buffer for positions, and norms at the end of each half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import _bart
+from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+
+REQUIRED = _bart.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **_bart.DEFAULTS,
+    "vocab_size": 128112,
+    "activation_function": "relu",
+    "attention_dropout": 0.1,
+}
+
+
+def shape(config: Config) -> Shape:
+    return _bart.shape(config)
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    return _bart.tensors(config, _bart.Style(offset=None, first=False, last=True))

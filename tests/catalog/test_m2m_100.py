@@ -1,0 +1,24 @@
+"""M2M-100 and NLLB-200: their published sizes, and that nobody has counted what their halves keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from lintfit.catalog import models
+from lintfit.memory.activations.families import known
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        ("facebook/m2m100_418M", 483_905_536),
+        ("facebook/m2m100_1.2B", 1_239_470_080),
+        ("facebook/nllb-200-distilled-600M", 615_073_792),
+        ("facebook/nllb-200-distilled-1.3B", 1_370_638_336),
+        ("facebook/nllb-200-3.3B", 3_344_863_232),
+    ],
+)
+def test_the_published_sizes(model: str, parameters: int) -> None:
+    facts = models.lookup(model)
+    assert facts is not None and facts.parameters == parameters
+    assert not known(facts)
