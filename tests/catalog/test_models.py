@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -151,7 +152,7 @@ def test_every_row_makes_facts_with_a_source() -> None:
     for model in models.ids():
         facts = lookup(model)
         assert facts is not None, model
-        assert facts.parameters > 10**7, model
+        assert facts.parameters > (10**4 if re.search(r"\b(tiny|small)-|-testing\b", model) else 10**7), model
         assert facts.source, model
         assert facts.exact, model
         assert facts.checkpoint_dtype in ("bf16", "fp16", "fp32"), model
