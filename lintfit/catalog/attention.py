@@ -34,7 +34,7 @@ SDPA: dict[str, Span] = {
     "bart": _since(4, 36),
     "bert": _since(4, 41),
     **dict.fromkeys(("gpt2", "gpt_neox"), _since(4, 42)),
-    **dict.fromkeys(("m2m_100", "mbart", "phi3", "roberta"), _since(4, 45)),
+    **dict.fromkeys(("albert", "m2m_100", "mbart", "phi3", "roberta"), _since(4, 45)),
     **dict.fromkeys(("distilbert", "opt"), _since(4, 46)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
     **dict.fromkeys(("data2vec-text", "electra", "ernie"), _since(5, 0)),
@@ -64,7 +64,7 @@ FLASH: dict[str, Span] = {
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
-    **dict.fromkeys(("bert", "data2vec-text", "electra", "ernie", "roberta"), _since(5, 0)),
+    **dict.fromkeys(("albert", "bert", "data2vec-text", "electra", "ernie", "roberta"), _since(5, 0)),
 }
 """The versions whose class has FlashAttention 2; every version's where a model type is not here.
 

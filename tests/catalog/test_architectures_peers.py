@@ -18,6 +18,7 @@ pytestmark = pytest.mark.peers
 WITH_TIMM = ("gemma3n",)
 """Model types whose image encoder is timm's, which the peers' environment need not have."""
 MASKED = (
+    "albert",
     "bert",
     "camembert",
     "data2vec-text",

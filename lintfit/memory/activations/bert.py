@@ -51,7 +51,8 @@ def attention(t: Layer, x: Var, names: tuple[str, str, str], dropout: float, out
 
 
 def transformed(t: Layer, x: Var) -> Var:
-    """What the projection to the vocabulary takes, from the last layer's output."""
+    """What the projection to the vocabulary takes, from the last layer's output; as wide as ALBERT's embeddings."""
     name = "vocab_transform" if t.facts.model_type == "distilbert" else "dense"
-    y = t.linear(name, x, t.facts.hidden, t.facts.hidden, bias=True)
-    return t.layernorm(t.activation(y, t.facts.activation))
+    width = int(t.facts.config["embedding_size"]) if t.facts.model_type == "albert" else t.facts.hidden
+    y = t.linear(name, x, t.facts.hidden, width, bias=True)
+    return t.layernorm(t.activation(y, t.facts.activation), width)

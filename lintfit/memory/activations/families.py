@@ -23,6 +23,7 @@ Family = Callable[[Layer, Var, int], Var]
 
 _MODULES = {
     "afmoe": "afmoe",
+    "albert": "albert",
     "axk1": "moe",
     "baichuan": "fused",
     "bamba": "bamba",

@@ -99,6 +99,7 @@ class Frame(NamedTuple):
 
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
+    "albert": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True),
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(

@@ -100,7 +100,8 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
         y = t.op(t.new(y.width, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path in TILED:
         return tiled(t, y, -(-t.facts.vocab // t.recipe.tensor_parallel), loss_path)
-    return _whole(t, y, (normed, y) if scales else (y,), loss_path, scored)
+    named = (normed, y) if scales else (normed,) if how.encoder else (y,)
+    return _whole(t, y, named, loss_path, scored)
 
 
 def _whole(t: Layer, y: Var, named: tuple[Var, ...], loss_path: str, scored: int | None) -> Form:

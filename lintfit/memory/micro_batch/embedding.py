@@ -47,14 +47,18 @@ def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
 
 
 def embedding_width(facts: ModelFacts) -> int:
-    """Elements of a token's embedding; OPT-350m has a product between it and the first layer."""
-    return int(facts.config.get("word_embed_proj_dim") or facts.hidden) if facts.model_type == "opt" else facts.hidden
+    """Elements of a token's embedding; OPT-350m and ALBERT have a product between it and the first layer."""
+    key = {"albert": "embedding_size", "opt": "word_embed_proj_dim"}.get(facts.model_type, "")
+    return int(facts.config.get(key) or facts.hidden)
 
 
 def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, checkpoints: bool) -> int:
-    """Bytes that the graph keeps of the product behind OPT-350m's embeddings, and of its adapter."""
+    """Bytes that the graph keeps of the product behind OPT-350m's embeddings, or the norm of ALBERT's, and of its
+    adapter."""
     facts = language(spec.facts)
     width = embedding_width(facts)
+    if facts.model_type == "albert":
+        return _behind_a_norm(facts, recipe, batch, seq, item)
     if width == facts.hidden:
         return 0
     t = Layer(facts, recipe)
@@ -62,6 +66,14 @@ def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item:
     x = t.new(width, item, grad=leaf or not recipe.frozen)
     x.storage.external = leaf
     t.linear("project_in", x, width, facts.hidden)
+    return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
+
+
+def _behind_a_norm(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes that the graph keeps of the product behind the norm of ALBERT's embeddings."""
+    t = Layer(facts, recipe)
+    normed = t.new(embedding_width(facts), 4 if recipe.autocast else item, grad=not recipe.frozen)
+    t.linear("embedding_hidden_mapping_in", normed, normed.width, facts.hidden, bias=True)
     return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
 
 
@@ -82,8 +94,8 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if facts.config.get("use_task_id") and not recipe.frozen:
         kept += rounded(tokens * INDEX)
     if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
-        return kept + rounded(tokens * facts.hidden * 4), 0
-    itself = rounded(tokens * facts.hidden * item)
+        return kept + rounded(tokens * embedding_width(facts) * 4), 0
+    itself = rounded(tokens * embedding_width(facts) * item)
     if frame(facts).encoder and _summed(facts):  # and no leaf
         return kept + itself, 0
     return (kept if recipe.frozen else kept + itself), itself
@@ -110,6 +122,15 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     return rounded(batch * seq * facts.hidden * item) + rounded(rows * facts.hidden * item)
 
 
+def mapped_embeddings(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[int, int]:
+    """Bytes of what ALBERT's norm behind the embeddings gives, which the forward has a name for; and of that what the
+    graph keeps."""
+    if facts.model_type != "albert":
+        return 0, 0
+    size = rounded(batch * seq * embedding_width(facts) * (4 if recipe.autocast else item))
+    return size, 0 if recipe.autocast or not recipe.trains("embedding_hidden_mapping_in") else size
+
+
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:
     """The mask of a dropout behind the embeddings (one byte an element).
 
@@ -118,7 +139,7 @@ def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bo
     key = frame(facts).drops
     if not key or not recipe.dropout or (recipe.frozen and not checkpoints):
         return 0
-    return rounded(tokens * facts.hidden) if facts.config.get(key) else 0
+    return rounded(tokens * embedding_width(facts)) if facts.config.get(key) else 0
 
 
 def scratch(tokens: int, hidden: int, item: int) -> int:

@@ -62,8 +62,9 @@ def layers_of(
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
     taken = _taken(facts, recipe, shape)
-    if stream_width(facts) != facts.hidden:  # streams made of the embeddings, by products that adapters may sit on
-        no_gradient = no_gradient and not (recipe.lora is not None and recipe.lora.on("altup_projections"))
+    between = _between(facts)
+    if between and recipe.lora is not None and recipe.lora.on(between):
+        no_gradient = False
     if not no_gradient and taken == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
@@ -78,8 +79,18 @@ def layers_of(
     return [*first, *_without(layers, len(first))]
 
 
+def _between(facts: ModelFacts) -> str:
+    """The product between embeddings and first layer, on which an adapter may sit; empty where there is none."""
+    if stream_width(facts) != facts.hidden:
+        return "altup_projections"
+    return "embedding_hidden_mapping_in" if facts.model_type == "albert" else ""
+
+
 def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
-    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it."""
+    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it; ALBERT's
+    goes through a product."""
+    if facts.model_type == "albert":
+        return 2 if recipe.autocast else recipe.weights
     changed = stream_width(facts) != facts.hidden or frame(facts).encoder
     return shape.stream if changed else embedding_bytes(recipe)
 

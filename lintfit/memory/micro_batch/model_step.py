@@ -21,6 +21,7 @@ from lintfit.memory.micro_batch.embedding import (
     embedding_norm,
     embedding_width,
     input_leaf,
+    mapped_embeddings,
     opens_inputs,
     projected_embeddings,
     scratch,
@@ -82,6 +83,7 @@ def record_model(
     exchanged = _exchanged(spec, tokens * facts.hidden * shape.stream)
     opening = dropout_mask(facts, lookup, tokens, checkpoints) + input_leaf(spec, checkpoints, tokens, embedded)
     normed, summands_kept = embedding_norm(spec, lookup, tokens, embedded, checkpoints)
+    mapped, mapped_kept = mapped_embeddings(facts, lookup, shape.batch, shape.seq, embedded)
     opening += normed + projected_embeddings(spec, lookup, shape.batch, shape.seq, embedded, checkpoints)
     modal = modal_words(spec, lookup, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
     opening += modal.kept
@@ -118,8 +120,8 @@ def record_model(
         notes=_notes(spec, facts),
         named=by_it.named + modal.named + named_streams(facts, shape.batch, shape.seq, embedded) + again.named,
         named_saved=by_it.lasting + modal.named_kept + again.kept,
-        summands=summands(facts, shape.batch, shape.seq, embedded),
-        summands_kept=summands_kept,
+        summands=summands(facts, shape.batch, shape.seq, embedded) + mapped,
+        summands_kept=summands_kept + mapped_kept,
         evaluated=evaluated_states(spec, facts, tokens, shape.stream) + by_it.cache,
         evaluated_last=last_states(spec, facts, tokens, shape.stream, by_it),
         earlier=Live(earlier) if earlier else NOTHING,

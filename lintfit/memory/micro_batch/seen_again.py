@@ -1,10 +1,10 @@
-"""What layers have together (Zamba): parameters, and the embeddings, which they see once more beside the stream."""
+"""What layers have together: parameters (Zamba, ALBERT), and the embeddings, seen once more beside the stream."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from lintfit.catalog.facts import ModelFacts
+from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -21,13 +21,20 @@ def unfinished(facts: ModelFacts, recipe: Recipe, kept: float) -> tuple[int, ...
         return ()
     item, layers = 2 if recipe.autocast else recipe.weights, list(turns)
     blocks = sum(turn.first for turn in turns.values())
-    shared = sum(rounded(tensor.numel * item) for tensor in facts.tensors if tensor.holders > 1 and not tensor.idle)
+    shared = sum(
+        rounded(tensor.numel * item) for tensor in facts.tensors if _several(facts, tensor) and not tensor.idle
+    )
     waiting = [0] * facts.layers
     for block in range(blocks):
         own = layers[block::blocks]
         for index in range(own[0], own[-1]):
             waiting[index] += int((1.0 - kept) * shared) // blocks
     return tuple(waiting)
+
+
+def _several(facts: ModelFacts, tensor: Tensor) -> bool:
+    """Whether several layers run with a parameter: ALBERT's all do."""
+    return tensor.holders > 1 or (facts.model_type == "albert" and tensor.where == "layer")
 
 
 class SeenAgain(NamedTuple):
@@ -48,7 +55,7 @@ def seen_again(
     as wide, which the next one's is added to in a new tensor; reentrant checkpointing makes that a tensor at once.
     """
     layers = [index for index, kind in enumerate(kinds(facts)) if kind.turn is not None]
-    if not layers:
+    if not layers or facts.model_type == "albert":
         return SeenAgain()
     size = rounded(batch * seq * facts.hidden * stream)
     kept = size if checkpoints else 0
