@@ -37,6 +37,7 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("albert", "m2m_100", "mbart", "phi3", "roberta"), _since(4, 45)),
     **dict.fromkeys(("distilbert", "opt"), _since(4, 46)),
     **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
+    "esm": _since(4, 56),
     **dict.fromkeys(("data2vec-text", "electra", "ernie"), _since(5, 0)),
     **dict.fromkeys(("mt5", "t5", "umt5"), _since(5, 15)),
     **dict.fromkeys(("gemma2", "vaultgemma"), _before(5, 21)),
@@ -60,6 +61,7 @@ FLASH: dict[str, Span] = {
         ("deberta-v2", "doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE
     ),
     "distilbert": _since(4, 39),
+    "esm": _since(4, 52),
     **dict.fromkeys(("gpt2", "m2m_100"), _since(4, 40)),
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),

@@ -60,8 +60,8 @@ _KINDS: tuple[tuple[str, Check, str], ...] = (
     (
         """
         alibi attention_bias do_layer_norm_before mlp_bias multi_query new_decoder_architecture no_bias parallel_attn
-        qk_normalization scale_embedding tie_word_embeddings use_bias use_cache use_parallel_residual use_qk_norm
-        use_sliding_window
+        qk_normalization scale_embedding tie_word_embeddings token_dropout use_bias use_cache use_parallel_residual
+        use_qk_norm use_sliding_window
         """,
         _is_flag,
         "true or false",

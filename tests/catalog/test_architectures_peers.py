@@ -26,6 +26,7 @@ MASKED = (
     "distilbert",
     "electra",
     "ernie",
+    "esm",
     "modernbert",
     "roberta",
     "xlm-roberta",

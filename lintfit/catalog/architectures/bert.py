@@ -59,10 +59,17 @@ def encoder(config: Config, name: str, width: int | None = None) -> list[Tensor]
 
 
 def masked_head(
-    numbers: Shape, dense: str, layer_norm: str, decoder: str, bias: str, width: int | None = None
+    numbers: Shape,
+    dense: str,
+    layer_norm: str,
+    decoder: str,
+    bias: str,
+    width: int | None = None,
+    *,
+    biased: bool = True,
 ) -> list[Tensor]:
     """The transform before the vocabulary, to the embeddings' ``width`` where that is another, and the projection where
-    it is not the embedding's, whose bias may have a name of its own beside ``bias``."""
+    it is not the embedding's, which may be ``biased`` under a name of its own beside ``bias``."""
     width = width or numbers.hidden
     found = [
         Tensor(bias, (numbers.vocab,), 1, "bias", "head"),
@@ -71,7 +78,7 @@ def masked_head(
     ]
     if numbers.tied:
         return found
-    own = bias != f"{decoder}.bias"
+    own = biased and bias != f"{decoder}.bias"
     return [*found, *linear(decoder, numbers.vocab, width, bias=own, role="lm_head", where="head")]
 
 

@@ -55,4 +55,8 @@ def transformed(t: Layer, x: Var) -> Var:
     name = "vocab_transform" if t.facts.model_type == "distilbert" else "dense"
     width = int(t.facts.config["embedding_size"]) if t.facts.model_type == "albert" else t.facts.hidden
     y = t.linear(name, x, t.facts.hidden, width, bias=True)
+    if t.facts.model_type == "esm":
+        from lintfit.memory.activations.esm import gelu
+
+        return t.layernorm(gelu(t, y))
     return t.layernorm(t.activation(y, t.facts.activation), width)

@@ -49,6 +49,7 @@ _MODULES = {
     "dots1": "moe",
     "ernie": "bert",
     "ernie4_5_moe": "moe",
+    "esm": "esm",
     "exaone4": "postnorm",
     "exaone_moe": "moe",
     "falcon": "alibi",

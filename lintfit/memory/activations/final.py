@@ -11,7 +11,7 @@ def final_norm(t: Layer, x: Var) -> Var:
     """What the head takes, from the last layer's output."""
     how = frame(t.facts)
     kind = how.norm
-    if how.encoder:
+    if how.ends:
         return x
     if kind == "cohere":
         from lintfit.memory.activations.layernorm import norm

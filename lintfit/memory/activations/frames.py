@@ -46,7 +46,8 @@ class Frame(NamedTuple):
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
-    ``encoder``: tokens see both ways, embeddings and layers end with a norm, and the head is one for masked words.
+    ``encoder``: tokens see both ways, and the head is one for masked words. ``ends``: embeddings and layers end with a
+    norm, and no other follows the last one.
     ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
@@ -77,6 +78,7 @@ class Frame(NamedTuple):
     half_cache: bool = False
     fp32_stream: bool = False
     encoder: bool = False
+    ends: bool = False
     lists_states: bool = False
     casts_norms: bool = False
     norm: str = ""
@@ -99,12 +101,12 @@ class Frame(NamedTuple):
 
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
-    "albert": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True),
+    "albert": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True),
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
         ("bert", "data2vec-text", "ernie", "roberta"),
-        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True),
+        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True),
     ),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
@@ -113,12 +115,15 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
     "dbrx": Frame(casts_norms=True),
-    "deberta-v2": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, lists_states=True),
+    "deberta-v2": Frame(
+        positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True, lists_states=True
+    ),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
-    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True),
+    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True, ends=True),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
+    "esm": Frame(encoder=True),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), Frame(positions="none", fp32_stream=True, fp32_logits=True)),

@@ -133,6 +133,9 @@ def _logits(t: Layer, y: Var, loss_path: str) -> Var:
     vocab = -(-t.facts.vocab // t.recipe.tensor_parallel)
     logits = t.linear("lm_head", y, y.width, 1 if loss_path == "score" else vocab)
     logits.storage.kind = LOGITS
+    if t.facts.model_type == "esm" and loss_path != "score":  # plus a bias, which autocast leaves in fp32
+        biased = t.like(logits, vocab, max(logits.item, t.recipe.weights), logits.grad, LOGITS)
+        logits = t.op(biased, (logits,))
     whole = -(-t.facts.vocab // t.recipe.logit_parts)
     if loss_path == "score" or whole <= vocab:
         return logits
@@ -168,7 +171,7 @@ def _upcast(t: Layer, logits: Var, loss_path: str, table: Table) -> tuple[Change
     """Logits while Accelerate's ``convert_outputs_to_fp32`` copies those that the model has not upcast itself; twice
     where the language model's whole output is given back beside them."""
     facts, recipe = t.facts, t.recipe
-    if not recipe.autocast or not recipe.upcast_outputs or loss_path.startswith("ppo"):
+    if not recipe.autocast or not recipe.upcast_outputs or loss_path.startswith("ppo") or logits.item == 4:
         return ()
     if upcasts_itself(facts, recipe) and not own_loss(facts, recipe):
         return ()

@@ -91,7 +91,7 @@ def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
     goes through a product."""
     if facts.model_type == "albert":
         return 2 if recipe.autocast else recipe.weights
-    changed = stream_width(facts) != facts.hidden or frame(facts).encoder
+    changed = stream_width(facts) != facts.hidden or frame(facts).ends
     return shape.stream if changed else embedding_bytes(recipe)
 
 

@@ -26,7 +26,7 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     at the end of a layer (OPT-350m, BERT).
     """
     behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
-    ends = behind_it or frame(facts).encoder
+    ends = behind_it or frame(facts).ends
     torchs = facts.norm == "layernorm" and not frame(facts).casts_norms
     behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32

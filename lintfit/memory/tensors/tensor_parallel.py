@@ -40,8 +40,8 @@ WHOLE_ATTENTION = frozenset({"axk1", "deepseek_v3", "kimi_linear", "mistral4", "
 UNPLANNED = frozenset(
     {
         "albert", "baichuan", "bamba", "bart", "biogpt", "bitnet", "bloom", "camembert", "chameleon", "chatglm",
-        "codegen", "data2vec-text", "dbrx", "deberta-v2", "diffllama", "distilbert", "electra", "ernie", "falcon",
-        "falcon_h1", "falcon_mamba", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense",
+        "codegen", "data2vec-text", "dbrx", "deberta-v2", "diffllama", "distilbert", "electra", "ernie", "esm",
+        "falcon", "falcon_h1", "falcon_mamba", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj", "hunyuan_v1_dense",
         "internlm", "internlm2", "jetmoe", "lfm2", "lfm3", "m2m_100", "mamba", "mamba2", "marian", "mbart", "minicpmv",
         "modernbert", "mpt", "opt", "pegasus", "persimmon", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm", "xglm",
         "zamba2",

@@ -249,6 +249,7 @@ UNREACHED = {
     "chameleon": ("vqmodel",),
     "janus": ("generation_aligner", "generation_embeddings", "generation_head", "vqmodel"),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3_vl_text"), ("indexer",)),
+    "esm": ("contact_head",),
     **dict.fromkeys(("marian", "pegasus"), ("embed_positions",)),
 }
 """Modules of a model type that run without a graph, or whose result has none: no gradient reaches their weights, which

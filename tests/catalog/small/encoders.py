@@ -66,6 +66,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
     ("bart", BART),
     ("bart", {**BART, "tie_word_embeddings": False}),
+    ("esm", {**SMALL, "position_embedding_type": "rotary", "token_dropout": True}),
+    ("esm", {**SMALL, "emb_layer_norm_before": True, "tie_word_embeddings": False}),
     ("m2m_100", BART),
     ("m2m_100", {**BART, "tie_word_embeddings": False}),
     ("mbart", BART),

@@ -1,0 +1,54 @@
+"""ESM-2 and ESM-1b, models of proteins, with their masked-language-model head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lintfit.catalog.architectures import bert
+from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
+from lintfit.catalog.config import Config
+from lintfit.catalog.facts import Tensor
+from lintfit.frozen import replace
+
+REQUIRED = bert.REQUIRED
+DEFAULTS: Mapping[str, Any] = {
+    **bert.DEFAULTS,
+    "max_position_embeddings": 1026,
+    "position_embedding_type": "absolute",
+    "emb_layer_norm_before": False,
+}
+
+
+def shape(config: Config) -> Shape:
+    numbers = replace(bert.shape(config), activation="gelu")
+    return replace(numbers, rotary_dim=numbers.head_dim) if _turns(config) else numbers
+
+
+def _turns(config: Config) -> bool:
+    return config.text("position_embedding_type") == "rotary"
+
+
+def tensors(config: Config) -> tuple[Tensor, ...]:
+    numbers, name = shape(config), "esm"
+    hidden, layers, layer = numbers.hidden, numbers.layers, f"{name}.encoder.layer.{{}}"
+    found = embedding(f"{name}.embeddings.word_embeddings", numbers.vocab, hidden)
+    if config.flag("emb_layer_norm_before"):
+        found += norm(f"{name}.embeddings.layer_norm", hidden, bias=True, where="embedding")
+    if not _turns(config):
+        found += embedding(f"{name}.embeddings.position_embeddings", numbers.max_positions or 0, hidden)
+    for which in ("self.query", "self.key", "self.value", "output.dense"):
+        found += linear(f"{layer}.attention.{which}", hidden, hidden, layers, bias=True)
+    contacts = f"{name}.contact_head.regression"
+    parts = ("lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias")
+    return (
+        *found,
+        *norm(f"{layer}.attention.LayerNorm", hidden, layers, bias=True),
+        *linear(f"{layer}.intermediate.dense", numbers.intermediate, hidden, layers, bias=True),
+        *linear(f"{layer}.output.dense", hidden, numbers.intermediate, layers, bias=True),
+        *norm(f"{layer}.LayerNorm", hidden, layers, bias=True),
+        *norm(f"{name}.encoder.emb_layer_norm_after", hidden, bias=True, where="final"),
+        Tensor(f"{contacts}.weight", (1, layers * numbers.heads), 1, "linear", "other"),
+        Tensor(f"{contacts}.bias", (1,), 1, "bias", "other"),
+        *bert.masked_head(numbers, *parts, biased=False),
+    )
