@@ -164,6 +164,15 @@ def test_every_row_makes_facts_with_a_source() -> None:
         assert all(tensor.copies > 0 and tensor.numel > 0 for tensor in facts.tensors), model
 
 
+def test_every_row_is_a_line_of_the_file() -> None:
+    rows = json.loads(models.DATA.read_text(encoding="utf-8"))["models"]
+    lines = models.DATA.read_text(encoding="utf-8").splitlines()
+    assert models.ids() == tuple(rows)
+    for line, model in zip(lines[3:], rows, strict=False):
+        own = json.loads("{" + line.strip().removesuffix(",") + "}")
+        assert own == {model: rows[model]}
+
+
 @pytest.mark.parametrize("name", ["oracle", "outcomes", "published"])
 def test_every_model_of_the_measurements_is_known(name: str) -> None:
     path = SHARED / f"{name}.dev.jsonl"
@@ -414,7 +423,7 @@ def test_downloads_are_found_where_the_environment_says(
 def test_importing_the_catalogue_reads_no_data_and_no_heavy_package() -> None:
     code = (
         "import sys, lintfit.catalog, lintfit.catalog.models as m, lintfit.catalog.gpus, lintfit.catalog.defaults;"
-        "assert m._rows.cache_info().currsize == 0;"
+        "assert m._lines.cache_info().currsize == 0;"
         "m.lookup('Qwen/Qwen2.5-7B');"
         "heavy = {'torch', 'numpy', 'libcst', 'rich', 'ruamel', 'jsonschema', 'huggingface_hub', 'difflib'};"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules);"
