@@ -27,6 +27,7 @@ MASKED = (
     "electra",
     "ernie",
     "esm",
+    "eurobert",
     "modernbert",
     "roberta",
     "xlm-roberta",

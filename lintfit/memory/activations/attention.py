@@ -310,7 +310,7 @@ def _math(
     q, k = t.map(q), t.map(k)
     if broadcasts:
         k = spread(t, k, heads)
-    t.name(q, repeated, v, t.new(1, q.item, False, per=_square))
+    t.name(q, repeated, v, *(() if frame(t.facts).encoder else (t.new(1, q.item, False, per=_square),)))
     scores = t.new(heads.queries, q.item, per=per)
     t.op(scores, (q, k), saved_factors(q, k))
     scores = t.add(scores)

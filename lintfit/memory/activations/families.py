@@ -144,6 +144,7 @@ _LLAMA = frozenset(
         "arcee",
         "cwm",
         "ernie4_5",
+        "eurobert",
         "granite",
         "hunyuan_v1_dense",
         "internlm",

@@ -46,14 +46,14 @@ class Frame(NamedTuple):
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
-    ``encoder``: tokens see both ways, and the head is one for masked words. ``ends``: embeddings and layers end with a
-    norm, and no other follows the last one.
+    ``encoder``: tokens see both ways. ``ends``: embeddings and layers end with a norm, and no other follows the last.
     ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
     ``fp32_logits``: the head takes its weight's dtype and the model upcasts the logits, whatever the version.
-    ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
+    ``transforms``: the head for masked words has a product of its own in front of it, and a loss of the logits as they
+    are. ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
     version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
     :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``).
     """
@@ -85,6 +85,7 @@ class Frame(NamedTuple):
     scaled_states: bool = False
     softcapped: bool = False
     fp32_logits: bool = False
+    transforms: bool = False
     masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
 
@@ -101,12 +102,14 @@ class Frame(NamedTuple):
 
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
-    "albert": Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True),
+    "albert": Frame(
+        positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, transforms=True, ends=True
+    ),
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
         ("bert", "data2vec-text", "ernie", "roberta"),
-        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True),
+        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, transforms=True, ends=True),
     ),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
@@ -116,14 +119,21 @@ FRAMES: Mapping[str, Frame] = {
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
     "dbrx": Frame(casts_norms=True),
     "deberta-v2": Frame(
-        positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, ends=True, lists_states=True
+        positions="layers",
+        normed=2,
+        drops="hidden_dropout_prob",
+        encoder=True,
+        transforms=True,
+        ends=True,
+        lists_states=True,
     ),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
-    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True, ends=True),
+    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True, transforms=True, ends=True),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
-    "esm": Frame(encoder=True),
+    "esm": Frame(encoder=True, transforms=True),
+    "eurobert": Frame(encoder=True),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), Frame(positions="none", fp32_stream=True, fp32_logits=True)),

@@ -92,7 +92,7 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
         y = t.map(y)
     if how.fp32_logits:
         y = t.cast(y, t.recipe.weights)
-    if how.encoder and loss_path != "score":
+    if how.transforms and loss_path != "score":
         from lintfit.memory.activations.bert import transformed
 
         y = transformed(t, y)
@@ -100,7 +100,7 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
         y = t.op(t.new(y.width, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path in TILED:
         return tiled(t, y, -(-t.facts.vocab // t.recipe.tensor_parallel), loss_path)
-    named = (normed, y) if scales else (normed,) if how.encoder else (y,)
+    named = (normed, y) if scales else (normed,) if how.transforms else (y,)
     return _whole(t, y, named, loss_path, scored)
 
 
@@ -155,7 +155,7 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
             upcast = upcasts_itself(facts, recipe) and not own_loss(facts, recipe)
             return *gathered_loss(after, logits, recipe.autocast or upcast, odds=odds), None
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
-    if frame(facts).encoder:
+    if frame(facts).transforms:
         return *masked_loss(after, logits, recipe.autocast), None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits

@@ -66,6 +66,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
     ("bart", BART),
     ("bart", {**BART, "tie_word_embeddings": False}),
+    ("eurobert", {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}),
+    ("eurobert", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "pad_token_id": 0}),
     ("esm", {**SMALL, "position_embedding_type": "rotary", "token_dropout": True}),
     ("esm", {**SMALL, "emb_layer_norm_before": True, "tie_word_embeddings": False}),
     ("m2m_100", BART),
