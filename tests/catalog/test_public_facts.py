@@ -15,8 +15,6 @@ from lintfit.catalog.models import lookup
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 LEFT_OUT: dict[str, str] = {
-    "BAAI/Aquila2-34B": "code of its own; 32,000 tokens are stated, where Aquila 2 has more than 100,000",
-    "BAAI/Aquila2-7B": "code of its own; its vocabulary was replaced by one of 143,973 tokens",
     "XiaomiMiMo/MiMo-7B-Base": "code of its own, with a layer for multi-token prediction",
     "bert-large": "no id: bert-large-uncased or -cased",
     "bigscience/bloom-petals": "one layer a branch, for a class of Petals",
@@ -35,7 +33,11 @@ FOUR_TIMES = "four times the width is supposed where the size is not stated"
 EXPERTS = "an expert's width, where the dense layers' is stated beside it in config.json"
 TIED = "supposed by family; GPTBigCodeConfig ties and nothing published says otherwise"
 REMEMBERED = "from memory; the published config of a base has 49,152 tokens, an instructed model's 49,155"
+AQUILA = "what was published first, or by its training code; config.json has 143,973 tokens and 8 heads of 34B's keys"
 THEIRS: dict[tuple[str, str], str] = {
+    ("BAAI/Aquila2-34B", "kv_heads"): AQUILA,
+    ("BAAI/Aquila2-34B", "vocab"): AQUILA,
+    ("BAAI/Aquila2-7B", "vocab"): AQUILA,
     ("Qwen/Qwen-14B-Chat", "intermediate"): "Qwen 1's config states twice the width of a half",
     ("Qwen/Qwen1.5-1.8B-Chat", "tied"): "1,836,828,672 parameters are published, with a head",
     ("Qwen/Qwen3-Coder-480B-A35B-Instruct", "intermediate"): EXPERTS,
