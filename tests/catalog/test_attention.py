@@ -11,7 +11,12 @@ from lintfit.catalog import architectures
 from lintfit.catalog.attention import FLASH, SDPA, has_flash, has_sdpa, runs_sdpa
 
 MODULES = [module.name for module in iter_modules(architectures.__path__) if not module.name.startswith("_")]
-HYPHENED = {"blip_2": "blip-2", "data2vec_text": "data2vec-text", "deberta_v2": "deberta-v2"}
+HYPHENED = {
+    "blip_2": "blip-2",
+    "data2vec_text": "data2vec-text",
+    "deberta_v2": "deberta-v2",
+    "modernbert_decoder": "modernbert-decoder",
+}
 KINDS = sorted(HYPHENED.get(name, name) for name in MODULES)
 NEWEST = (5, 23)
 

@@ -67,7 +67,8 @@ def shape(config: Config) -> Shape:
     )
 
 
-def tensors(config: Config) -> tuple[Tensor, ...]:
+def tensors(config: Config, *, joined: bool = True, head: str = "head") -> tuple[Tensor, ...]:
+    """``joined``: whether queries, keys and values are one product; ``head``: what transforms its input."""
     numbers, bias = shape(config), config.flag("norm_bias")
     hidden, layers, layer = numbers.hidden, numbers.layers, "model.layers.{}"
     attention_bias, mlp_bias = config.flag("attention_bias"), config.flag("mlp_bias")
@@ -75,14 +76,22 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *embedding("model.embeddings.tok_embeddings", numbers.vocab, hidden),
         *norm("model.embeddings.norm", hidden, bias=bias, where="embedding"),
         *norm(f"{layer}.attn_norm", hidden, layers - 1, bias=bias),  # the first layer has none
-        *linear(f"{layer}.attn.Wqkv", 3 * hidden, hidden, layers, bias=attention_bias),
+        *(
+            linear(f"{layer}.attn.Wqkv", 3 * hidden, hidden, layers, bias=attention_bias)
+            if joined
+            else [
+                tensor
+                for which in ("q_proj", "k_proj", "v_proj")
+                for tensor in linear(f"{layer}.attn.{which}", hidden, hidden, layers, bias=attention_bias)
+            ]
+        ),
         *linear(f"{layer}.attn.Wo", hidden, hidden, layers, bias=attention_bias),
         *norm(f"{layer}.mlp_norm", hidden, layers, bias=bias),
         *linear(f"{layer}.mlp.Wi", 2 * numbers.intermediate, hidden, layers, bias=mlp_bias),
         *linear(f"{layer}.mlp.Wo", hidden, numbers.intermediate, layers, bias=mlp_bias),
         *norm("model.final_norm", hidden, bias=bias, where="final"),
-        *linear("head.dense", hidden, hidden, bias=config.flag("classifier_bias"), where="head"),
-        *norm("head.norm", hidden, bias=bias, where="head"),
+        *linear(f"{head}.dense", hidden, hidden, bias=config.flag("classifier_bias"), where="head"),
+        *norm(f"{head}.norm", hidden, bias=bias, where="head"),
     ]
     decoder = linear("decoder", numbers.vocab, hidden, bias=config.flag("decoder_bias"), role="lm_head", where="head")
     return (*found, *(decoder[1:] if numbers.tied else decoder))

@@ -59,4 +59,6 @@ def transformed(t: Layer, x: Var) -> Var:
         from lintfit.memory.activations.esm import gelu
 
         return t.layernorm(gelu(t, y))
+    if t.facts.model_type.startswith("modernbert"):
+        return t.layernorm(t.activation(y, str(t.facts.config.get("classifier_activation") or "gelu")))
     return t.layernorm(t.activation(y, t.facts.activation), width)

@@ -52,13 +52,13 @@ def _attention(t: Layer, x: Var) -> Var:
     q, k, v = (t.linear(name, x, h, h, bias=True) for name in ("query", "key", "value"))
     held = t.held
     t.name(k, v)
-    q, k = _turned(t, t.map(q), k)
+    q, k = turned_in_full(t, t.map(q), k)
     t.held = held
     return attend(t, q, k, v, shape, dropout=t.rate("attention_probs_dropout_prob"), half_softmax=True)
 
 
 @function
-def _turned(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
+def turned_in_full(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
     """The rotary in fp32, for each of whose two products queries and keys are cast anew."""
     turned: list[Var] = []
     held = (*t.held, q, k)
@@ -67,7 +67,8 @@ def _turned(t: Layer, q: Var, k: Var) -> tuple[Var, Var]:
         cosine = t.map(t.cast(part, 4))
         t.held = (*held, *turned, cosine)
         full = t.cast(part, 4)
-        half = t.op(t.like(full, full.width, 4, full.grad), (full,), temp=((6 * full.width, full.per),))
+        below = t.op(t.like(full, full.width // 2, 4, False), (full,))
+        half = t.op(t.like(full, full.width, 4, full.grad), (full, below), temp=((6 * full.width, full.per),))
         turned.append(t.add(cosine, t.map(half)))
         t.held = (*held, *turned)
     return t.cast(turned[0], q.item), t.cast(turned[1], k.item)

@@ -106,6 +106,8 @@ _MODULES = {
     "mistral4": "moe",
     "mixtral": "moe",
     "mllama": "mllama",
+    "modernbert": "modernbert",
+    "modernbert-decoder": "modernbert",
     "mpt": "alibi",
     "nanochat": "nanochat",
     "nemotron": "layernorm",

@@ -47,12 +47,13 @@ class Frame(NamedTuple):
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
     ``encoder``: tokens see both ways. ``ends``: embeddings and layers end with a norm, and no other follows the last.
-    ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not.
+    ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not. ``opens``:
+    what the norm behind the embeddings gives is what all layers add to.
 
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
     ``fp32_logits``: the head takes its weight's dtype and the model upcasts the logits, whatever the version.
-    ``transforms``: the head for masked words has a product of its own in front of it, and a loss of the logits as they
+    ``transforms``: the head has a product of its own in front of it, ``masked_words``: and a loss of the logits as they
     are. ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
     version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
     :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``).
@@ -80,12 +81,14 @@ class Frame(NamedTuple):
     encoder: bool = False
     ends: bool = False
     lists_states: bool = False
+    opens: bool = False
     casts_norms: bool = False
     norm: str = ""
     scaled_states: bool = False
     softcapped: bool = False
     fp32_logits: bool = False
     transforms: bool = False
+    masked_words: bool = False
     masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
 
@@ -103,13 +106,27 @@ class Frame(NamedTuple):
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
     "albert": Frame(
-        positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, transforms=True, ends=True
+        positions="layers",
+        normed=2,
+        drops="hidden_dropout_prob",
+        encoder=True,
+        transforms=True,
+        masked_words=True,
+        ends=True,
     ),
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
         ("bert", "data2vec-text", "ernie", "roberta"),
-        Frame(positions="layers", normed=2, drops="hidden_dropout_prob", encoder=True, transforms=True, ends=True),
+        Frame(
+            positions="layers",
+            normed=2,
+            drops="hidden_dropout_prob",
+            encoder=True,
+            transforms=True,
+            masked_words=True,
+            ends=True,
+        ),
     ),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
@@ -124,15 +141,18 @@ FRAMES: Mapping[str, Frame] = {
         drops="hidden_dropout_prob",
         encoder=True,
         transforms=True,
+        masked_words=True,
         ends=True,
         lists_states=True,
     ),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
-    "distilbert": Frame(positions="layers", normed=2, drops="dropout", encoder=True, transforms=True, ends=True),
+    "distilbert": Frame(
+        positions="layers", normed=2, drops="dropout", encoder=True, transforms=True, masked_words=True, ends=True
+    ),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
-    "esm": Frame(encoder=True, transforms=True),
+    "esm": Frame(encoder=True, transforms=True, masked_words=True),
     "eurobert": Frame(encoder=True),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
@@ -170,6 +190,12 @@ FRAMES: Mapping[str, Frame] = {
     "minicpm3": Frame(scaled=True, scales_itself=(5, 0), scaled_states=True),
     **dict.fromkeys(("minimax_m3_vl_text", "nemotron_h", "qwen3_next"), Frame(partly=True, norm="gemma")),
     **dict.fromkeys(("ministral", "qwen2_moe"), Frame(makes_both_masks=True)),
+    "modernbert": Frame(
+        normed=2, drops="embedding_dropout", tables_by="layer_types", encoder=True, opens=True, transforms=True
+    ),
+    "modernbert-decoder": Frame(
+        normed=2, drops="embedding_dropout", tables_by="layer_types", tables_each=True, opens=True, transforms=True
+    ),
     "mpt": Frame(positions="biases", boolean_masks=True, returns_weights=True, own_loss_before=PADDED_LABELS),
     "nanochat": Frame(normed=1, norm="nanochat", softcapped=True),
     "nemotron": Frame(partly=True, norm="cohere"),

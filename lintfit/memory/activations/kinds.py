@@ -22,7 +22,8 @@ class Kind(NamedTuple):
     ``shares``: whether it takes keys and values of an earlier layer.
     ``mixer``: what mixes its tokens in the place of attention, empty where nothing does. ``mlp``: the width of its MLP
     and whether that is sparse, where layers differ in it. ``unturned``: whether it has no rotary where others do.
-    ``turn``: which of the layers it is that share parameters, None where it shares none.
+    ``turn``: which of the layers it is that share parameters, None where it shares none. ``unnormed``: whether nothing
+    is normed in front of its attention.
     """
 
     window: int | None
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
     mlp: tuple[int, bool] | None = None
     unturned: bool = False
     turn: Turn | None = None
+    unnormed: bool = False
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -94,8 +96,8 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
     routes = [facts.moe is not None and has_experts(facts, index) for index in layers]
     crosses, shares = _each(facts, own.crosses, ""), _each(facts, own.shares, False)
     mixers, mlps, unturned = _each(facts, own.mixer, ""), _each(facts, own.mlp, None), _each(facts, own.unturned, False)
-    turns = _each(facts, own.turn, None)
-    each = tuple(map(Kind, windows, routes, crosses, shares, mixers, mlps, unturned, turns))
+    turns, unnormed = _each(facts, own.turn, None), _each(facts, own.unnormed, False)
+    each = tuple(map(Kind, windows, routes, crosses, shares, mixers, mlps, unturned, turns, unnormed))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))

@@ -155,7 +155,7 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
             upcast = upcasts_itself(facts, recipe) and not own_loss(facts, recipe)
             return *gathered_loss(after, logits, recipe.autocast or upcast, odds=odds), None
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
-    if frame(facts).transforms:
+    if frame(facts).masked_words:
         return *masked_loss(after, logits, recipe.autocast), None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits

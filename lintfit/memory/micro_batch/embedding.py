@@ -100,7 +100,7 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
         return kept + rounded(tokens * embedding_width(facts) * 4), 0
     itself = rounded(tokens * embedding_width(facts) * item)
-    if frame(facts).encoder and _summed(facts):  # and no leaf
+    if frame(facts).ends and _summed(facts):  # and no leaf
         return kept + itself, 0
     return (kept if recipe.frozen else kept + itself), itself
 
@@ -118,7 +118,7 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
     once.
     """
     how = frame(facts)
-    if not how.changes or how.scaled or how.encoder:
+    if not how.changes or how.scaled or how.encoder or how.opens:
         return 0
     if how.positions == "sinusoids":  # which have no name
         return rounded(batch * seq * facts.hidden * item)

@@ -28,7 +28,7 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
     ends = behind_it or frame(facts).ends
     torchs = facts.norm == "layernorm" and not frame(facts).casts_norms
-    behind = recipe.autocast and torchs and (recipe.quantized or ends or facts.moe is not None)
+    behind = recipe.autocast and torchs and (recipe.quantized or ends or frame(facts).opens or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
     kept = frame(facts).fp32_stream and facts.config.get("residual_in_fp32", True)
     upcast = recipe.upcast_norms or behind or apart or kept

@@ -82,8 +82,10 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
         from lintfit.memory.micro_batch.relative import masks_and_positions
 
         return masks_and_positions(facts, recipe, batch, seq)
-    if how.positions == "none" or (how.encoder and not recipe.padded):
-        return 0  # attention in both directions needs none where nothing is padded
+    if how.positions == "none":
+        return 0
+    if how.encoder and not recipe.padded:  # attention in both directions needs none, but for windows
+        return _of_windows(facts, recipe, batch, seq, item)
     if biased_heads(facts):
         return rounded(batch * facts.heads * seq * seq * item)
     windows = {kind.window for kind, _, _ in stretches(facts)}
@@ -92,6 +94,13 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
     apart = how.masks_each and recipe.attention == "sdpa" and not recipe.padded
     return found * batch if apart else found
+
+
+def _of_windows(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
+    """Bytes of ModernBERT's mask for windows, which it makes in any case: for all sequences, or additive for each."""
+    if recipe.attention == "flash_attention_2" or not frame(facts).opens:
+        return 0
+    return rounded(batch * seq * seq * item) if recipe.attention == "eager" else rounded(seq * seq)
 
 
 def untaken_mask(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:

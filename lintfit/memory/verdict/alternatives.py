@@ -207,9 +207,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset(
-    {"bart", "electra", "m2m_100", "marian", "mbart", "modernbert", "mt5", "pegasus", "t5", "umt5"}
-)
+CHECKPOINTED = frozenset({"bart", "electra", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5"})
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 

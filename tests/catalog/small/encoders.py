@@ -64,6 +64,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("modernbert", MODERNBERT),
     ("modernbert", {**MODERNBERT, "norm_bias": True, "mlp_bias": True, "attention_bias": True, "decoder_bias": False}),
     ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
+    ("modernbert-decoder", MODERNBERT),
+    ("modernbert-decoder", {**MODERNBERT, "norm_bias": True, "attention_bias": True, "tie_word_embeddings": False}),
     ("bart", BART),
     ("bart", {**BART, "tie_word_embeddings": False}),
     ("eurobert", {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}),

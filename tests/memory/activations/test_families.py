@@ -96,7 +96,7 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
         ("google/flan-t5-xl", ["q", "v"]),
         ("google/mt5-large", ["q", "v"]),
         ("facebook/bart-large", ["q_proj", "v_proj"]),
-        ("answerdotai/ModernBERT-large", ["Wqkv"]),
+        ("google/electra-large-discriminator", ["query"]),
     ],
 )
 def test_adapters_on_modules_that_the_nearest_family_has_not_make_a_graph(model: str, targets: list[str]) -> None:
