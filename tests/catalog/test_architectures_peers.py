@@ -29,6 +29,7 @@ MASKED = (
     "esm",
     "eurobert",
     "modernbert",
+    "mpnet",
     "roberta",
     "xlm-roberta",
 )

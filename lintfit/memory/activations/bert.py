@@ -20,12 +20,17 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 def behind_attention(t: Layer, x: Var, y: Var) -> Var:
     """The rest of a layer, from what its attention gave."""
-    facts = t.facts
-    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
+    h, rate = t.facts.hidden, t.rate("hidden_dropout_prob")
     t.held = (x, y)
     branch = t.dropped(t.linear("dense", y, h, h, bias=True), rate)
     t.held = (x, y, branch)
-    middle = t.layernorm(t.add(branch, x))
+    return behind_norm(t, x, t.layernorm(t.add(branch, x)))
+
+
+def behind_norm(t: Layer, x: Var, middle: Var) -> Var:
+    """The MLP of a layer, from the norm behind its attention on."""
+    facts = t.facts
+    h, i, rate = facts.hidden, facts.intermediate, t.rate("hidden_dropout_prob")
     t.held = (x, middle)
     y = t.activation(t.linear("dense", middle, h, i, bias=True), facts.activation)
     t.held = (x, middle, y)

@@ -108,6 +108,7 @@ _MODULES = {
     "mllama": "mllama",
     "modernbert": "modernbert",
     "modernbert-decoder": "modernbert",
+    "mpnet": "mpnet",
     "mpt": "alibi",
     "nanochat": "nanochat",
     "nemotron": "layernorm",

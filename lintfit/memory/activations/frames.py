@@ -117,7 +117,7 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
     **dict.fromkeys(
-        ("bert", "data2vec-text", "ernie", "roberta"),
+        ("bert", "data2vec-text", "ernie", "mpnet", "roberta"),
         Frame(
             positions="layers",
             normed=2,

@@ -33,7 +33,7 @@ from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.layers import gives_gradient, hooks_frozen, layers_of, waiting_beside
 from lintfit.memory.micro_batch.modal_words import modal_words, named_streams
 from lintfit.memory.micro_batch.own_inputs import own_inputs
-from lintfit.memory.micro_batch.relative import gradients_waiting, with_convolution
+from lintfit.memory.micro_batch.relative import buckets, gradients_waiting, with_convolution
 from lintfit.memory.micro_batch.seen_again import seen_again, unfinished
 from lintfit.memory.micro_batch.step import Step, pinned
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes, stream_bytes
@@ -70,7 +70,7 @@ def record_model(
     own = own_inputs(facts, lookup, *shape, embedded, checkpoints=checkpoints, reentrant=reentrant)
     again = seen_again(facts, recipe, *shape, checkpoints=checkpoints, reentrant=reentrant)
     layers = waiting_beside(waiting_beside(layers, own.waiting), again.waiting)
-    layers = waiting_beside(layers, gradients_waiting(facts, recipe))
+    layers = waiting_beside(layers, gradients_waiting(facts, recipe, shape.batch, shape.seq))
     layers = with_convolution(layers, facts, recipe, shape, kept, flows=flows or opens_inputs(spec))
     if not (checkpoints and reentrant):
         layers = waiting_beside(layers, unfinished(facts, recipe, kept))
@@ -87,7 +87,7 @@ def record_model(
     opening += normed + projected_embeddings(spec, lookup, shape.batch, shape.seq, embedded, checkpoints)
     modal = modal_words(spec, lookup, shape.batch, shape.seq, embedded, checkpoints=checkpoints)
     opening += modal.kept
-    opening += again.kept
+    opening += again.kept + buckets(facts, lookup, shape.seq)
     graphed = opening + own.graphed
     samples = frame(spec.facts).tables_each
     lasting, passing = given(facts, recipe, *shape, checkpoints=checkpoints, samples=samples)

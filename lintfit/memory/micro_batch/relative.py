@@ -1,4 +1,4 @@
-"""What DeBERTa makes once for all of its layers: pairs of tokens that see each other, and relative positions."""
+"""What DeBERTa and MPNet make once for all of their layers: masks, and what belongs to relative positions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,19 @@ def masks_and_positions(facts: ModelFacts, recipe: Recipe, batch: int, seq: int)
     return mask + (rounded(seq * seq * INDEX) + made if _span(facts) else 0)
 
 
-def gradients_waiting(facts: ModelFacts, recipe: Recipe) -> tuple[int, ...]:
-    """Bytes of the gradient of these vectors beside each layer, which all layers add to, from the last one on."""
+def gradients_waiting(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> tuple[int, ...]:
+    """Bytes of the gradient of these vectors, or of MPNet's biases, beside each layer: all add to it, from the last one
+    on."""
+    if facts.model_type == "mpnet" and not recipe.frozen:
+        return (*[rounded(batch * facts.heads * seq * seq * recipe.weights)] * (facts.layers - 1), 0)
     if facts.model_type != "deberta-v2" or recipe.frozen or not _span(facts):
         return ()
     return (*[_vectors(facts, recipe)] * (facts.layers - 1), 0)
+
+
+def buckets(facts: ModelFacts, recipe: Recipe, seq: int) -> int:
+    """Bytes of the places in MPNet's table of biases, which its backward asks for."""
+    return rounded(seq * seq * INDEX) if facts.model_type == "mpnet" and not recipe.frozen else 0
 
 
 def with_convolution(

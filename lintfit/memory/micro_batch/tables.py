@@ -82,6 +82,9 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
         from lintfit.memory.micro_batch.relative import masks_and_positions
 
         return masks_and_positions(facts, recipe, batch, seq)
+    if facts.model_type == "mpnet":
+        biased = rounded(batch * facts.heads * seq * seq * recipe.weights)
+        return biased + (rounded(batch * seq * seq * item) if recipe.padded else 0)
     if how.positions == "none":
         return 0
     if how.encoder and not recipe.padded:  # attention in both directions needs none, but for windows

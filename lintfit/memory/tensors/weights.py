@@ -21,8 +21,8 @@ BLOCK = 512
 """Bytes: torch's allocator rounds every block up to a multiple of this."""
 
 OTHER_TABLES = (
-    "embed_audio", "embed_vision", "per_layer", "position", "wpe", "pos_embed", "rel_embeddings", "tile_embedding",
-    "token_type",
+    "embed_audio", "embed_vision", "per_layer", "position", "wpe", "pos_embed", "rel_embeddings",
+    "relative_attention_bias", "tile_embedding", "token_type",
 )  # fmt: skip
 """Parts of the names of embeddings that are not of words."""
 

@@ -66,6 +66,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("modernbert", {**MODERNBERT, "classifier_bias": True, "tie_word_embeddings": False}),
     ("modernbert-decoder", MODERNBERT),
     ("modernbert-decoder", {**MODERNBERT, "norm_bias": True, "attention_bias": True, "tie_word_embeddings": False}),
+    ("mpnet", SMALL),
+    ("mpnet", {**SMALL, "tie_word_embeddings": False}),
     ("bart", BART),
     ("bart", {**BART, "tie_word_embeddings": False}),
     ("eurobert", {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}),
