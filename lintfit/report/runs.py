@@ -109,7 +109,8 @@ def _method(run: Run, spec: Spec) -> list[str]:
     method = "what is trained is not known" if "method" in run.doubtful else method
     weights = f"weights {spec.quantization or spec.weights_dtype}"
     mixed = "" if spec.mixed_precision == "no" else f", {spec.mixed_precision} mixed precision"
-    return [method, weights + mixed, spec.optimizer]
+    optimizer = "DeepSpeedCPUAdam" if run.value("optimizer") == "deepspeed_cpu_adam" else spec.optimizer
+    return [method, weights + mixed, optimizer]
 
 
 def engine(spec: Spec) -> str:
