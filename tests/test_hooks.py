@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from lintfit.cli import lintfit
+from lintfit.run.discover import SUFFIXES
 from tests.support import ROOT
 
 HOOKS: list[dict[str, Any]] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
@@ -47,3 +48,14 @@ def test_hook(hook: dict[str, Any]) -> None:
 )
 def test_files(hook: dict[str, Any], path: str, given: bool) -> None:
     assert bool(re.search(hook["files"], path)) is given
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+@pytest.mark.parametrize("name", [*(f"conf/a{suffix}" for suffix in SUFFIXES), "Makefile", "sub/GNUmakefile"])
+def test_a_hook_is_given_what_a_search_of_a_folder_finds(hook: dict[str, Any], name: str) -> None:
+    assert re.search(hook["files"], name)
+
+
+def test_the_whole_repository_is_checked_where_the_config_changes() -> None:
+    given = {hook["id"] for hook in HOOKS if re.search(hook["files"], "lintfit.toml")}
+    assert given == {"lintfit-repository"}
