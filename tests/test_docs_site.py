@@ -20,6 +20,22 @@ def test_every_rule_has_a_page_and_every_link_leads_to_one(tmp_path: Path) -> No
             assert (page.parent / target).resolve().is_file(), f"{path}: {target}"
 
 
+_ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*\.md)?#([^)\s]+)\)")
+
+
+def _anchors(page: Path) -> set[str]:
+    """Headings as renderers make anchors of them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_to_a_heading_lead_to_one(tmp_path: Path) -> None:
+    for path in gather(tmp_path / "pages"):
+        page = tmp_path / "pages" / path
+        for target, anchor in _ANCHOR.findall(page.read_text("utf-8")):
+            assert anchor in _anchors(page.parent / target if target else page), f"{path}: {target}#{anchor}"
+
+
 def test_a_rule_s_metadata_becomes_a_heading() -> None:
     text = "---\nname: forced-float32\n---\n\n## What it does\n\n```python train.py\nmodel.float()\n```\n"
     page = rule_page("forced-float32", text)
