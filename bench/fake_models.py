@@ -14,6 +14,7 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         AutoConfig,
         AutoModelForCausalLM,
         AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
         AutoModelForSequenceClassification,
     )
 
@@ -24,6 +25,8 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
     dtype = torch.float32 if spec["weights_dtype"] == "fp32" else torch.bfloat16
     sees = bool(spec.get("images")) or type(config) not in AutoModelForCausalLM._model_mapping
     loader: Any = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    if type(config) in AutoModelForSeq2SeqLM._model_mapping and not spec.get("images"):
+        loader = AutoModelForSeq2SeqLM
     if spec.get("trainer") in ("reward", "classification"):
         loader, config.num_labels, config.pad_token_id = AutoModelForSequenceClassification, 1, 0
     with torch.device("meta"):

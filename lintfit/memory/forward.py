@@ -33,7 +33,7 @@ def forward(states: States, step: Step, saved: Live) -> list[Moment]:
     if not step.stretches:
         return [loss]
     found, room = [loss], loss.allocated - total(states.forward)
-    if step.named > step.named_saved:
+    if step.named + step.masks > step.named_saved and step.last_norm:
         normed = in_last_norm(step, saved)
         if normed.total > room:
             found, room = [Moment(LAST_NORM, "forward", together(states.forward, normed)), loss], normed.total

@@ -19,6 +19,7 @@ from lintfit.memory.micro_batch.alive import (
     without_gradients,
 )
 from lintfit.memory.micro_batch.autocast import head_copy
+from lintfit.memory.micro_batch.language import of_decoder
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.recording import record
 from lintfit.memory.result import Components, Moment
@@ -47,6 +48,7 @@ def at_the_loss(points: Iterable[Moment], peak: Moment) -> int | None:
 
 def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, ...]]:
     """Every candidate for the peak, in the order of a step, and what they leave out."""
+    spec = of_decoder(spec)
     step = record(spec, states)
     saved = step.kept()
     points = [

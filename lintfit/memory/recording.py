@@ -16,6 +16,10 @@ def record(spec: Spec, states: States) -> Step:
         from lintfit.memory.rollouts.ppo import both
 
         return both(spec, states)
+    if spec.encoded is not None:
+        from lintfit.memory.micro_batch.encoder_decoder import both_halves
+
+        return both_halves(spec, states)
     step = _with_images(spec, states) if spec.images and spec.facts.vision is not None else _of_text(spec, states)
     if spec.loop_outputs == "dropped" or spec.trainer not in OWN_LOSS:
         return step

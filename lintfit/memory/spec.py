@@ -134,6 +134,14 @@ class FrozenModel:
 
 
 @frozen
+class Encoded:
+    """What an encoder reads: tokens of a sequence, and whether a mask is passed with them."""
+
+    seq_len: int
+    padded: bool
+
+
+@frozen
 class Spec:
     """One rank of one run. Field names are the contract's keys; sizes are bytes, sequences are tokens.
 
@@ -175,6 +183,10 @@ class Spec:
     micro_batch_size: int = 1
     gradient_accumulation_steps: int = 1
     seq_len: int = DEFAULT_SEQUENCE
+    decoder_seq_len: int | None = None
+    """Tokens that a decoder gets where an encoder reads ``seq_len``; None where nobody says: as many."""
+    encoded: Encoded | None = None
+    """What the encoder has read, where this is what its decoder runs (:mod:`.micro_batch.encoder_decoder`)."""
     gradient_checkpointing: bool | Literal["selective"] = False
     use_reentrant: bool = False
     activation_offload: bool = False

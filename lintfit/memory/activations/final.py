@@ -30,6 +30,10 @@ def final_norm(t: Layer, x: Var) -> Var:
         from lintfit.memory.activations.gemma4 import norm as power_norm
 
         return power_norm(t, together(t, x) if kind == "gemma3n" else x)
+    if kind == "t5":
+        from lintfit.memory.activations.t5 import ending
+
+        return ending(t, x)
     if kind == "opt":
         return _opt(t, x)
     if t.facts.norm == "layernorm":

@@ -56,7 +56,8 @@ class Frame(NamedTuple):
     ``transforms``: the head has a product of its own in front of it, ``masked_words``: and a loss of the logits as they
     are. ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
     version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
-    :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``).
+    :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``). ``plain_loss``: the
+    class has torch's cross entropy of all logits as they are, in every version.
     """
 
     positions: str = "rotary"
@@ -91,6 +92,7 @@ class Frame(NamedTuple):
     masked_words: bool = False
     masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
+    plain_loss: bool = False
 
     @property
     def learned(self) -> bool:
@@ -220,6 +222,7 @@ FRAMES: Mapping[str, Frame] = {
     "recurrent_gemma": Frame(positions="layers", scaled=True, norm="gemma", softcapped=True),
     "stablelm": Frame(partly=True, own_loss_before=PADDED_LABELS),
     "starcoder2": Frame(drops="embedding_dropout"),
+    **dict.fromkeys(("mt5", "t5"), Frame(positions="layers", drops="dropout_rate", norm="t5", plain_loss=True)),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
     "xglm": Frame(positions="sinusoids", drops="dropout"),
     "zamba2": Frame(partly=True),

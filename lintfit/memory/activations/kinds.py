@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     ``mixer``: what mixes its tokens in the place of attention, empty where nothing does. ``mlp``: the width of its MLP
     and whether that is sparse, where layers differ in it. ``unturned``: whether it has no rotary where others do.
     ``turn``: which of the layers it is that share parameters, None where it shares none. ``unnormed``: whether nothing
-    is normed in front of its attention.
+    is normed in front of its attention. ``place``: which of those that share biases of positions.
     """
 
     window: int | None
@@ -35,6 +35,7 @@ class Kind(NamedTuple):
     unturned: bool = False
     turn: Turn | None = None
     unnormed: bool = False
+    place: str = ""
 
 
 _Alike = tuple[tuple[Kind, int, int], ...]
@@ -97,7 +98,8 @@ def _kinds(facts: ModelFacts) -> tuple[tuple[Kind, ...], _Alike]:
     crosses, shares = _each(facts, own.crosses, ""), _each(facts, own.shares, False)
     mixers, mlps, unturned = _each(facts, own.mixer, ""), _each(facts, own.mlp, None), _each(facts, own.unturned, False)
     turns, unnormed = _each(facts, own.turn, None), _each(facts, own.unnormed, False)
-    each = tuple(map(Kind, windows, routes, crosses, shares, mixers, mlps, unturned, turns, unnormed))
+    places = _each(facts, own.place, "")
+    each = tuple(map(Kind, windows, routes, crosses, shares, mixers, mlps, unturned, turns, unnormed, places))
     starts = [index for index in range(facts.layers) if index == 0 or each[index] != each[index - 1]]
     ends = [*starts[1:], facts.layers]
     alike = tuple((each[start], start, end - start) for start, end in zip(starts, ends, strict=True))

@@ -53,6 +53,14 @@ class Beside:
     item: int
     flows: bool
     mask_item: int
+    hands_in: bool = True
+    """Whether keys and values of it are handed in beside what layers save (Llama 3.2 Vision's)."""
+    opens: bool = False
+    """Whether biases over it need a gradient although nothing trains them: T5's, where it checkpoints."""
+
+    def squares(self, batch: int, seq: int) -> int:
+        """Pairs of a position of the text and one of these, which all sequences share."""
+        return seq * self.count
 
     def positions(self, batch: int, seq: int) -> int:
         """All positions of a micro-batch."""

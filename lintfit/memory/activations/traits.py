@@ -26,7 +26,8 @@ class Traits(NamedTuple):
     place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
     how many residual streams a model has. ``unturned``: whether a layer has no rotary, where its window does not tell.
     ``turn``: which of the layers it is that share parameters, None where it shares none. ``unnormed``: whether nothing
-    is normed in front of a layer's attention.
+    is normed in front of a layer's attention. ``place``: which of a stack whose layers share biases it is, ``first``,
+    ``last``, ``only``, or none of these. ``halves``: of a model, how many layers an encoder and a decoder have.
     ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
     layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
     plain products, whose weights autocast casts. ``unread``: whether a config asks for what its module does not follow.
@@ -42,6 +43,8 @@ class Traits(NamedTuple):
     unturned: Callable[[ModelFacts, int], bool] | None = None
     turn: Callable[[ModelFacts, int], Turn | None] | None = None
     unnormed: Callable[[ModelFacts, int], bool] | None = None
+    place: Callable[[ModelFacts, int], str] | None = None
+    halves: Callable[[ModelFacts], tuple[int, int]] | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False
     unread: Callable[[ModelFacts], bool] | None = None

@@ -19,7 +19,8 @@ UPCAST_IN_MODEL = (4, 46)
 
 def own_loss(facts: ModelFacts, recipe: Recipe) -> bool:
     """Whether the model computes its loss in the dtype of its logits, apart from autocast."""
-    return recipe.wrapped_loss or recipe.transformers < frame(facts).own_loss_before
+    how = frame(facts)
+    return recipe.wrapped_loss or how.plain_loss or recipe.transformers < how.own_loss_before
 
 
 def upcasts_itself(facts: ModelFacts, recipe: Recipe) -> bool:

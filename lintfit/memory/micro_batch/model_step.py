@@ -56,7 +56,7 @@ def record_model(
     facts = local(language(spec.facts), spec.tensor_parallel)
     shape = Shape(sequences(spec), -(-spec.seq_len // spec.sequence_parallel), stream_bytes(facts, recipe))
     tokens = shape.batch * shape.seq
-    kept = _kept(spec, states, held)
+    kept = kept_share(spec, states, held)
     checkpoints = spec.gradient_checkpointing is not False
     words = [weight for weight in held.trainables if weight.role == "embedding" and weight.where != "vision"]
     trains_embedding = spec.pipeline_stage != "last" and bool(words)
@@ -167,7 +167,7 @@ def _in_flight(spec: Spec) -> int:
     return min(spec.pipeline_parallel, spec.gradient_accumulation_steps)
 
 
-def _kept(spec: Spec, states: States, held: Inventory) -> float:
+def kept_share(spec: Spec, states: States, held: Inventory) -> float:
     """The share of a parameter gradient that stays with the rank once it is made."""
     if spec.engine == "fsdp":
         held = flattened(spec, held)

@@ -245,6 +245,7 @@ READERS: Mapping[str, Read] = {
     "micro_batch_size": _count(),
     "gradient_accumulation_steps": _count(),
     "seq_len": _count(most=LARGEST_SEQUENCE),
+    "decoder_seq_len": _count(most=LARGEST_SEQUENCE),
     "gradient_checkpointing": choice(True, False, "selective"),
     "use_reentrant": _flag,
     "activation_offload": _flag,

@@ -38,7 +38,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
     """A step with the encoder's layers and projector in front of the language model's."""
     waiting = _embeddings_gradient(spec, step.recipe)
     encoder = tuple([replace(part, waiting=part.waiting + waiting) for part in parts_of(spec, step.kept_share)])
-    parts = (*encoder, *_handed_over(spec, step.recipe))
+    parts = (*encoder, *handed_over(spec, step.recipe))
     wide, wide_saved = into_the_connector(spec)
     held = held_of_images(spec, step.recipe, encoder)
     layers = len(encoder) > 1 + inner_merges(spec.facts)
@@ -88,7 +88,7 @@ def _of_text(spec: Spec, step: Step) -> tuple[tuple[int, int], ...]:
     return ((0, size),) if size > 0 else ()
 
 
-def _handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
+def handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
     """What stands beside the text as a part of its own, between the encoder and the text; empty where nothing does."""
     if recipe.beside is None:
         return ()

@@ -1,0 +1,188 @@
+"""A model of an encoder and a decoder: what the encoder adds to the decoder's step, which is counted like any other.
+
+The encoder reads ``seq_len`` tokens and runs first; its backward comes after the decoder's. Every layer of the decoder
+attends to its states. Source: transformers ``modeling_t5.py``.
+"""
+
+from __future__ import annotations
+
+from lintfit.frozen import replace
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.kinds import stretches
+from lintfit.memory.activations.profile import counted, recorded, without_graph
+from lintfit.memory.activations.recipe import Beside, Recipe, evaluating, of
+from lintfit.memory.activations.t5 import ending, masks_in_biases
+from lintfit.memory.activations.tape import INDEX, rounded
+from lintfit.memory.engines.states import States
+from lintfit.memory.loss.logits import norm_forward
+from lintfit.memory.loss.preference import loss_path, sequences
+from lintfit.memory.micro_batch.aside import keeps_input
+from lintfit.memory.micro_batch.embedding import dropout_mask, opens_inputs, scratch
+from lintfit.memory.micro_batch.language import halves
+from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
+from lintfit.memory.micro_batch.model_step import kept_share, record_model
+from lintfit.memory.micro_batch.step import Step, Stretch
+from lintfit.memory.micro_batch.stream import Shape, stream_bytes
+from lintfit.memory.micro_batch.vision.step import handed_over
+from lintfit.memory.spec import Spec
+from lintfit.memory.tensors.frozen_parts import FrozenParts
+from lintfit.memory.tensors.parameters import inventory
+from lintfit.memory.tensors.tensor_parallel import local
+
+MASK = 8
+"""Bytes of a token in the mask that comes with a batch (int64)."""
+
+
+def both_halves(spec: Spec, states: States) -> Step:
+    """One micro-batch of the decoder that ``spec`` describes, with its encoder in front."""
+    encoder, held = Encoder(spec), inventory(spec)
+    kept = kept_share(spec, states, held)
+    layers = encoder.layers(kept)
+    beside = encoder.beside(flows=gives_gradient(layers))
+    step = record_model(spec, states, held, loss_path(spec), beside=beside)
+    decoder = _own_biases(encoder, step, beside)
+    front = (*layers, encoder.end(kept, flows=beside.flows), *handed_over(spec, step.recipe))
+    shared = encoder.biases(spec.seq_len, spec.seq_len) + encoder.zeros(spec.seq_len)
+    saved = encoder.zeros(spec.seq_len) if encoder.saves_zeros else 0
+    again = encoder.biases(encoder.seq, encoder.seq) if encoder.checkpoints else 0
+    words = encoder.embedding_gradient() if step.embedding_scratch else 0
+    return replace(
+        decoder,
+        stretches=(*front, *decoder.stretches),
+        before=sum(part.length for part in front),
+        inputs=step.inputs + encoder.inputs(),
+        front=step.front + saved + again + encoder.dropped(),
+        opening=step.opening + encoder.dropped(),
+        masks=step.masks + shared - saved,
+        let_go=(*step.let_go, *_let_go(encoder, saved)),
+        answered=step.answered + encoder.answered(kept=keeps_input(step.recipe, encoder.item, "k", "v")),
+        last_norm=norm_forward(encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream),
+        summands=encoder.embeddings(spec.seq_len) if encoder.drops else 0,
+        embedding_scratch=scratch(encoder.tokens, spec.facts.hidden, encoder.shape.stream) + words if words else 0,
+        embedded=0 if spec.facts.tied else words,
+    )
+
+
+def _let_go(encoder: Encoder, saved: int) -> tuple[tuple[int, int], ...]:
+    """What the decoder's layers share, which is gone when the encoder runs backward; or when the first of them does,
+    which non-reentrant checkpointing has make it once more."""
+    own, zeros = encoder.biases(encoder.spec.seq_len, encoder.spec.seq_len), encoder.zeros(encoder.spec.seq_len)
+    if not encoder.checkpoints:
+        return ((0, saved),)
+    return ((0, own + zeros),) if encoder.spec.use_reentrant else ((1, own), (0, zeros))
+
+
+def _own_biases(encoder: Encoder, step: Step, beside: Beside) -> Step:
+    """The decoder's step, in which the gradients of what its layers share wait for each but the last."""
+    spec = encoder.spec
+    size = encoder.biases(spec.seq_len, spec.seq_len) if encoder.trains_biases else 0
+    size += encoder.zeros(spec.seq_len) if beside.opens else 0
+    return replace(step, stretches=tuple(waiting_beside(list(step.stretches), _waiting(step.count, size))))
+
+
+def _waiting(layers: int, size: int) -> tuple[int, ...]:
+    """Bytes of a gradient that the last of so many layers makes and the others add to, as it waits beside each."""
+    return (*[size] * (layers - 1), 0)
+
+
+class Encoder:
+    """The encoder of one micro-batch; ``spec`` is its decoder's. All sizes are bytes of one rank."""
+
+    def __init__(self, spec: Spec) -> None:
+        found = halves(spec.facts)
+        assert found is not None
+        assert spec.encoded is not None
+        self.spec, self.padded = spec, spec.encoded.padded
+        self.recipe: Recipe = replace(of(spec), padded=self.padded)
+        self.facts, self.decoder = (local(half, spec.tensor_parallel) for half in found)
+        self.seq = -(-spec.encoded.seq_len // spec.sequence_parallel)
+        self.shape = Shape(sequences(spec), self.seq, stream_bytes(self.facts, self.recipe))
+        self.tokens = self.shape.batch * self.seq
+        self.checkpoints = spec.gradient_checkpointing is not False
+        self.item = 4 if self.recipe.upcast_norms else self.recipe.weights
+
+    @property
+    def drops(self) -> bool:
+        """Whether there is a dropout behind the embeddings, whose result is another tensor."""
+        return self.recipe.dropout and bool(self.facts.config.get("dropout_rate"))
+
+    @property
+    def trains_biases(self) -> bool:
+        """Whether the biases of positions have a gradient."""
+        return self.recipe.trains("relative_attention_bias")
+
+    @property
+    def saves_zeros(self) -> bool:
+        """Whether SDPA takes the decoder's biases over the encoder's states as they are."""
+        return self.recipe.attention == "sdpa" and not self.padded
+
+    def layers(self, kept: float) -> list[Stretch]:
+        """Its layers, in which the gradient of the biases waits for each but the last."""
+        words = any(weight.role == "embedding" and weight.where != "layer" for weight in inventory(self.spec).trainables)
+        found = layers_of(
+            self.spec, self.facts, self.recipe, self.shape, kept, FrozenParts(), flows=words or opens_inputs(self.spec)
+        )
+        size = self.biases(self.seq, self.seq) if self.trains_biases else 0
+        return waiting_beside(found, _waiting(self.facts.layers, size))
+
+    def end(self, kept: float, *, flows: bool) -> Stretch:
+        """The norm and the dropout behind them."""
+        t = Layer(self.facts, self.recipe, batched=self.shape.batch > 1)
+        x = t.new(self.facts.hidden, self.shape.stream, flows)
+        form = recorded(t, x, ending(t, x))
+        return Stretch(1, counted(form, self.shape.batch, self.seq, kept=kept), False)
+
+    def beside(self, *, flows: bool) -> Beside:
+        """What the decoder's layers attend to."""
+        eager = self.recipe.attention == "eager"
+        item = (self.recipe.weights if eager else 1) if self.padded else 0
+        return Beside(self.seq, self.item, flows, item, hands_in=False, opens=self.checkpoints)
+
+    def biases(self, rows: int, columns: int) -> int:
+        """Biases that all layers of a half share."""
+        several = self.shape.batch if masks_in_biases(self.recipe) else 1
+        return rounded(several * self.facts.heads * rows * columns * self.recipe.weights)
+
+    def zeros(self, rows: int) -> int:
+        """The decoder's biases over the encoder's states, in the queries' dtype."""
+        several = self.shape.batch if masks_in_biases(self.recipe) else 1
+        item = 2 if self.recipe.autocast else self.recipe.weights
+        return rounded(several * self.facts.heads * rows * self.seq * item)
+
+    def answered(self, *, kept: bool) -> int:
+        """The last states, which the model gives back: as they are where nothing in the decoder ``kept`` them, and in
+        fp32 where Accelerate hands on what comes out of autocast so."""
+        copied = self.recipe.autocast and self.recipe.upcast_outputs and self.item == 2
+        size = self.tokens * self.facts.hidden
+        return (0 if kept else rounded(size * self.item)) + (rounded(size * 4) if copied else 0)
+
+    def inputs(self) -> int:
+        """The tokens that it reads with their mask, and the labels, which the decoder's tokens are a copy of."""
+        mask = rounded(self.tokens * MASK) if self.padded else 0
+        return rounded(self.tokens * INDEX) + mask + rounded(self.shape.batch * self.spec.seq_len * INDEX)
+
+    def dropped(self) -> int:
+        """The mask of the dropout behind its embeddings."""
+        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints)
+
+    def embeddings(self, seq: int) -> int:
+        """The words' embeddings for so many tokens of each sequence."""
+        return rounded(self.shape.batch * seq * self.facts.hidden * self.recipe.weights)
+
+    def embedding_gradient(self) -> int:
+        """The gradient of the table of words, made a second time for the words that the encoder reads."""
+        return rounded(self.facts.vocab * self.facts.hidden * self.recipe.weights)
+
+    def without_graph(self) -> Live:
+        """The worst layer where nothing is trained, with what stands beside it; ``casts``: autocast's copies by
+        then."""
+        recipe = evaluating(self.recipe)
+        around = self.embeddings(self.seq) + self.biases(self.seq, self.seq)
+        found = Live()
+        for _, start, _ in stretches(self.facts):
+            form = without_graph(self.facts, recipe, self.shape.batch, self.seq, start, stream=self.shape.stream)
+            alive = form.peak(self.shape.batch, self.seq)
+            copies = self.facts.layers * form.cached(self.shape.batch, self.seq) if recipe.autocast else 0
+            found = max(found, Live(around + alive.activations, casts=copies), key=lambda live: live.total)
+        return found
