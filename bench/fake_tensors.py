@@ -244,7 +244,7 @@ def _forward(
     padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
     scores = spec.get("trainer") == "classification"
     both = getattr(model.config, "is_encoder_decoder", False)
-    answers = torch.empty_like(ids[:, : spec.get("decoder_seq_len", ids.shape[1])]) if both else ids
+    answers = ids.new_empty(ids.shape[0], spec.get("decoder_seq_len", ids.shape[1])) if both else ids
     labels = {"labels": ids[:, 0].clone()} if scores else {"labels": answers, "num_items_in_batch": answers.numel()}
 
     def passed() -> Any:

@@ -236,6 +236,11 @@ def _end(states: States, step: Step) -> Moment:
 
     A tied embedding's gradient that is summed out of place peaks at the sum, when the scratch is gone.
     """
+    if step.words_again:  # the sum with the head's is made by then
+        made = states.backward_end.get("temporaries", 0) if step.waiting else 0
+        end = plus(states.backward_end, components(temporaries=-made))
+        alive = Live(step.inputs, temporaries=step.embedding_scratch)
+        return Moment("end of backward", "backward", together(end, alive, step.results()))
     waiting = states.backward_end.get("temporaries", 0) if step.out_of_place else 0
     alive = Live(step.inputs, temporaries=max(0, step.embedding_scratch - waiting // 2))
     return Moment("end of backward", "backward", together(states.backward_end, alive, step.results()))

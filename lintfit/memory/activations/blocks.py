@@ -365,7 +365,8 @@ class Layer(Tape):
     def dropout(self, x: Var) -> Var:
         """``native_dropout`` on CUDA: saves a mask of one byte an element."""
         mask = self.like(x, x.width, 1, False)
-        return self.map(x, (mask,))
+        out = self.like(x, x.width, x.item, x.grad, x.storage.kind)
+        return self.op(out, (x,), (mask,), results=True)
 
     def rate(self, *keys: str) -> float:
         """The rate of a dropout by the first of these keys of the config that has one; 0 where none has."""

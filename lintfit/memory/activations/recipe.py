@@ -62,6 +62,10 @@ class Beside:
         """Pairs of a position of the text and one of these, which all sequences share."""
         return seq * self.count
 
+    def square_rows(self, batch: int, seq: int) -> int:
+        """The same in rows of a multiple of :data:`ALIGNED`."""
+        return seq * (-(-self.count // ALIGNED) * ALIGNED)
+
     def positions(self, batch: int, seq: int) -> int:
         """All positions of a micro-batch."""
         return batch * self.count

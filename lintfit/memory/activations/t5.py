@@ -71,7 +71,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     where = place(t.facts, index)
     # A checkpointed first layer makes what all share once more, when it is run again.
     again = t.early and where in ("first", "only")
-    biases = _shared(t, again=again)
+    given = where not in ("first", "only") and x.storage.external and not t.early
+    biases = _shared(t, again=again, given=given)
     x = _residual(t, x, lambda y: _self_attention(t, y, biases, where))
     if decodes(t.facts):
         zeros = _zeros(t, again=again)
@@ -117,10 +118,13 @@ def _residual(t: Layer, x: Var, branch: Callable[[Var], Var]) -> Var:
     return found
 
 
-def _shared(t: Layer, *, again: bool) -> Var:
-    """The biases of a half's own positions, which somebody else counts but where they are made ``again``."""
+def _shared(t: Layer, *, again: bool, given: bool) -> Var:
+    """The biases of a half's own positions, which somebody else counts but where they are made ``again``.
+
+    ``given``: by reentrant checkpointing, which asks for a gradient of all that another layer gave back.
+    """
     per = pairs if masks_in_biases(t.recipe) else squares
-    biases = t.new(t.facts.heads, t.recipe.weights, t.recipe.trains("relative_attention_bias"), per=per)
+    biases = t.new(t.facts.heads, t.recipe.weights, given or t.recipe.trains("relative_attention_bias"), per=per)
     biases.storage.external = not again
     return biases
 
@@ -213,6 +217,8 @@ def _crossed(t: Layer, q: Var, k: Var, v: Var, given: Var, beside: Beside) -> Va
         mask = t.new(1, beside.mask_item, False, per=beside.pairs)
         mask.storage.external = True
         given = t.op(t.new(facts.heads, q.item, given.grad, per=beside.pairs), (given,), (mask,))
+    elif beside.count % ALIGNED:
+        given = t.op(t.new(facts.heads, q.item, given.grad, per=beside.square_rows), (given,))
     heads, rate = Heads(facts.heads, facts.heads, facts.head_dim), t.rate("dropout_rate")
     every = _for_all(t, given, beside.pairs)
     return attend(t, q, k, v, heads, dropout=rate, mask=every, per=beside.pairs, half_softmax=True)
@@ -244,7 +250,7 @@ def _wo(t: Layer, x: Var, rows: int, columns: int) -> Var:
     """The projection that transformers leaves unquantised in fp32 (``_keep_in_fp32_modules``)."""
     recipe = t.recipe
     if not recipe.quantized:
-        return t.linear("wo", x, rows, columns)
+        return t.linear("wo", t.cast(x, recipe.weights), rows, columns)
     t.recipe = replace(recipe, quantized=False, weights=4)
     out = t.linear("wo", t.cast(x, 4), rows, columns)
     t.recipe = recipe

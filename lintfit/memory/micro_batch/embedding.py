@@ -37,12 +37,14 @@ def opens_inputs(spec: Spec) -> bool:
 def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     """The embeddings' output where it is a leaf (:func:`opens_inputs`) and not the first layer's input.
 
-    A leaf stays as long as the graph; a model that scales it or adds positions keeps both. The fms runs of PowerLM-3b
-    with LoRA (Granite) show it: 2h bytes a token. ESM scales it by the words that are masked, and zeroes padding.
+    A leaf stays as long as the graph; a model that scales it, drops some of it or adds positions keeps both. The fms
+    runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token. ESM scales it by the words that are masked, and
+    zeroes padding.
     """
     facts = language(spec.facts)
     how = frame(facts)
     changed = how.changes and not transformers_version(spec) >= how.scales_itself
+    changed = changed or (bool(how.drops and facts.config.get(how.drops)) and spec.trainer != "ppo")
     changed = changed or (
         facts.model_type == "esm" and (spec.padded_batches or bool(facts.config.get("token_dropout")))
     )

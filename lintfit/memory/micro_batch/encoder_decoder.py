@@ -7,18 +7,19 @@ attends to its states. Source: transformers ``modeling_t5.py``.
 from __future__ import annotations
 
 from lintfit.frozen import replace
+from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.kinds import stretches
-from lintfit.memory.activations.profile import counted, recorded, without_graph
-from lintfit.memory.activations.recipe import Beside, Recipe, evaluating, of
+from lintfit.memory.activations.profile import Profile, counted, recorded, without_graph
+from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe, evaluating, of
 from lintfit.memory.activations.t5 import ending, masks_in_biases
 from lintfit.memory.activations.tape import INDEX, rounded
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.aside import keeps_input
-from lintfit.memory.micro_batch.embedding import dropout_mask, opens_inputs, scratch
+from lintfit.memory.micro_batch.embedding import dropout_mask, input_leaf, opens_inputs, scratch
 from lintfit.memory.micro_batch.language import halves
 from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
 from lintfit.memory.micro_batch.model_step import kept_share, record_model
@@ -42,18 +43,19 @@ def both_halves(spec: Spec, states: States) -> Step:
     beside = encoder.beside(flows=gives_gradient(layers))
     step = record_model(spec, states, held, loss_path(spec), beside=beside)
     decoder = _own_biases(encoder, step, beside)
-    front = (*layers, encoder.end(kept, flows=beside.flows), *handed_over(spec, step.recipe))
     shared = encoder.biases(spec.seq_len, spec.seq_len) + encoder.zeros(spec.seq_len)
     saved = encoder.zeros(spec.seq_len) if encoder.saves_zeros else 0
-    again = encoder.biases(encoder.seq, encoder.seq) if encoder.checkpoints else 0
+    again = encoder.biases(encoder.seq, encoder.seq) if encoder.checkpoints and encoder.facts.layers > 1 else 0
     words = encoder.embedding_gradient() if step.embedding_scratch else 0
+    between = (*handed_over(spec, step.recipe), *_looked_up_before(words, step))
+    front = (*layers, encoder.end(kept, flows=beside.flows), *between)
     return replace(
         decoder,
         stretches=(*front, *decoder.stretches),
         before=sum(part.length for part in front),
         inputs=step.inputs + encoder.inputs(),
-        front=step.front + saved + again + encoder.dropped(),
-        opening=step.opening + encoder.dropped(),
+        front=step.front + saved + again + encoder.mask() + encoder.opening(),
+        opening=step.opening + encoder.opening(),
         masks=step.masks + shared - saved,
         let_go=(*step.let_go, *_let_go(encoder, saved)),
         answered=step.answered + encoder.answered(kept=keeps_input(step.recipe, encoder.item, "k", "v")),
@@ -61,7 +63,17 @@ def both_halves(spec: Spec, states: States) -> Step:
         summands=encoder.embeddings(spec.seq_len) if encoder.drops else 0,
         embedding_scratch=scratch(encoder.tokens, spec.facts.hidden, encoder.shape.stream) + words if words else 0,
         embedded=0 if spec.facts.tied else words,
+        words_again=words,
     )
+
+
+def _looked_up_before(words: int, step: Step) -> tuple[Stretch, ...]:
+    """The backward of the decoder's embedding, which comes before the encoder's: the gradient of the table, ``words``
+    bytes, and where it is added to the head's, the sum."""
+    if not words:
+        return ()
+    made = words * (2 if step.out_of_place else 1)
+    return (Stretch(1, Profile(0, Live(), Live(temporaries=made), 0, 0), False),)
 
 
 def _let_go(encoder: Encoder, saved: int) -> tuple[tuple[int, int], ...]:
@@ -109,13 +121,15 @@ class Encoder:
 
     @property
     def trains_biases(self) -> bool:
-        """Whether the biases of positions have a gradient."""
-        return self.recipe.trains("relative_attention_bias")
+        """Whether the biases of positions have a gradient: reentrant checkpointing asks for one of all that a layer
+        gives back."""
+        reentrant = self.checkpoints and self.spec.use_reentrant
+        return reentrant or self.recipe.trains("relative_attention_bias")
 
     @property
     def saves_zeros(self) -> bool:
         """Whether SDPA takes the decoder's biases over the encoder's states as they are."""
-        return self.recipe.attention == "sdpa" and not self.padded
+        return self.recipe.attention == "sdpa" and not self.padded and self.seq % ALIGNED == 0
 
     def layers(self, kept: float) -> list[Stretch]:
         """Its layers, in which the gradient of the biases waits for each but the last."""
@@ -150,6 +164,12 @@ class Encoder:
         item = 2 if self.recipe.autocast else self.recipe.weights
         return rounded(several * self.facts.heads * rows * self.seq * item)
 
+    def mask(self) -> int:
+        """The mask of its own tokens, as far as layers or checkpoints keep it."""
+        if not self.padded or not (self.checkpoints or self.recipe.attention == "sdpa"):
+            return 0
+        return mask_bytes(self.recipe, 1, False, self.shape.batch, self.seq, self.recipe.weights)
+
     def answered(self, *, kept: bool) -> int:
         """The last states, which the model gives back: as they are where nothing in the decoder ``kept`` them, and in
         fp32 where Accelerate hands on what comes out of autocast so."""
@@ -162,9 +182,10 @@ class Encoder:
         mask = rounded(self.tokens * MASK) if self.padded else 0
         return rounded(self.tokens * INDEX) + mask + rounded(self.shape.batch * self.spec.seq_len * INDEX)
 
-    def dropped(self) -> int:
-        """The mask of the dropout behind its embeddings."""
-        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints)
+    def opening(self) -> int:
+        """The mask of the dropout behind its embeddings, and these where they are a leaf."""
+        leaf = input_leaf(self.spec, self.checkpoints, self.tokens, self.recipe.weights)
+        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints) + leaf
 
     def embeddings(self, seq: int) -> int:
         """The words' embeddings for so many tokens of each sequence."""

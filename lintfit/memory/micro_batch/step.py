@@ -81,6 +81,9 @@ class Step:
     """Of ``summands`` what the graph keeps, which ``front`` has."""
     embedded: int = 0
     """Bytes of the embedding's gradient, where it is made before the backward of the image encoder that ran first."""
+    words_again: int = 0
+    """Bytes of the embedding's gradient where an encoder's words are looked up in the decoder's table: it is made again
+    at the end of the backward, and added."""
     outputs: Live = NOTHING
     """What variables of the training loop hold of a micro-batch's results in its backward pass and behind it, apart
     from what the layers' ``pinned`` and the head's ``lingering`` say."""
