@@ -171,8 +171,10 @@ def _prepared(model: Any, ids: Any, spec: dict[str, Any]) -> Any:
     import torch
     from accelerate.utils import convert_outputs_to_fp32
 
+    from bench.fake_tensors import answers
+
     def forward() -> Any:
-        return model(input_ids=ids, labels=ids)
+        return model(input_ids=ids, labels=answers(model, ids, spec))
 
     if spec["mixed_precision"] == "no":
         return forward()
@@ -190,6 +192,7 @@ def evaluate(model: Any, spec: dict[str, Any], log: Any) -> None:
     size = asked.get("batch_size", spec["micro_batch_size"])
     keeps = asked.get("predictions") == "kept"
     window = asked.get("accumulation_steps") or asked.get("samples", 2 * size) // size
+
     if spec.get("loss") == "chunked":
         from bench import fake_trl
 
@@ -220,12 +223,15 @@ def _predict(model: Any, ids: Any, images: Any, spec: dict[str, Any], wanted: bo
     def context() -> Any:
         return torch.autocast("cuda", dtype=torch.bfloat16) if half else contextlib.nullcontext()
 
+    from bench.fake_tensors import answers
+
     if spec.get("loss") == "chunked":
         from bench import fake_trl
 
         return fake_trl.sft(model, ids, context, wanted)
     with context():
-        outputs = model(input_ids=ids, labels=ids, num_items_in_batch=ids.numel(), **images)
+        labels = answers(model, ids, spec)
+        outputs = model(input_ids=ids, labels=labels, num_items_in_batch=labels.numel(), **images)
     loss, logits = outputs.loss, outputs.logits
     if half:
         logits = logits.float()  # accelerate's convert_outputs_to_fp32

@@ -217,6 +217,13 @@ def images_of(model: Any, ids: Any, spec: dict[str, Any]) -> dict[str, Any]:
     return fake_vlm.images(model.config, ids, spec) if spec.get("images") else {}
 
 
+def answers(model: Any, ids: Any, spec: dict[str, Any]) -> Any:
+    """The labels of a batch: the tokens themselves, or what a decoder is to make of what its encoder reads."""
+    if not getattr(model.config, "is_encoder_decoder", False):
+        return ids
+    return ids.new_empty(ids.shape[0], spec.get("decoder_seq_len", ids.shape[1]))
+
+
 def _forward(
     model: Any, ids: Any, spec: dict[str, Any], reference: Any, images: dict[str, Any], variable: list[Any]
 ) -> Any:
@@ -243,9 +250,8 @@ def _forward(
         return fake_trl.grpo(model, reference, ids, spec["generation"]["completion_len"], context)
     padding = {"attention_mask": torch.ones_like(ids)} if spec.get("padded_batches") and not images else {}
     scores = spec.get("trainer") == "classification"
-    both = getattr(model.config, "is_encoder_decoder", False)
-    answers = ids.new_empty(ids.shape[0], spec.get("decoder_seq_len", ids.shape[1])) if both else ids
-    labels = {"labels": ids[:, 0].clone()} if scores else {"labels": answers, "num_items_in_batch": answers.numel()}
+    words = answers(model, ids, spec)
+    labels = {"labels": ids[:, 0].clone()} if scores else {"labels": words, "num_items_in_batch": words.numel()}
 
     def passed() -> Any:
         with context():

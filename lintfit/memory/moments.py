@@ -259,6 +259,10 @@ def _evaluate(spec: Spec, states: States, step: Step) -> list[Moment]:
     if most_without_graph(step) + step.cast > found[0][1].total:
         layer = layer_without_graph(spec, step, evaluating(step.recipe))
         found.append(("evaluation, a layer", layer.plus(Live(casts=step.cast - head_cast(spec, step)))))
+    if spec.encoded is not None:
+        from lintfit.memory.evaluation.points import ENCODER, encoder_without_graph
+
+        found.append((ENCODER, encoder_without_graph(spec)))
     left = step.results() if spec.loop_outputs == "held" else NOTHING
     return [Moment(name, "evaluate", together(states.evaluate, around, part, left)) for name, part in found]
 

@@ -230,5 +230,7 @@ def known(facts: ModelFacts) -> bool:
     kind = ALIASES.get(text.model_type, text.model_type)
     if kind in _UNREAD or not (kind in _MODULES or kind in _LLAMA):
         return False
+    if traits(text).halves is not None and text is not facts:  # inside of another model, which runs it in its own way
+        return False
     unread = traits(text).unread
     return unread is None or not unread(text)

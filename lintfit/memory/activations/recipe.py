@@ -15,7 +15,7 @@ from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.lora import targets_of
 from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
-from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, model_dtype
+from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, keeps_fp32, model_dtype
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
@@ -138,6 +138,8 @@ class Recipe:
     """Whether they are in a cache where nothing is trained: that of a vision-language model's ``text_config``."""
     sdpa: Sdpa = "flash"
     """The best that SDPA has for half-precision tensors on this card (:func:`best_sdpa`)."""
+    fp32_out: bool = False
+    """Whether T5's projection out of the MLP is in fp32 (:func:`.weights.keeps_fp32`)."""
     upcast_outputs: bool = True
     """Whether what comes out of autocast is copied to fp32 behind the model's forward."""
     loss_around: bool = False
@@ -256,6 +258,7 @@ def _made(spec: Spec) -> Recipe:
         copies_states=caches(spec) and transformers_version(spec) >= COPIED_STATES,
         returns_states=caches_text(spec),
         sdpa=best_sdpa(spec),
+        fp32_out=keeps_fp32(spec),
         upcast_outputs=spec.upcast_outputs,
         loss_around=spec.facts.model_type in LOSS_AROUND,
     )

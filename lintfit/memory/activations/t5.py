@@ -247,11 +247,10 @@ def _mlp(t: Layer, x: Var) -> Var:
 
 
 def _wo(t: Layer, x: Var, rows: int, columns: int) -> Var:
-    """The projection that transformers leaves unquantised in fp32 (``_keep_in_fp32_modules``)."""
+    """The projection that no quantiser takes (``_keep_in_fp32_modules``), on what is cast to its weight's dtype."""
     recipe = t.recipe
-    if not recipe.quantized:
-        return t.linear("wo", t.cast(x, recipe.weights), rows, columns)
-    t.recipe = replace(recipe, quantized=False, weights=4)
-    out = t.linear("wo", t.cast(x, 4), rows, columns)
+    item = 4 if recipe.fp32_out else recipe.weights
+    t.recipe = replace(recipe, quantized=False, weights=item)
+    out = t.linear("wo", t.cast(x, item), rows, columns)
     t.recipe = recipe
     return out

@@ -27,6 +27,7 @@ from lintfit.memory.tensors.weights import parameter_count
 
 GENERATION = "evaluation, generation"
 ENCODED = "evaluation, images encoded"
+ENCODER = "evaluation, the encoder"
 LOGITS = "evaluation, logits"
 GATHERED = "evaluation, logits gathered"
 
@@ -54,6 +55,8 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         found.append(("evaluation, a layer", around.plus(layer).plus(Live(earlier_states(step)))))
     if run.spec.images and run.spec.facts.vision is not None:
         found.append((ENCODED, Live(0, run.waiting).plus(encoded(run.spec))))
+    if run.spec.encoded is not None:
+        found.append((ENCODER, Live(0, run.waiting).plus(encoder_without_graph(run.spec))))
     if run.evaluation.predictions != "none" and makes_logits_apart(run.spec):
         found.append((LOGITS, logits_apart(run)))
     if run.keeps:
@@ -85,6 +88,13 @@ def encoded(spec: Spec) -> Live:
     from lintfit.memory.micro_batch.vision.encoding import features
 
     return features(spec)
+
+
+def encoder_without_graph(spec: Spec) -> Live:
+    """What is there while an encoder reads, in front of what ``spec`` decodes."""
+    from lintfit.memory.micro_batch.encoder_decoder import Encoder
+
+    return Encoder(spec).without_graph()
 
 
 def rolling_out(spec: Spec) -> Spec:

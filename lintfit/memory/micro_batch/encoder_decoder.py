@@ -55,11 +55,13 @@ def both_halves(spec: Spec, states: States) -> Step:
         before=sum(part.length for part in front),
         inputs=step.inputs + encoder.inputs(),
         front=step.front + saved + again + encoder.mask() + encoder.opening(),
-        opening=step.opening + encoder.opening(),
+        opening=step.opening + again + encoder.opening(),
         masks=step.masks + shared - saved,
         let_go=(*step.let_go, *_let_go(encoder, saved)),
         answered=step.answered + encoder.answered(kept=keeps_input(step.recipe, encoder.item, "k", "v")),
-        last_norm=norm_forward(encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream),
+        last_norm=norm_forward(
+            encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream
+        ),
         summands=encoder.embeddings(spec.seq_len) if encoder.drops else 0,
         embedding_scratch=scratch(encoder.tokens, spec.facts.hidden, encoder.shape.stream) + words if words else 0,
         embedded=0 if spec.facts.tied else words,
@@ -133,10 +135,13 @@ class Encoder:
 
     def layers(self, kept: float) -> list[Stretch]:
         """Its layers, in which the gradient of the biases waits for each but the last."""
-        words = any(weight.role == "embedding" and weight.where != "layer" for weight in inventory(self.spec).trainables)
+        words = any(
+            weight.role == "embedding" and weight.where != "layer" for weight in inventory(self.spec).trainables
+        )
         found = layers_of(
             self.spec, self.facts, self.recipe, self.shape, kept, FrozenParts(), flows=words or opens_inputs(self.spec)
         )
+        found = [replace(part, length=1) for part in found for _ in range(part.length)]
         size = self.biases(self.seq, self.seq) if self.trains_biases else 0
         return waiting_beside(found, _waiting(self.facts.layers, size))
 
@@ -199,7 +204,7 @@ class Encoder:
         """The worst layer where nothing is trained, with what stands beside it; ``casts``: autocast's copies by
         then."""
         recipe = evaluating(self.recipe)
-        around = self.embeddings(self.seq) + self.biases(self.seq, self.seq)
+        around = self.inputs() + self.embeddings(self.seq) + self.biases(self.seq, self.seq)
         found = Live()
         for _, start, _ in stretches(self.facts):
             form = without_graph(self.facts, recipe, self.shape.batch, self.seq, start, stream=self.shape.stream)

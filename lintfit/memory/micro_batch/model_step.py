@@ -138,7 +138,7 @@ def _head(spec: Spec, facts: ModelFacts, recipe: Recipe, shape: Shape, path: Pat
 
 def _notes(spec: Spec, facts: ModelFacts) -> tuple[str, ...]:
     """What is left out, or another model's."""
-    notes = () if known(facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
+    notes = () if known(spec.facts) else (f"activations of {facts.model_type} follow the nearest architecture's layer",)
     if spec.facts.vision is not None and spec.images is None:
         notes = (*notes, "activations of the vision tower (the spec does not say how many images a sample has)")
     return notes

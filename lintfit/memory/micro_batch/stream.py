@@ -23,7 +23,7 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     A quantised linear layer gives back the dtype that it was given: where the norms are fp32, or run in fp32 because
     autocast has LayerNorm do so, what the MLP adds to the stream is fp32, and the stream with it (bitsandbytes
     ``Linear4bit.forward``, ``out.to(inp_dtype)``). So do experts, whose sum is cast to what they were given, and a norm
-    at the end of a layer (OPT-350m, BERT).
+    at the end of a layer (OPT-350m, BERT), or T5's projection in fp32.
     """
     behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
     ends = behind_it or frame(facts).ends
@@ -31,7 +31,8 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     behind = recipe.autocast and torchs and (recipe.quantized or ends or frame(facts).opens or facts.moe is not None)
     apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
     kept = frame(facts).fp32_stream and facts.config.get("residual_in_fp32", True)
-    upcast = recipe.upcast_norms or behind or apart or kept
+    wide = recipe.fp32_out and not recipe.autocast
+    upcast = recipe.upcast_norms or behind or apart or kept or wide
     return 4 if upcast else recipe.weights
 
 

@@ -9,7 +9,7 @@ from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, within
 from lintfit.memory.tensors.lora import adapters, saved_modules
-from lintfit.memory.tensors.quantization import gptq_group, parted, quantised_tensor, quantises
+from lintfit.memory.tensors.quantization import gptq_group, kept, parted, quantised_tensor, quantises
 from lintfit.memory.tensors.tensor_parallel import splits_embedding
 from lintfit.memory.tensors.weights import (
     BLOCK,
@@ -20,6 +20,7 @@ from lintfit.memory.tensors.weights import (
     adapter_dtype,
     has_separate_experts,
     kbit_upcast,
+    keeps_fp32,
     loaded_dtype,
     local_tensors,
     model_dtype,
@@ -59,6 +60,7 @@ def _known(spec: Spec) -> Inventory:
         spec.trainer in SCORING,
         spec.front_end,
         kbit_upcast(spec),
+        keeps_fp32(spec),
     )
     if spec.frozen_modules:
         key = (*key, spec.frozen_modules)
@@ -79,7 +81,7 @@ def _known(spec: Spec) -> Inventory:
 
 def _count(spec: Spec) -> Inventory:
     plain, full = model_dtype(spec), spec.method == "full"
-    upcast = kbit_upcast(spec)
+    upcast, wide = kbit_upcast(spec), keeps_fp32(spec)
     legacy = has_separate_experts(spec)
     unreached = UNREACHED.get(spec.facts.model_type, ())
     left = frozen_parts(spec)
@@ -87,10 +89,11 @@ def _count(spec: Spec) -> Inventory:
     for whole, per_layer in local_tensors(spec):
         values = whole.name.startswith(VALUE)
         replaced = bool(spec.quantization) and not values and quantises(whole, legacy, spec.front_end == "litgpt")
+        replaced = replaced and not kept(spec.facts, whole)
         stored = spec.facts.stored if spec.quantization and not values else None
         for tensor, quantised in parted(whole, stored, replaced):
             cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
-            dtype: Dtype = "fp32" if cast else plain
+            dtype: Dtype = "fp32" if cast or (wide and kept(spec.facts, tensor)) else plain
             storage = tensor.numel * DTYPE_BYTES[dtype]
             if spec.quantization and quantised:
                 storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.facts import Stored, Tensor
+from lintfit.catalog.facts import ModelFacts, Stored, Tensor
 from lintfit.catalog.quantized import quantization_section, skips
 from lintfit.frozen import replace
 
@@ -21,6 +21,15 @@ GPTQ_GROUP = 128
 
 def _blocks(*sizes: int) -> int:
     return sum(-(-size // BLOCK) * BLOCK for size in sizes)
+
+
+KEPT = dict.fromkeys(("mt5", "t5", "umt5"), ".wo.weight")
+"""By model type what the weights end with that its class leaves to no quantiser (``_keep_in_fp32_modules``)."""
+
+
+def kept(facts: ModelFacts, tensor: Tensor) -> bool:
+    """Whether the model's class keeps the quantiser from a weight."""
+    return tensor.name.endswith(KEPT.get(facts.model_type, "\0"))
 
 
 def quantises(tensor: Tensor, legacy_experts: bool, head: bool = False) -> bool:

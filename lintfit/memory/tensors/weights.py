@@ -14,6 +14,7 @@ from lintfit.catalog.facts import ModelFacts, Tensor
 from lintfit.frozen import field, frozen, replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.spec import DTYPE_BYTES, SCORING, Dtype, Spec
+from lintfit.memory.tensors.quantization import KEPT
 from lintfit.memory.tensors.tensor_parallel import share
 from lintfit.memory.versions import GROUPED_EXPERTS, since, transformers_version
 
@@ -210,6 +211,22 @@ def keeps_upcast(spec: Spec) -> bool:
     """Whether unquantised weights that somebody cast to fp32 train so."""
     kept = spec.engine in ("single", "ddp") and spec.weights_dtype != "fp32"
     return kept and spec.quantization in ("nf4", "nf4-double", "int8")
+
+
+UPCASTS_QUANTISED_BEFORE = (5, 0)
+"""The transformers version before which modules that a class keeps in fp32 are so in every quantised model; since, in
+fp16 models alone (``_get_dtype_plan``)."""
+
+
+def keeps_fp32(spec: Spec) -> bool:
+    """Whether what the model's class keeps from a quantiser, and from fp16, is in fp32 (:data:`.quantization.KEPT`).
+
+    DeepSpeed's half precision casts it like the rest.
+    """
+    if spec.facts.model_type not in KEPT or spec.engine not in ("single", "ddp") or spec.weights_dtype == "fp32":
+        return False
+    old = spec.quantization is not None and transformers_version(spec) < UPCASTS_QUANTISED_BEFORE
+    return old or spec.weights_dtype == "fp16"
 
 
 def local_tensors(spec: Spec) -> Iterator[tuple[Tensor, float]]:

@@ -15,7 +15,7 @@ from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.saving import lays_out
 from lintfit.memory.loss.preference import FUSED, ODDS
-from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.language import halves, language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.weights import ALWAYS_FUSED
 from lintfit.memory.versions import release
@@ -59,6 +59,12 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
+    if halves(spec.facts) is not None and spec.decoder_seq_len is None and spec.seq_len > 1:
+        yield Alternative(
+            replace(spec, decoder_seq_len=1),
+            f"a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low "
+            "end has one)",
+        )
     if _may_repeat_groups(spec):
         yield Alternative(
             replace(spec, padded_batches=True),
@@ -207,7 +213,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset({"bart", "electra", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "umt5"})
+CHECKPOINTED = frozenset({"bart", "electra", "m2m_100", "marian", "mbart", "pegasus", "umt5"})
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 

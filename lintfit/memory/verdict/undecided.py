@@ -7,9 +7,11 @@ from lintfit.memory.alike import alike
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.loss.preference import ROLLOUTS
 from lintfit.memory.memo import Memo
+from lintfit.memory.micro_batch.language import halves
 from lintfit.memory.reading.contradictions import unshared_experts
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import OWN_LOSS, Spec
 from lintfit.memory.tensors.frozen_models import name_of
+from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.memory.tensors.lora import unadapted
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import undivided
@@ -39,6 +41,7 @@ def _whatever_the_batch(spec: Spec) -> tuple[str, ...]:
         _groups(spec),
         _rollouts(spec),
         _encoder(spec),
+        _halves(spec),
         _stored(spec),
         _quantised(spec),
         _asked(spec),
@@ -128,6 +131,17 @@ def _encoder(spec: Spec) -> str:
     beside = beside_text(spec)
     refused = "reentrant checkpointing of Llama 3.2 Vision: its image encoder's graph would be run back several times"
     return refused if beside is not None and beside.flows else ""
+
+
+def _halves(spec: Spec) -> str:
+    """What an encoder and a decoder do beside a whole one's training on their own loss."""
+    if halves(spec.facts) is None:
+        return ""
+    if spec.trainer not in OWN_LOSS:
+        return f"trainer: {spec.trainer} of a model that has an encoder"
+    if spec.pipeline_parallel * spec.sequence_parallel > 1:
+        return "an encoder and a decoder split over ranks by layers or by tokens"
+    return "frozen_modules: parts of an encoder and of a decoder" if frozen_parts(spec).of_text else ""
 
 
 def _stages(spec: Spec) -> str:

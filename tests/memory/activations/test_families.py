@@ -93,8 +93,7 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
 @pytest.mark.parametrize(
     ("model", "targets"),
     [
-        ("google/flan-t5-xl", ["q", "v"]),
-        ("google/mt5-large", ["q", "v"]),
+        ("google/umt5-xxl", ["q", "v"]),
         ("facebook/bart-large", ["q_proj", "v_proj"]),
         ("google/electra-large-discriminator", ["query"]),
     ],
