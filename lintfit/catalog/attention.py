@@ -28,7 +28,8 @@ def _before(major: int, minor: int) -> Span:
 SDPA: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mpt"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), _NOWHERE),
-    **dict.fromkeys(("deberta-v2", "granite_swa", "granitemoe_swa", "mimo_v2_flash", "mpnet", "xglm"), _NOWHERE),
+    **dict.fromkeys(("deberta-v2", "granite_swa", "granitemoe_swa", "led", "mimo_v2_flash"), _NOWHERE),
+    **dict.fromkeys(("mpnet", "xglm"), _NOWHERE),
     **dict.fromkeys(("mistral", "mixtral"), _since(4, 37)),
     **dict.fromkeys(("phi", "stablelm"), _since(4, 39)),
     "bart": _since(4, 36),
@@ -36,7 +37,7 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("gpt2", "gpt_neox"), _since(4, 42)),
     **dict.fromkeys(("albert", "m2m_100", "mbart", "phi3", "roberta"), _since(4, 45)),
     **dict.fromkeys(("distilbert", "opt"), _since(4, 46)),
-    **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
+    **dict.fromkeys(("blenderbot", "marian", "pegasus"), _since(4, 53)),
     "esm": _since(4, 56),
     **dict.fromkeys(("data2vec-text", "electra", "ernie"), _since(5, 0)),
     **dict.fromkeys(("mt5", "t5", "umt5"), _since(5, 15)),
@@ -56,7 +57,7 @@ SDPA_TORCH: tuple[int, ...] = (2, 1, 1)
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("blip-2", "bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),
-    **dict.fromkeys(("deberta-v2", "mpnet"), _NOWHERE),
+    **dict.fromkeys(("deberta-v2", "led", "mpnet"), _NOWHERE),
     **dict.fromkeys(
         ("deberta-v2", "doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE
     ),
@@ -65,7 +66,7 @@ FLASH: dict[str, Span] = {
     **dict.fromkeys(("gpt2", "m2m_100"), _since(4, 40)),
     "mllama": ((4, 52), (5, 23)),
     **dict.fromkeys(("bart", "mbart"), _since(4, 36)),
-    **dict.fromkeys(("marian", "pegasus"), _since(4, 53)),
+    **dict.fromkeys(("blenderbot", "marian", "pegasus"), _since(4, 53)),
     **dict.fromkeys(("albert", "bert", "data2vec-text", "electra", "ernie", "roberta"), _since(5, 0)),
 }
 """The versions whose class has FlashAttention 2; every version's where a model type is not here.

@@ -19,6 +19,12 @@ BART: dict[str, Any] = {
     "max_position_embeddings": 80,
     "pad_token_id": 0,
 }
+LED: dict[str, Any] = {
+    **{key: value for key, value in BART.items() if key != "max_position_embeddings"},
+    "max_encoder_position_embeddings": 96,
+    "max_decoder_position_embeddings": 64,
+    "attention_window": 16,
+}
 MODERNBERT: dict[str, Any] = {**SMALL, "num_hidden_layers": 4, "pad_token_id": 0}
 DISTILBERT: dict[str, Any] = {"dim": 64, "hidden_dim": 176, "n_layers": 3, "n_heads": 4, "vocab_size": 1000}
 DEBERTA: dict[str, Any] = {
@@ -74,6 +80,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("eurobert", {**SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "pad_token_id": 0}),
     ("esm", {**SMALL, "position_embedding_type": "rotary", "token_dropout": True}),
     ("esm", {**SMALL, "emb_layer_norm_before": True, "tie_word_embeddings": False}),
+    ("blenderbot", BART),
+    ("blenderbot", {**BART, "tie_word_embeddings": False}),
+    ("led", LED),
+    ("led", {**LED, "tie_word_embeddings": False}),
     ("m2m_100", BART),
     ("m2m_100", {**BART, "tie_word_embeddings": False}),
     ("mbart", BART),

@@ -1,4 +1,4 @@
-"""M2M-100 and NLLB-200: their published sizes, and that nobody has counted what their halves keep."""
+"""Encoders with a decoder: their published sizes, and that nobody has counted what their halves keep."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from lintfit.memory.activations.families import known
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [
+        ("allenai/led-base-16384", 161_844_480),
+        ("allenai/led-large-16384", 459_801_600),
+        ("facebook/blenderbot-400M-distill", 364_802_560),
         ("facebook/m2m100_418M", 483_905_536),
         ("facebook/m2m100_1.2B", 1_239_470_080),
         ("facebook/nllb-200-distilled-600M", 615_073_792),
