@@ -17,6 +17,7 @@ HARDWARE: Mapping[str, tuple[str, str]] = {
     "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
     "model-config": ("FILE", "The model's config.json."),
     "seq-len": ("N", "Tokens of a sequence."),
+    "decoder-seq-len": ("N", "Tokens of what a decoder makes of those (T5); as many where not stated."),
 }
 
 SPEC: Mapping[str, tuple[str, str]] = {

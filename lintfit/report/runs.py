@@ -157,7 +157,8 @@ def _batch(run: Run) -> list[str]:
     batch = f"batch {effective} = {a_rank} × {ranks} {'rank' if ranks == 1 else 'ranks'}"
     if run.count_open:
         batch = f"batch of a rank: {a_rank}"
-    return [batch, f"{spec.seq_len} tokens", f"gradient checkpointing {stated}", *_evaluates(spec)]
+    made = f", {spec.decoder_seq_len} for the decoder" if spec.decoder_seq_len is not None else ""
+    return [batch, f"{spec.seq_len} tokens{made}", f"gradient checkpointing {stated}", *_evaluates(spec)]
 
 
 def _evaluates(spec: Spec) -> list[str]:

@@ -23,8 +23,8 @@ FROM_SCRIPT = (
     "vllm_gpu_memory_utilization", "ds3_gather_for_generation", "vllm_enable_sleep_mode", "steps_per_generation",
     "reward_model", "value_model", "response_length", "rollout_batch_size", "mini_batches", "frozen_modules",
     "text_only", "eval_batch_size", "eval_accumulation_steps", "eval_do_concat_batches", "eval_predictions",
-    "predict_with_generate", "generation_num_beams", "image_max_pixels", "eval_graph", "whole_state_dict",
-    "torch_compile", "frozen_models", "own_loss", "own_attention", "uncounted", "partly_frozen",
+    "predict_with_generate", "generation_num_beams", "decoder_seq_len", "image_max_pixels", "eval_graph",
+    "whole_state_dict", "torch_compile", "frozen_models", "own_loss", "own_attention", "uncounted", "partly_frozen",
 )  # fmt: skip
 """Settings that only a script (with the flags of its launch line) decides."""
 

@@ -407,6 +407,46 @@ def test_a_prompt_and_its_answer_are_one_sequence(computed: str, length: int, ki
     assert (setting.value, setting.provenance.kind) == (length, kind)
 
 
+HALVES = """
+import argparse
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, Seq2SeqTrainer, Seq2SeqTrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--max_source_length", type=int, default=512)
+parser.add_argument("--max_target_length", type=int, default=64)
+args = parser.parse_args()
+tokenizer = AutoTokenizer.from_pretrained("m")
+def preprocess(rows):
+{body}
+data = load("d").map(preprocess)
+model = AutoModelForSeq2SeqLM.from_pretrained("m")
+Seq2SeqTrainer(model=model, args=Seq2SeqTrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "lengths"),
+    [
+        (
+            """    inputs = tokenizer(rows["text"], max_length=args.max_source_length)
+    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=args.max_target_length)["input_ids"]
+    return inputs""",
+            (512, 64),
+        ),
+        (
+            """    inputs = tokenizer(rows["text"], max_length=300)
+    inputs["labels"] = tokenizer(text_target=rows["summary"], max_length=50)["input_ids"]
+    return inputs""",
+            (300, 50),
+        ),
+        ("""    return tokenizer(rows["text"], max_length=300)""", (300, None)),
+        ("""    return tokenizer(rows["text"], text_target=rows["summary"], max_length=300)""", (300, None)),
+    ],
+)
+def test_an_encoder_and_a_decoder_have_a_length_each(body: str, lengths: tuple[int, int | None]) -> None:
+    found = values(script(HALVES.format(body=body), ""))
+    assert (found["seq_len"], found.get("decoder_seq_len")) == lengths
+
+
 @pytest.mark.parametrize(("use", "kind"), [("print(args.max_seq_length)", "default"), ("pass", "assumed")])
 def test_a_length_that_nobody_asks_for_is_a_guess(use: str, kind: str) -> None:
     text = """

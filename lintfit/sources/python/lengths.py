@@ -13,7 +13,9 @@ from lintfit.sources.python.state import LENGTHS
 from lintfit.sources.python.values import Bounded, Const, Record, Value, plain
 
 PARTS = (("max_source_length", "max_target_length"), ("source_max_len", "target_max_len"))
-"""Fields that limit a prompt and its answer, which a causal language model gets in one sequence."""
+"""Fields that limit a prompt and its answer, which a causal language model gets in one sequence, and an encoder and a
+decoder one each."""
+_TWO_HALVES = "Seq2SeqLM"
 _HANDED = frozenset({"max_seq_length", "max_seq_len", "seq_length", "sequence_length", "seq_len", "cutoff_len"})
 _LAST_CUT = re.compile(r"""input_ids["']?\]\s*\[\s*:\s*-\s*1\s*\]""")
 """``tokenizer(…, max_length=limit + 1)["input_ids"][:-1]``, as scripts after alpaca-lora have it."""
@@ -28,6 +30,22 @@ def read(reading: Reading) -> None:
     if load is not None and load.function.startswith("diffusers."):
         return  # a tokenizer's limit there is that of the prompts, not of what is trained
     _length_of_text(reading)
+    if load is not None and _TWO_HALVES in load.function and "decoder_seq_len" not in reading.settings:
+        _of_answers(reading)
+
+
+def _of_answers(reading: Reading) -> None:
+    """Tokens of what a decoder is to make: those that a tokenizer leaves of the labels."""
+    for record in reading.records:
+        length = record.keyword("max_length") if _makes_answers(record) else None
+        if length is not None:
+            reading.put("decoder_seq_len", length, record)
+            return
+
+
+def _makes_answers(record: Record) -> bool:
+    """Whether a call tokenizes labels alone: ``tokenizer(text_target=…)``."""
+    return record.keyword("text_target") is not None and not record.positional and record.keyword("text") is None
 
 
 def _length_of_text(reading: Reading) -> None:
@@ -144,6 +162,11 @@ def _in_parts(reading: Reading) -> None:
         for made in reading.parsed:
             lengths = [plain(made.attributes[name]) for name in (first, second) if name in made.attributes]
             if len(lengths) == 2 and all(isinstance(length, int) for length in lengths):
+                load = reading.found.trained_load
+                if load is not None and _TWO_HALVES in load.function:
+                    reading.put("seq_len", made.attributes[first])
+                    reading.put("decoder_seq_len", made.attributes[second])
+                    return
                 why = f"{first} and {second} are taken to make up one sequence"
                 place = reading.place_of(made.attributes[second].origin)
                 reading.settings["seq_len"] = Setting("seq_len", sum(lengths), Provenance("assumed", why, place))
@@ -157,6 +180,8 @@ def _tokenized(reading: Reading) -> list[tuple[Value, Record]]:
     parts = {id(made.attributes.get(name)) for made in reading.parsed for names in PARTS for name in names}
     for record in reading.records:
         if record.taken is False or record.name in ("generate", "GenerationConfig", "SamplingParams"):
+            continue
+        if _makes_answers(record):
             continue
         owner = f"{record.function}.{record.receiver_name or ''}".lower()
         if "tokenizer" in owner or record.name in ("encode_plus", "batch_encode_plus"):
