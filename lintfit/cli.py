@@ -48,7 +48,7 @@ class _WithReason(click.Command):
 @click.option("--add-ignores", metavar="[=REASON]", help="Write comments that silence what is left.")
 @click.option("--baseline", metavar="FILE", help="Known findings, by file and rule, that are not reported.")
 @click.option("--write-baseline", metavar="FILE", help="Count what is left as known in this file.")
-@click.option("--exclude", metavar="GLOB", multiple=True, help="Files and folders to pass over.")
+@click.option("--exclude", metavar="GLOB", multiple=True, help="What a search of folders passes over.")
 @click.option(
     "--output-format",
     metavar="FORMAT[:FILE]",

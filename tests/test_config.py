@@ -16,6 +16,7 @@ from lintfit.errors import LintfitError
 from lintfit.findings import Severity
 from lintfit.options import Glob, Options, selected
 from lintfit.rules_catalog import find
+from tests.support import lintfit
 
 GIB = 2**30
 
@@ -237,3 +238,21 @@ def test_selected() -> None:
     assert not selected(["forced"], "forced-float32", "LF101")
     assert not selected([], "forced-float32", "LF101")
     assert selected(["all"], "anything", "LF999")
+
+
+def test_what_a_config_excludes_is_passed_over_by_a_search_and_read_where_it_is_named(tmp_path: Path) -> None:
+    text = '{"zero_optimization": {"stage": 2}, "no_such_key": 1}'
+    for name in ("old", "sub", "sub/old", "sub/own"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "ds.json").write_text(text)
+    (tmp_path / "lintfit.toml").write_text('exclude = ["old"]\n')
+    (tmp_path / "sub" / "own" / "lintfit.toml").write_text('exclude = ["/ds.json"]\n')
+
+    def found(*arguments: str) -> list[str]:
+        checked = lintfit("check", *arguments, "--output-format", "json", cwd=tmp_path).json
+        return [finding["path"] for finding in checked["findings"]]
+
+    assert found(".") == ["sub/ds.json"]
+    assert found("--isolated") == ["old/ds.json", "sub/ds.json", "sub/old/ds.json", "sub/own/ds.json"]
+    assert found("old/ds.json") == ["old/ds.json"]
+    assert found("--exclude", "own") == ["old/ds.json", "sub/ds.json", "sub/old/ds.json"], "a flag wins over a config"

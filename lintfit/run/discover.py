@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lintfit.config import config_for
 from lintfit.documents.model import Kind
 from lintfit.options import Options
 
@@ -45,7 +46,8 @@ class Found:
 def discover(paths: Sequence[Path], options: Options) -> Found:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
-    Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names. A named
+    Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the
+    flags or of the config above a folder. A named
     path that does not exist, is neither file nor folder, or may not be listed becomes an error line.
     """
     files: dict[Path, None] = {}
@@ -71,9 +73,10 @@ def discover(paths: Sequence[Path], options: Options) -> Found:
     return Found(tuple(files), frozenset(named), tuple(errors))
 
 
-def _walk(folder: Path, options: Options) -> Iterator[Path]:
+def _walk(folder: Path, cli: Options) -> Iterator[Path]:
     for root, folders, names in os.walk(folder):
         here = Path(root)
+        options = config_for(here, cli)
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
         for name in sorted(names):
             path = here / name
