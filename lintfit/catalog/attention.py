@@ -29,7 +29,7 @@ SDPA: dict[str, Span] = {
     **dict.fromkeys(("bloom", "codegen", "gpt_neo", "gpt_oss", "gptj", "mpt"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), _NOWHERE),
     **dict.fromkeys(("deberta-v2", "granite_swa", "granitemoe_swa", "led", "mimo_v2_flash"), _NOWHERE),
-    **dict.fromkeys(("mpnet", "xglm"), _NOWHERE),
+    **dict.fromkeys(("mpnet", "openai-gpt", "xglm"), _NOWHERE),
     **dict.fromkeys(("mistral", "mixtral"), _since(4, 37)),
     **dict.fromkeys(("phi", "stablelm"), _since(4, 39)),
     "bart": _since(4, 36),
@@ -57,7 +57,7 @@ SDPA_TORCH: tuple[int, ...] = (2, 1, 1)
 FLASH: dict[str, Span] = {
     **dict.fromkeys(("blip-2", "bloom", "codegen", "deepseek_v32", "gpt_oss", "mpt", "mt5", "t5", "umt5"), _NOWHERE),
     **dict.fromkeys(("falcon_mamba", "glm_moe_dsa", "granite_swa", "granitemoe_swa", "mamba", "mamba2"), _NOWHERE),
-    **dict.fromkeys(("deberta-v2", "led", "mpnet"), _NOWHERE),
+    **dict.fromkeys(("deberta-v2", "led", "mpnet", "openai-gpt"), _NOWHERE),
     **dict.fromkeys(
         ("deberta-v2", "doge", "llama4", "llama4_text", "mimo_v2_flash", "minimax_m3_vl_text", "xglm"), _NOWHERE
     ),

@@ -16,6 +16,7 @@ HYPHENED = {
     "data2vec_text": "data2vec-text",
     "deberta_v2": "deberta-v2",
     "modernbert_decoder": "modernbert-decoder",
+    "openai_gpt": "openai-gpt",
 }
 KINDS = sorted(HYPHENED.get(name, name) for name in MODULES)
 NEWEST = (5, 23)

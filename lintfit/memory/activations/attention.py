@@ -8,7 +8,7 @@ from lintfit.memory.activations.attention_scratch import efficient_scratch, flas
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
-from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors
+from lintfit.memory.activations.tape import Extent, Scratch, Var, pairs, saved_factors, square
 
 GROUPED_SDPA = (4, 54)
 """The first transformers version that leaves grouped heads to SDPA, whatever the card; before, k and v are repeated for
@@ -30,11 +30,6 @@ REPEATED_FLASH = {
 def _padded(batch: int, seq: int) -> int:
     """Tokens, each sequence's rounded up to the memory-efficient kernel's 32."""
     return batch * (-(-seq // 32) * 32)
-
-
-def _square(batch: int, seq: int) -> int:
-    """The causal mask that SDPA's reference path makes, one for all sequences."""
-    return seq * seq
 
 
 @frozen
@@ -310,7 +305,7 @@ def _math(
     q, k = t.map(q), t.map(k)
     if broadcasts:
         k = spread(t, k, heads)
-    t.name(q, repeated, v, *(() if frame(t.facts).encoder else (t.new(1, q.item, False, per=_square),)))
+    t.name(q, repeated, v, *(() if frame(t.facts).encoder else (t.new(1, q.item, False, per=square),)))
     scores = t.new(heads.queries, q.item, per=per)
     t.op(scores, (q, k), saved_factors(q, k))
     scores = t.add(scores)

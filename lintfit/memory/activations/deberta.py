@@ -12,7 +12,7 @@ from lintfit.memory.activations.bert import behind_attention
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.shared import Sharing
-from lintfit.memory.activations.tape import CAST, INDEX, Var, function, pairs, saved_factors, sequences, tokens
+from lintfit.memory.activations.tape import CAST, INDEX, Var, function, pairs, saved_factors, sequences, square, tokens
 from lintfit.memory.activations.traits import Traits, Turn
 
 FIRST, AGAIN = Turn(True, 1), Turn(False, 0)
@@ -27,11 +27,6 @@ def unread(facts: ModelFacts) -> bool:
 
 
 TRAITS = Traits(unread=unread)
-
-
-def square(batch: int, seq: int) -> int:
-    """Pairs of positions, whatever the sequences."""
-    return seq * seq
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

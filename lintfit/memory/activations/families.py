@@ -119,6 +119,7 @@ _MODULES = {
     "olmo_hybrid": "olmo_hybrid",
     "olmo2": "postnorm",
     "olmo3": "postnorm",
+    "openai-gpt": "openai_gpt",
     "opt": "opt",
     "persimmon": "persimmon",
     "phi": "layernorm",

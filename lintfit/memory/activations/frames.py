@@ -46,7 +46,7 @@ class Frame(NamedTuple):
     ``returns_weights``: layers give back eager attention's weights beside their output. ``half_cache``: what turns keys
     for the cache casts them back under autocast. ``fp32_stream``: layers add to a stream in fp32 unless the config says
     otherwise (``residual_in_fp32``). ``casts_norms``: what LayerNorm gives, in fp32 under autocast, is cast back to it.
-    ``encoder``: tokens see both ways. ``ends``: embeddings and layers end with a norm, and no other follows the last.
+    ``encoder``: tokens see both ways. ``ends``: layers end with a norm, and no other follows the last.
     ``lists_states``: the forward holds what every layer gave until the last one is done, asked for or not. ``opens``:
     what the norm behind the embeddings gives is what all layers add to.
 
@@ -203,6 +203,7 @@ FRAMES: Mapping[str, Frame] = {
     "nemotron": Frame(partly=True, norm="cohere"),
     "olmo": Frame(tables="fp32", norm="cohere"),
     "olmo_hybrid": Frame(tables="fp32", tables_by="layer_types", partly=True, norm="full"),
+    "openai-gpt": Frame(positions="learned", drops="embd_pdrop", ends=True, own_loss_before=PADDED_LABELS),
     "opt": Frame(positions="learned each", half_cache=True, norm="opt", own_loss_before=PADDED_LABELS),
     "phi": Frame(drops="embd_pdrop", partly=True),
     **dict.fromkeys(

@@ -53,6 +53,11 @@ def pairs(batch: int, seq: int) -> int:
     return batch * seq * seq
 
 
+def square(batch: int, seq: int) -> int:
+    """Pairs of positions, whatever the sequences: masks that all of them share."""
+    return seq * seq
+
+
 def rounded(size: int) -> int:
     """Bytes that the caching allocator hands out for ``size`` bytes."""
     return -(-size // BLOCK) * BLOCK

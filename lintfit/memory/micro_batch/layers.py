@@ -91,7 +91,8 @@ def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
     goes through a product."""
     if facts.model_type == "albert":
         return 2 if recipe.autocast else recipe.weights
-    changed = stream_width(facts) != facts.hidden or frame(facts).ends or frame(facts).opens
+    how = frame(facts)
+    changed = stream_width(facts) != facts.hidden or (how.ends and how.normed > 0) or how.opens
     return shape.stream if changed else embedding_bytes(recipe)
 
 

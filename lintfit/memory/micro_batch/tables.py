@@ -82,6 +82,8 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
         from lintfit.memory.micro_batch.relative import masks_and_positions
 
         return masks_and_positions(facts, recipe, batch, seq)
+    if facts.model_type == "openai-gpt":
+        return rounded(batch * seq * item) if recipe.padded else 0
     if facts.model_type == "mpnet":
         biased = rounded(batch * facts.heads * seq * seq * recipe.weights)
         return biased + (rounded(batch * seq * seq * item) if recipe.padded else 0)
@@ -159,8 +161,8 @@ def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 
 def triangles(facts: ModelFacts, item: int) -> int:
     """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
-    and CodeGen's fp32 tables in every layer; of MiniMax-01's decays over a block and XGLM's sinusoids, ``item`` bytes
-    an element."""
+    and CodeGen's fp32 tables in every layer; of the first GPT's triangles in every layer, MiniMax-01's decays over a
+    block and XGLM's sinusoids, ``item`` bytes an element."""
     if facts.model_type == "minimax":
         size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
         sizes = (1, size, size, size**2)
@@ -171,6 +173,8 @@ def triangles(facts: ModelFacts, item: int) -> int:
         return rounded((positions + offset) * facts.hidden * item)
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
+    if facts.model_type == "openai-gpt":
+        return facts.layers * rounded(positions**2 * item)
     count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
     return count * rounded(positions**2) if count else 0
 

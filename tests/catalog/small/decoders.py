@@ -44,6 +44,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gemma3_text", {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 3}),
     ("gpt2", GPT2),
     ("gpt2", {**GPT2, "n_inner": 100, "tie_word_embeddings": False}),
+    ("openai-gpt", {**GPT2, "n_positions": 80}),
+    ("openai-gpt", {**GPT2, "n_positions": 80, "tie_word_embeddings": False}),
     ("opt", OPT),
     ("opt", {**OPT, "word_embed_proj_dim": 32, "do_layer_norm_before": False}),
     ("opt", {**OPT, "enable_bias": False, "layer_norm_elementwise_affine": False}),
