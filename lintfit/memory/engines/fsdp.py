@@ -60,7 +60,7 @@ def fsdp(spec: Spec) -> States:
     rank_host = _on_host(spec, held, shard, states) if offload else RankHost()
     gathered = _gathered(spec, held)
     layer, root = units(spec, held)
-    kept = components(gradients=accumulated(spec, held) if spec.gradient_accumulation_steps > 1 else 0)
+    kept = components(gradients=accumulated(spec, held, shard) if spec.gradient_accumulation_steps > 1 else 0)
     forward = {**steady, **kept, **components(communication_buffers=gathered.turn)}
     inside = {**steady, **kept, **components(temporaries=_pieces(spec, layer))}
     late = _pieces(spec, root) + tied_gradient(spec, stepped)
@@ -126,12 +126,25 @@ def _pieces(spec: Spec, unit: Unit) -> int:
     return 2 * unit.gradient if sharers(spec) > 1 else 0
 
 
-def accumulated(spec: Spec, held: Inventory) -> int:
+HELD_BACK = (1, 11)
+"""The accelerate version from which ``no_sync`` stops FSDP 2's reductions (accelerate#3762): before, it asked for a
+method of this name, which modules of FSDP 2 do not have."""
+
+
+def reduces_each(spec: Spec) -> bool:
+    """Whether the gradients of every micro-batch are reduced, not only those of the last."""
+    return (spec.fsdp or Fsdp()).version == 2 and not since(spec, "accelerate", HELD_BACK)
+
+
+def accumulated(spec: Spec, held: Inventory, shard: Inventory) -> int:
     """Bytes of the gradients that earlier micro-batches leave: whole, not sharded, in the gathered dtype.
 
     HF's Trainer and Accelerate run all but the last micro-batch under ``no_sync`` (``sync_each_batch`` is off by
-    default), where FSDP keeps the unreduced gradients of every unit.
+    default), where FSDP keeps the unreduced gradients of every unit. Those that are reduced are shards, which CPU
+    offload moves to the host.
     """
+    if reduces_each(spec):
+        return 0 if (spec.fsdp or Fsdp()).cpu_offload else shard.trainable_bytes
     return int(sum(gathered_bytes(spec, weight) for weight in held.weights if weight.trainable))
 
 

@@ -93,7 +93,9 @@ def _kept(case: _Case) -> list[Term]:
     numel = case.held.trainable
     if case.spec.gradient_accumulation_steps < 2 or not numel:
         return []
-    size = fsdp.accumulated(case.spec, case.held)
+    if fsdp.reduces_each(case.spec):
+        return _gradients(case)
+    size = fsdp.accumulated(case.spec, case.held, case.shard)
     what = "whole gradients of earlier micro-batches (no_sync)"
     factors = ((size / numel, "bytes"), (numel, "trained parameters"))
     return [term("gradients", what, size, *factors, source="accelerate no_sync")]

@@ -34,6 +34,9 @@ LINEAR_EXPERTS = "4.57.0"
 ROW_BY_ROW = "5.16.1"
 """A transformers version that puts the inverse of the gated delta rule's systems together row by row."""
 
+REDUCES_EACH = "1.10.1"
+"""An accelerate version that reduces the gradients of every micro-batch under FSDP 2."""
+
 PACKAGES = {
     "gated_delta_rule": ("the gated delta rule", "flash-linear-attention"),
     "mamba_ssm": ("Mamba's scan", "mamba-ssm"),
@@ -71,6 +74,13 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
             "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
             "they are, also to a card before Ampere (padded_batches not stated; a mask or an older version has them "
             "repeated: the low end)",
+        )
+    if _may_reduce_each(spec):
+        yield Alternative(
+            _running(spec, "accelerate", REDUCES_EACH),
+            "whole gradients of earlier micro-batches, as accelerate since 1.11 leaves them under FSDP 2 (version not "
+            "stated; earlier ones, of the same months as this transformers, reduce each: the low end)",
+            restated=True,
         )
     if _may_quantise_experts(spec):
         yield Alternative(
@@ -232,6 +242,19 @@ def _may_hold_inputs(spec: Spec) -> bool:
     """
     unstated = "bitsandbytes" not in spec.versions and spec.gradient_checkpointing is False
     return unstated and (spec.quantization or "").startswith("nf4")
+
+
+LAST_BEFORE = (4, 57)
+"""The transformers version of the month in which accelerate 1.11 came out (October 2025)."""
+
+
+def _may_reduce_each(spec: Spec) -> bool:
+    """Whether an accelerate of before 1.11 may run, beside a transformers of that time, where it makes a difference."""
+    stated = release(spec.versions.get("transformers"))
+    if stated is None or stated[:2] > LAST_BEFORE or "accelerate" in spec.versions:
+        return False
+    second = spec.engine == "fsdp" and spec.fsdp is not None and spec.fsdp.version == 2
+    return second and spec.gradient_accumulation_steps > 1
 
 
 def _may_quantise_experts(spec: Spec) -> bool:

@@ -350,6 +350,23 @@ def test_fsdp_accumulates_whole_gradients(baichuan_7b: ModelFacts) -> None:
     assert held.forward["gradients"] == 2 * baichuan_7b.parameters
 
 
+@pytest.mark.parametrize(("version", "whole"), [(1, True), (2, False)])
+def test_fsdp_2_reduced_every_micro_batch_before_accelerate_1_11(
+    baichuan_7b: ModelFacts, version: int, whole: bool
+) -> None:
+    """accelerate#3762: its ``no_sync`` asked modules of FSDP 2 for a method that they do not have."""
+    settings = {"gpus": 8, "mixed_precision": "bf16", "gradient_accumulation_steps": 4}
+    older, newer = (
+        states(Spec(baichuan_7b, engine="fsdp", fsdp=Fsdp(version), versions={"accelerate": text}, **settings))
+        for text in ("1.10.1", "1.11.0")
+    )
+    assert newer.forward["gradients"] == 2 * baichuan_7b.parameters
+    assert older.forward["gradients"] == (newer.forward if whole else older.reduced)["gradients"]
+    offloading = Fsdp(version, "FULL_SHARD", cpu_offload=True)
+    held = states(Spec(baichuan_7b, engine="fsdp", fsdp=offloading, versions={"accelerate": "1.10.1"}, **settings))
+    assert ("gradients" in held.forward) == whole
+
+
 def test_fsdp_with_cpu_offload_keeps_shards_on_the_host(baichuan_7b: ModelFacts) -> None:
     held = states(
         Spec(baichuan_7b, engine="fsdp", gpus=8, mixed_precision="bf16", fsdp=Fsdp(2, "FULL_SHARD", cpu_offload=True))

@@ -36,3 +36,23 @@ def test_code_that_nobody_names_may_adapt_every_linear_layer() -> None:
 )
 def test_nothing_is_left_open_where_it_is_stated(more: dict[str, Any]) -> None:
     assert not any("whose code makes the adapters" in line for line in adapted(**more).assumptions)
+
+
+def sharded(**more: Any) -> Estimate:
+    stated = {"model": "meta-llama/Llama-2-7b-hf", "gpu": "RTX 4090", "gpus": 2, "engine": "fsdp", "seq_len": 1024}
+    offload = {"fsdp": {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": True}}
+    common = {"mixed_precision": "bf16", "micro_batch_size": 1, "gradient_accumulation_steps": 2}
+    return estimate(spec_from_mapping({**stated, **offload, **common, "gradient_checkpointing": True, **more}))
+
+
+def test_an_accelerate_of_the_months_of_an_older_transformers_may_reduce_every_micro_batch() -> None:
+    """Measured: gpt-oss-20b with FSDP 2 and CPU offload on two 24 GB cards, two steps accumulated (axolotl's
+    examples/gpt-oss at transformers 4.55)."""
+    unstated = sharded(versions={"transformers": "4.55.0"})
+    reduced = sharded(versions={"transformers": "4.55.0", "accelerate": "1.10.0"})
+    whole = sharded(versions={"transformers": "4.55.0", "accelerate": "1.11.0"})
+    assert unstated.peak.low == reduced.peak.low < whole.peak.low
+    assert unstated.peak.likely == whole.peak.likely
+    assert any("accelerate since 1.11" in line for line in unstated.assumptions)
+    for versions in ({}, {"transformers": "5.2.0"}):
+        assert not any("accelerate since 1.11" in line for line in sharded(versions=versions).assumptions)
