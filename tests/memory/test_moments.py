@@ -12,7 +12,9 @@ from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.memory import estimate
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.model_states import states
+from lintfit.memory.micro_batch.kv_cache import checkpointed_states
 from lintfit.memory.moments import layer_without_graph, most_without_graph
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
@@ -163,6 +165,17 @@ def test_gptbigcode_caches_keys_and_values_although_it_checkpoints() -> None:
     )
     assert old - new == 24 * 4 * 2048 * 2304 * 2
     assert plain > old
+
+
+@pytest.mark.parametrize("more", [{"use_cache": False}, {"trainer": "dpo"}, {"versions": {"trl": "0.22.0"}}])
+def test_gptbigcode_caches_nothing_where_the_script_or_its_trainer_turns_it_off(more: dict[str, Any]) -> None:
+    """Measured: StarCoder with adapters on a quantised base in 24.2 GiB, 34 with the cache (``from_pretrained(…,
+    use_cache=False)``; huggingface/blog personal-copilot)."""
+    versions = {"transformers": "4.48.1", **more.get("versions", {})}
+    stated = {"model": "bigcode/gpt_bigcode-santacoder", "seq_len": 2048, "gradient_checkpointing": True}
+    plain, off = (spec_from_mapping({**stated, **given, "versions": versions}) for given in ({}, more))
+    assert checkpointed_states(replace(plain, versions={"transformers": "4.48.1"}), 2048, 2) == 24 * 2048 * 2304 * 2
+    assert checkpointed_states(off, 2048, 2) == 0
 
 
 def test_accumulated_gradients_lie_under_the_loss(small: ModelFacts) -> None:

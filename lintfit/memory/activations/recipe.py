@@ -302,7 +302,7 @@ SFT_CACHE_OFF = (0, 22)
 """The first TRL whose SFT trainer asks the model for no cache (trl#3891)."""
 
 
-def _wants_cache(spec: Spec) -> bool:
+def wants_cache(spec: Spec) -> bool:
     """Whether ``use_cache`` is on: as stated, else by the model's config, which nobody overrules in older versions,
     nor in a loop of the script's own."""
     if "use_cache" in spec.stated:
@@ -320,7 +320,7 @@ def caches(spec: Spec) -> bool:
     Checkpointing turns it off, TRL's preference trainers do so themselves, LitGPT's models have none.
     """
     return (
-        _wants_cache(spec)
+        wants_cache(spec)
         and spec.gradient_checkpointing is False
         and spec.trainer in OWN_LOSS
         and spec.front_end != "litgpt"

@@ -6,10 +6,10 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import Kind, kinds
-from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of
+from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of, wants_cache
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.aside import Aside, keeps_input
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import OWN_LOSS, Spec
 from lintfit.memory.versions import transformers_version
 
 
@@ -20,6 +20,8 @@ def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
     ``key_value``, a view of the whole fused projection, lives until the outputs go after the forward pass.
     """
     if spec.facts.model_type != "gpt_bigcode" or transformers_version(spec) >= CACHE_OFF:
+        return 0
+    if spec.trainer not in OWN_LOSS or not wants_cache(spec):
         return 0
     facts = spec.facts
     fused = facts.heads * facts.head_dim + 2 * facts.kv_heads * facts.head_dim
