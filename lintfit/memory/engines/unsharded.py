@@ -9,7 +9,7 @@ from lintfit.memory.engines.host import RankHost, host_memory
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
 from lintfit.memory.engines.saving import reordered
 from lintfit.memory.engines.states import States
-from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
+from lintfit.memory.engines.zeroing import added_to, in_backward, stay_behind_step, stay_in_forward
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, state_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import inventory
@@ -28,7 +28,7 @@ def unsharded(spec: Spec) -> States:
     buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.data_parallel > 1 else 0
     gradients = held.trainable_bytes + unreduced_gradient(spec)
     largest = largest_gradient(held)
-    if spec.optimizer_in_backward:
+    if in_backward(spec):
         gradients = largest
     steady = components(
         parameters=parameters,
@@ -52,7 +52,7 @@ def unsharded(spec: Spec) -> States:
         first_gradient=between,
         backward_end={**full, **components(temporaries=late)},
         reduced=full,
-        step=step if not spec.optimizer_in_backward else {**full},
+        step=step if not in_backward(spec) else {**full},
         evaluate=full if stay_behind_step(spec) else steady,
         save={**(full if stay_behind_step(spec) else steady), **components(temporaries=reordered(spec, held))},
         host=host_memory(spec, held, rank_host),

@@ -6,7 +6,7 @@ from lintfit.memory.engines.ddp import broadcast_bytes
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.loading import load_temporary
 from lintfit.memory.engines.saving import reordered
-from lintfit.memory.engines.zeroing import added_to, stay_behind_step, stay_in_forward
+from lintfit.memory.engines.zeroing import added_to, in_backward, stay_behind_step, stay_in_forward
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Term, term
 from lintfit.memory.spec import Spec
@@ -45,7 +45,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
     if state == "backward_end":
         late = [*tied(spec, held), *(new_gradient(held) if added_to(spec) else [])]
         return [*steady, *gradients, *late]
-    stepping = [] if spec.optimizer_in_backward else tensors.step(spec.optimizer, entry, held.weights)
+    stepping = [] if in_backward(spec) else tensors.step(spec.optimizer, entry, held.weights)
     return [*steady, *gradients, *stepping]
 
 
@@ -62,7 +62,7 @@ def _buckets(spec: Spec, held: Inventory) -> list[Term]:
 
 
 def _gradients(spec: Spec, held: Inventory) -> list[Term]:
-    if spec.optimizer_in_backward:
+    if in_backward(spec):
         what = "the largest gradient: the others are used as soon as they are made"
         return [term("gradients", what, largest_gradient(held))]
     what = "the split embedding's gradient of other ranks' rows, which are not reduced yet"

@@ -131,6 +131,15 @@ def counted(name: str) -> bool:
     return name.lower() in TABLE
 
 
+def updates_in_backward(name: str) -> bool:
+    """Whether hooks update each parameter as soon as its gradient is made, which goes then.
+
+    LOMO's (``lomo_optim/lomo.py:fuse_update``, which accelerate's ``lomo_backward`` runs) and transformers' layerwise
+    ones (``trainer_optimizer.py:_setup_low_rank_optimizer``), on one process only.
+    """
+    return name.lower() in ("lomo", "adalomo") or name.lower().endswith("_layerwise")
+
+
 def bounded(name: str) -> bool:
     """Whether it has at least no more states than are counted for it."""
     return counted(name) or name.lower().startswith(PROJECTED)

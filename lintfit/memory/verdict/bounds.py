@@ -68,7 +68,7 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         high = max(high, int(UNSEEN * (peak.allocated + beside.low)))
         low = int(low / UNSEEN)
     if not counted(optimizer_name(spec)):
-        low -= peak.components.get("optimizer_states", 0)
+        low -= peak.allocated - max(_without_optimizer(moment) for moment in points)
     likely = peak.allocated + beside.likely
     return Range(low + beside.low, likely, max(high + vllm_bytes(spec), likely)), tuple(filter(None, notes))
 
@@ -88,6 +88,12 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, lis
         low = min(low, _largest(moments(other.spec, own)[0]).allocated - other.less)
         notes.append(other.note)
     return low, notes
+
+
+def _without_optimizer(moment: Moment) -> int:
+    """Bytes of a moment without an optimizer's states and what its step allocates."""
+    own = ("optimizer_states", "temporaries") if moment.phase == "step" else ("optimizer_states",)
+    return moment.allocated - sum(moment.components.get(part, 0) for part in own)
 
 
 def _largest(points: Iterable[Moment]) -> Moment:

@@ -8,6 +8,7 @@ import pytest
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import estimate
+from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES, GIB, Dtype, Spec
 from lintfit.memory.tensors.optimizers import TABLE, optimizer, resident_bytes, state_bytes, step_temporaries
@@ -100,6 +101,27 @@ def test_low_rank_states_are_anything_up_to_those_of_adamw(small: ModelFacts) ->
     low_rank, adamw = (estimate(Spec(small, optimizer=name)) for name in ("galore_adamw", "adamw_torch"))
     assert low_rank.peak.high == adamw.peak.high
     assert low_rank.peak.low < adamw.peak.low
+
+
+def test_neither_states_nor_temporaries_of_an_unknown_step_need_be(small: ModelFacts) -> None:
+    unknown, sgd = (
+        estimate(Spec(small, optimizer=name, micro_batch_size=1, seq_len=16)) for name in ("galore_adamw", "sgd")
+    )
+    assert unknown.peak_moment.phase == "step"
+    assert unknown.peak_moment.components["temporaries"] > 0
+    assert unknown.peak.low == pytest.approx(sgd.peak.low, rel=0.001)
+
+
+@pytest.mark.parametrize("name", ["lomo", "adalomo", "galore_adamw_8bit_layerwise", "apollo_adamw_layerwise"])
+def test_some_optimizers_update_in_the_backward_and_keep_no_gradients(name: str) -> None:
+    """``lomo_optim/lomo.py``, ``trainer_optimizer.py``; LOMO's paper: LLaMA-7B in 14.58 GB on one RTX 3090."""
+    stated = {"model": "huggyllama/llama-7b", "gpu": "RTX 3090", "weights_dtype": "bf16", "mixed_precision": "no"}
+    run = {**stated, "micro_batch_size": 1, "seq_len": 512, "gradient_checkpointing": True, "optimizer": name}
+    guess = estimate(spec_from_mapping(run))
+    assert guess.peak_moment.components["gradients"] == pytest.approx(2 * 32_000 * 4096, rel=0.1)
+    assert guess.peak.low < 14.58 * GIB
+    for told in ({"optimizer_in_backward": False}, {"gpus": 2}):
+        assert estimate(spec_from_mapping({**run, **told})).peak.low > 2 * 6.7e9 * 2
 
 
 def test_adagrad_holds_roots_and_scaled_gradients_at_once() -> None:
