@@ -400,3 +400,30 @@ def test_a_compiled_model(argument: str, line: str, compiled: bool | None) -> No
         """)
     setting = source.settings.get("torch_compile")
     assert (setting.value if setting is not None else None) is compiled
+
+
+@pytest.mark.parametrize(("more", "on"), [("", True), ("\ndef other():\n    Trainer(model)\n", UNKNOWN)])
+def test_a_callback_that_trains_is_what_the_script_is_for(more: str, on: object) -> None:
+    """A page's button calls it; of two nobody knows which."""
+    text = (
+        MODEL
+        + """
+import peft
+model = None
+
+def load():
+    global model
+    model = AutoModelForCausalLM.from_pretrained("some/model", load_in_8bit=True)
+
+def tokenize_and_train(text):
+    global model
+    load()
+    model = peft.prepare_model_for_int8_training(model)
+    model = peft.get_peft_model(model, peft.LoraConfig(r=8))
+    Trainer(model=model, args=TrainingArguments("out"), train_dataset=text).train()
+
+button.click(fn=tokenize_and_train)
+"""
+        + more
+    )
+    assert values(script(text, ""))["gradient_checkpointing"] is on

@@ -33,6 +33,7 @@ from lintfit.sources.python.values import (
 
 _RANKS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"})
 _ENTRIES = frozenset({"main", "train", "run", "finetune", "training_function", "cli", "sft", "start"})
+_MAKES_TRAINER = re.compile(r"Trainer\(")
 _MAPPERS = frozenset({"map", "filter", "with_transform", "set_transform"})
 """Methods of datasets that call what they are handed."""
 _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vllm|ray|datasets|torch)_available")
@@ -77,6 +78,8 @@ class Interpreter(Statements):
             value for value in values if isinstance(value, Function) and isinstance(value.node, cst.FunctionDef)
         ]
         entries = [function for function in functions if function.name in _ENTRIES and not self.has_entry]
+        if not entries:
+            entries = self._only_training(functions)
         for function in (*entries, *(function for function in functions if function not in entries)):
             if id(function.node) not in self.walk.entered:
                 self.walk.branch = Branch() if function in entries else Branch(None)
@@ -90,6 +93,17 @@ class Interpreter(Statements):
                             Function(member.origin, member.node, member.scope, Object(cls.node, cls.name, cls=cls))
                         )
         self.walk.branch = Branch()
+
+    def _only_training(self, functions: Sequence[Function]) -> list[Function]:
+        """The one function that makes a trainer where nothing that runs has made one: a callback of a web page, not a
+        command, which has a decorator.
+        """
+        if any(record.name.endswith("Trainer") for record in self.walk.records):
+            return []
+        code = {id(found): self.module.code_for_node(found.node) for found in functions if found.node is not None}
+        makers = [found for found in functions if _MAKES_TRAINER.search(code.get(id(found), ""))]
+        plain = (found for found in makers if isinstance(found.node, cst.FunctionDef) and not found.node.decorators)
+        return [found for found in plain if id(found.node) not in self.walk.entered] if len(makers) == 1 else []
 
     def imported(self, ref: Ref) -> Value:
         """What a name imported from a module of the same repository stands for there."""
