@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import reader_of
+from lintfit.checks.readers import COMPARES, older, reader_of
 from lintfit.checks.trees import assigned, dotted, number
 from lintfit.documents.model import Node
 from lintfit.findings import Applicability, Related
@@ -43,6 +43,8 @@ _STOPS = "the Trainer stops with ValueError (DeepSpeed config values that mismat
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.deepspeed is None or run.script is None or reader_of((run,)) != "transformers":
+        return
+    if older((run,), "transformers", COMPARES):
         return
     for pair in _PAIRS:
         written = number(run.deepspeed.node(*pair.path))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.readers import reader_of
+from lintfit.checks.readers import COMPARES, older, reader_of
 from lintfit.checks.runs import change
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import spot
@@ -34,6 +34,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
 def _config_against_arguments(run: Run) -> Iterator[Report]:
     """transformers compares ``fp16.enabled`` and ``bf16.enabled`` with the arguments unless they are "auto"."""
     assert run.deepspeed is not None and run.script is not None
+    if older((run,), "transformers", COMPARES):
+        return
     for name in _PRECISIONS:
         block, argument = run.deepspeed.settings.get(name), run.script.settings.get(name)
         if block is None or not isinstance(block.value, bool) or argument is None:

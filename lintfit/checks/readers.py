@@ -37,6 +37,11 @@ def _reader(run: Run) -> Reader | None:
     return "deepspeed" if facts.initialize is not None and facts.initialize.name == "initialize" else None
 
 
+COMPARES = "4.6"
+"""The first transformers version that compares a DeepSpeed config with its own arguments (``fill_match``); before, it
+kept what the config states."""
+
+
 def older(runs: Iterable[Run], library: str, bound: str) -> bool | None:
     """Whether a library is older than a version in all of these runs; None where that is not known or differs."""
     answers = {_older(run, library, bound) for run in runs}
