@@ -427,3 +427,11 @@ button.click(fn=tokenize_and_train)
         + more
     )
     assert values(script(text, ""))["gradient_checkpointing"] is on
+
+
+@pytest.mark.parametrize(("world", "gpus"), [('"1"', 1), ('os.environ["SLURM_NTASKS"]', None), ('"4"', None)])
+def test_a_script_that_plays_the_launcher_of_one_process(world: str, gpus: int | None) -> None:
+    text = f'import os\nos.environ["WORLD_SIZE"] = {world}\n' + MODEL
+    text += 'model = AutoModelForCausalLM.from_pretrained("some/model")\n'
+    text += 'Trainer(model, TrainingArguments("out", deepspeed="ds.json")).train()\n'
+    assert values(script(text, "")).get("gpus") == gpus

@@ -52,6 +52,13 @@ def started_by_ray(reading: Reading) -> None:
             return
 
 
+def plays_launcher(reading: Reading) -> None:
+    """``os.environ["WORLD_SIZE"] = "1"``: the script tells the libraries what a launcher of one process would."""
+    value = reading.constants.get("os.environ[WORLD_SIZE]")
+    if "gpus" not in reading.settings and isinstance(value, Const) and str(value.value) == "1":
+        reading.put("gpus", value, to=1)
+
+
 def _foreign(reading: Reading, record: Record) -> None:
     why = f"{record.function.partition('.')[0]} shards and casts in ways of its own"
     for name in ("engine", "zero_stage", "offload_optimizer", "offload_param", "mixed_precision"):

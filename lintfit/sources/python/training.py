@@ -84,6 +84,7 @@ def read(reading: Reading) -> None:
     lengths.read(reading)
     compiling.read(reading)
     plain_loop.started_by_ray(reading)
+    plain_loop.plays_launcher(reading)
 
 
 def _trainer(reading: Reading) -> None:
