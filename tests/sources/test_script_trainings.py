@@ -435,3 +435,31 @@ def test_a_script_that_plays_the_launcher_of_one_process(world: str, gpus: int |
     text += 'model = AutoModelForCausalLM.from_pretrained("some/model")\n'
     text += 'Trainer(model, TrainingArguments("out", deepspeed="ds.json")).train()\n'
     assert values(script(text, "")).get("gpus") == gpus
+
+
+GALORE = """
+import torch
+from galore_torch import GaLoreAdamW8bit
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("some/model", torch_dtype=torch.bfloat16)
+optimizers = {}
+for p in model.parameters():
+    if p.requires_grad:
+        optimizers[p] = GaLoreAdamW8bit([{"params": [p], "rank": 1024}], lr=0.01)
+
+def hook(p):
+    HOOK
+
+for p in model.parameters():
+    if p.requires_grad:
+        p.register_post_accumulate_grad_hook(hook)
+for batch in data:
+    model(**batch).loss.backward()
+"""
+
+
+@pytest.mark.parametrize(("hook", "said"), [("optimizers[p].step()", True), ("print(p.grad)", None)])
+def test_hooks_that_step_as_soon_as_a_gradient_is_made(hook: str, said: bool | None) -> None:
+    """GaLore's ``torchrun_main.py``, whose optimizers are one for each parameter."""
+    found = values(script(GALORE.replace("HOOK", hook), ""))
+    assert (found["optimizer"], found.get("optimizer_in_backward")) == ("galore_adamw_8bit", said)

@@ -122,7 +122,8 @@ def _listed(name: str) -> tuple[Optimizer, tuple[str, ...]]:
     if found is not None:
         return found, (found.note,) if found.note else ()
     if name.lower().startswith(PROJECTED):
-        return ADAMW_FOREACH, (f"optimizer {name}: low-rank states; AdamW's full states are counted instead",)
+        full = ADAM_8BIT if "8bit" in name.lower() else ADAMW_FOREACH
+        return full, (f"optimizer {name}: low-rank states; AdamW's full states are counted instead",)
     return ADAMW_FOREACH, (f"optimizer {name}: unknown; AdamW's states and step are counted instead",)
 
 

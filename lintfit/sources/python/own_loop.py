@@ -6,11 +6,14 @@ import re
 
 import libcst as cst
 
+from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import engines
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
-from lintfit.sources.python.values import Object, Record, plain
+from lintfit.sources.python.values import Function, Object, Record, plain
+
+_STEPS = re.compile(r"\.step\(\s*\)")
 
 _OPTIMIZERS: dict[str, str] = {
     "AdamW": "adamw_torch",
@@ -27,6 +30,12 @@ _OPTIMIZERS: dict[str, str] = {
     "Lion": "lion_32bit",
     "RMSprop": "rmsprop",
     "Adagrad": "adagrad",
+    "GaLoreAdamW": "galore_adamw",
+    "GaLoreAdamW8bit": "galore_adamw_8bit",
+    "GaLoreAdafactor": "galore_adafactor",
+    "APOLLOAdamW": "apollo_adamw",
+    "Lomo": "lomo",
+    "AdaLomo": "adalomo",
 }
 """Optimizer classes by transformers' names of the same state."""
 
@@ -47,6 +56,7 @@ def read(reading: Reading) -> None:
         engines.fabric(reading, fabric)
     _loader(reading)
     _optimizer_class(reading)
+    _in_backward(reading)
     engines.initialized(reading)
     by_hand = reading.found.trains and all(
         part is None for part in (accelerator, fabric, reading.found.initialize, reading.found.trainer)
@@ -106,12 +116,15 @@ def _optimizer_class(reading: Reading) -> None:
         if (
             known is None
             or record.taken is False
-            or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion)", owner)
+            or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion|galore|apollo)", owner)
         ):
             continue
         chosen.append((record, known))
     if not chosen:
         return
+    projected = [entry for entry in chosen if entry[1].startswith(PROJECTED)]
+    if projected:
+        chosen = projected  # what is not projected has an optimizer of its own beside it
     names = {name for _, name in chosen}
     sure = [entry for entry in chosen if entry[0].taken is True] or chosen
     record, name = sure[0]
@@ -120,6 +133,19 @@ def _optimizer_class(reading: Reading) -> None:
         value = record.keyword(keyword)
         if value is not None:
             reading.put(setting, value, record)
+
+
+def _in_backward(reading: Reading) -> None:
+    """Hooks that step as soon as a gradient is made: ``p.register_post_accumulate_grad_hook(optimizer_hook)``."""
+    code = cst.Module([]).code_for_node
+    for record in reading.records:
+        hook = record.value(0, "hook")
+        if record.name != "register_post_accumulate_grad_hook" or not isinstance(hook, Function) or hook.node is None:
+            continue
+        sure = record.taken or (record.taken is None and record.tests and "requires_grad" in code(record.tests[-1]))
+        if sure and _STEPS.search(code(hook.node)):
+            reading.state("optimizer_in_backward", True, record.node, "a hook of every parameter steps its optimizer")
+            return
 
 
 def _first_ppo(reading: Reading, made: Object) -> None:
