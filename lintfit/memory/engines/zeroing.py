@@ -1,14 +1,15 @@
 """Where gradients are beyond their backward and the optimizer's step: accumulation, and when a loop lets go of them.
 
-``zero_grad`` sets them to None (torch since 2.0). The Trainer calls it behind the step; a loop that calls it in front
-of the next forward pass has them beside its evaluation and its checkpoints, one that calls it in front of the backward
-pass beside the whole forward pass, too. With ``set_to_none=False`` they are never gone.
+``zero_grad`` sets them to None (torch since 2.0). The Trainer calls the model's behind the step; a loop that calls it
+in front of the next forward pass has them beside its evaluation and its checkpoints, one that calls it in front of the
+backward pass beside the whole forward pass, too. With ``set_to_none=False`` they are never gone.
 """
 
 from __future__ import annotations
 
-from lintfit.memory.spec import Spec
+from lintfit.memory.spec import Spec, ZeroGrad
 from lintfit.memory.tensors.optimizers import updates_in_backward
+from lintfit.memory.versions import since
 
 
 def in_backward(spec: Spec) -> bool:
@@ -18,16 +19,30 @@ def in_backward(spec: Spec) -> bool:
     return spec.optimizer_in_backward or updates_in_backward(spec.optimizer)
 
 
+SETS_TO_NONE = (2, 0)
+"""The first torch version whose ``Module.zero_grad`` lets go of gradients; before, it filled them with zeros."""
+
+
+def gone(spec: Spec) -> ZeroGrad:
+    """When gradients go: as stated, else behind the step where the torch of the run lets go of them there.
+
+    The Trainer asks the model for it, TRL's PPO Accelerate's optimizer, which has always set them to None.
+    """
+    if "zero_grad" in spec.stated or spec.zero_grad != "step" or spec.trainer == "ppo":
+        return spec.zero_grad
+    return "step" if since(spec, "torch", SETS_TO_NONE) else "never"
+
+
 def added_to(spec: Spec) -> bool:
     """Whether new gradients are added to those of earlier micro-batches, or to zeros that the last step's became."""
-    return (spec.gradient_accumulation_steps > 1 or spec.zero_grad == "never") and not in_backward(spec)
+    return (spec.gradient_accumulation_steps > 1 or gone(spec) == "never") and not in_backward(spec)
 
 
 def stay_in_forward(spec: Spec) -> bool:
     """Whether earlier gradients are there while a micro-batch goes forward."""
-    return added_to(spec) or (spec.zero_grad == "backward" and not in_backward(spec))
+    return added_to(spec) or (gone(spec) == "backward" and not in_backward(spec))
 
 
 def stay_behind_step(spec: Spec) -> bool:
     """Whether they are there between steps."""
-    return spec.zero_grad != "step" and not in_backward(spec)
+    return gone(spec) != "step" and not in_backward(spec)

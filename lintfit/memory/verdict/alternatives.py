@@ -14,6 +14,7 @@ from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.saving import lays_out
+from lintfit.memory.engines.zeroing import added_to
 from lintfit.memory.loss.preference import FUSED, ODDS
 from lintfit.memory.micro_batch.language import halves, language
 from lintfit.memory.spec import DTYPE_BYTES, Spec
@@ -33,6 +34,9 @@ LINEAR_EXPERTS = "4.57.0"
 
 ROW_BY_ROW = "5.16.1"
 """A transformers version that puts the inverse of the gated delta rule's systems together row by row."""
+
+ZEROES = "1.13.1"
+"""A torch version whose ``Module.zero_grad`` fills gradients with zeros."""
 
 REDUCES_EACH = "1.10.1"
 """An accelerate version that reduces the gradients of every micro-batch under FSDP 2."""
@@ -104,6 +108,13 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
             "them twice: the high end)",
             restated=True,
         )
+    if _may_keep_gradients(spec):
+        yield Alternative(
+            _running(spec, "torch", ZEROES),
+            "gradients that go behind the step, as torch 2 lets go of them (version not stated; torch 1, of the same "
+            "months as this transformers, fills them with zeros: the high end)",
+            restated=True,
+        )
     if _may_adapt_all(spec):
         yield Alternative(
             replace(spec, lora_targets="all-linear"),
@@ -143,6 +154,18 @@ def _may_reorder(spec: Spec) -> bool:
     if stated is None or "bitsandbytes" in spec.versions or spec.engine not in ("single", "ddp"):
         return False
     return lays_out(spec) and WITH_REORDERING[0] <= stated < WITH_REORDERING[1]
+
+
+TORCH_2 = (4, 27)
+"""The transformers version of the month in which torch 2 came out (March 2023)."""
+
+
+def _may_keep_gradients(spec: Spec) -> bool:
+    """Whether a torch 1 may run, in a run that it leaves more gradients."""
+    stated = release(spec.versions.get("transformers"))
+    if stated is None or stated[:2] >= TORCH_2 or "torch" in spec.versions or spec.engine not in ("single", "ddp"):
+        return False
+    return not added_to(spec) and added_to(_running(spec, "torch", ZEROES))
 
 
 def _may_adapt_all(spec: Spec) -> bool:

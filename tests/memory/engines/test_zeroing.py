@@ -11,6 +11,7 @@ import pytest
 
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.spec import GIB
 from tests.memory.activations.steps import AMP, BF16, MIB, step
 
 SMALL: dict[str, Any] = {
@@ -56,3 +57,23 @@ def test_deepspeed_lets_go_of_them_itself() -> None:
     shared = {"model": "Qwen/Qwen2.5-0.5B", "engine": "deepspeed", "gpus": 4, "zero_stage": 2}
     soon, late = (estimate(spec_from_mapping({**shared, "zero_grad": when})) for when in ("step", "never"))
     assert soon.allocated_bytes == late.allocated_bytes
+
+
+def test_torch_1_fills_the_trainers_gradients_with_zeros() -> None:
+    """Measured: BERT-large in fp32, 4 x 512 tokens, in 14.6 GiB on a V100 with torch 1.10 (transformers' docs of
+    4.15, perf_train_gpu_one)."""
+    stated: dict[str, Any] = {"model": "bert-large-uncased", "gpu": "V100 16GB", "weights_dtype": "fp32"}
+    run = {**stated, "mixed_precision": "no", "trainer": "classification", "optimizer": "adamw_hf", "seq_len": 512}
+
+    def guess(**more: Any) -> Any:
+        shared = {**run, "micro_batch_size": 4, "evaluation": {"batch_size": 0}}
+        return estimate(
+            spec_from_mapping({**shared, **more, "versions": {"transformers": "4.15.0", **more["versions"]}})
+        )
+
+    old, new, open_ = (guess(versions={"torch": text} if text else {}) for text in ("1.10.0", "2.0.0", ""))
+    assert old.allocated_bytes - new.allocated_bytes == pytest.approx(4 * 335_175_482, rel=0.01)
+    assert old.peak.low < 14.6 * GIB < old.peak.high == open_.peak.high
+    assert open_.peak.likely == new.peak.likely
+    assert any("torch 1" in line for line in open_.assumptions)
+    assert guess(versions={"torch": "1.10.0"}, zero_grad="step").allocated_bytes == new.allocated_bytes
