@@ -191,7 +191,7 @@ def write_files(changes: Mapping[FileText | Path, str], root: Path | None = None
     All or none, as far as a file system allows: every text is first written to a temporary file beside its target
     (with its mode bits, encoding and byte-order mark), then each replaces its target at once; a failure puts the
     earlier ones back. A symbolic link stays a link. Raises :class:`WriteError`, and has written nothing, where a file
-    has changed since it was read, a new file exists already, or a folder cannot be written to.
+    has changed since it was read or may not be written, a new file exists already, or a folder cannot be written to.
     """
     targets = [_target(root or Path(), file, text) for file, text in changes.items()]
     try:
@@ -224,6 +224,8 @@ def _target(root: Path, file: FileText | Path, text: str) -> _Target:
         path = (root / file.path).resolve(strict=True)
     except (OSError, RuntimeError):
         raise WriteError(file.path, "is gone since it was read") from None
+    if not os.access(path, os.W_OK):  # replacing it would only ask its folder
+        raise WriteError(file.path, "no permission to write it")
     return _Target(file.path, path, data, file.mode, _unchanged(file, path))
 
 

@@ -224,3 +224,12 @@ def test_an_overlay_shares_what_it_does_not_change(tmp_path: Path) -> None:
     assert third.read(Path("new.json")) is changed.read(Path("new.json"))
     write_files({a.file: third.read(Path("a.json")).text}, root=tmp_path)
     assert (tmp_path / "a.json").read_text() == '{"a": 3}'
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder would let it be: what counts is the file."""
+    (tmp_path / "a.json").write_text("{}")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(WriteError, match="no permission to write it; nothing was written"):
+        write_files({read_text(tmp_path / "a.json"): "[]"})
+    assert (tmp_path / "a.json").read_text() == "{}"
