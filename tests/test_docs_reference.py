@@ -80,3 +80,10 @@ def test_keys_of_the_json() -> None:
     assert stated["findings[].fix"] >= {*fixes[0], *edits}
     assert stated["summary"] == {*checked["summary"]}
     assert {setting["from"]["kind"] for setting in run["settings"].values()} <= stated["runs[].settings"]
+
+
+def test_the_design_names_every_module_that_is_no_room_s() -> None:
+    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+    for folder in ("lintfit", "lintfit/memory"):
+        modules = {file.name for file in (ROOT / folder).glob("[a-z]*.py")}
+        assert [name for name in sorted(modules) if name not in design] == []
