@@ -259,11 +259,11 @@ def _fit_options(flags: Mapping[str, Any]) -> Options:
     return from_flags(stated, isolated=flags["isolated"])
 
 
-@lintfit.command()
+@lintfit.command(short_help="Explain one rule (by name or code), or list all.")
 @click.argument("name", required=False)
 @cli_flags.color_option
 def rule(name: str | None, color: str) -> int:
-    """Explain one rule (by name or code), or list all."""
+    """Explain one rule (by name or code), or list all; [*] stands at those that have a fix."""
     from lintfit.report import rules
 
     cli_output.echo(rules.page(name, cli_output.view({"color": color}, sys.stdout)) if name else rules.listing())
