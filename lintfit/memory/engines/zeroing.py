@@ -26,9 +26,11 @@ SETS_TO_NONE = (2, 0)
 def gone(spec: Spec) -> ZeroGrad:
     """When gradients go: as stated, else behind the step where the torch of the run lets go of them there.
 
-    The Trainer asks the model for it, TRL's PPO Accelerate's optimizer, which has always set them to None.
+    The Trainer asks the model for it; TRL's PPO, and a loop by hand that names its outputs, more often than not ask
+    Accelerate's optimizer, which has always set them to None.
     """
-    if "zero_grad" in spec.stated or spec.zero_grad != "step" or spec.trainer == "ppo":
+    by_hand = spec.trainer == "ppo" or spec.loop_outputs != "dropped"
+    if "zero_grad" in spec.stated or spec.zero_grad != "step" or by_hand:
         return spec.zero_grad
     return "step" if since(spec, "torch", SETS_TO_NONE) else "never"
 
