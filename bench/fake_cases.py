@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench import fake_hybrid_cases, fake_vlm_cases
+from bench import fake_halves_cases, fake_hybrid_cases, fake_vlm_cases
 from bench.fake_settings import EVERY, GC, LORA, REENTRANT
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -407,8 +407,9 @@ def spec_of(config: dict[str, Any], precision: str, batch: int, seq: int, more: 
 
 def cases() -> Iterator[dict[str, Any]]:
     """Every case: its name and lintfit's spec of it."""
-    models = MODELS | fake_hybrid_cases.MODELS | fake_vlm_cases.MODELS
-    for model, precision, batch, seq, more in (*CASES, *fake_hybrid_cases.CASES, *fake_vlm_cases.CASES):
+    models = MODELS | fake_hybrid_cases.MODELS | fake_vlm_cases.MODELS | fake_halves_cases.MODELS
+    listed = (*CASES, *fake_hybrid_cases.CASES, *fake_vlm_cases.CASES, *fake_halves_cases.CASES)
+    for model, precision, batch, seq, more in listed:
         spec = spec_of(models[model], precision, batch, seq, more)
         yield {"name": ", ".join([model, precision, f"{batch} × {seq}", *_words(more)]), "spec": spec}
 
@@ -417,6 +418,8 @@ def _words(more: dict[str, Any]) -> list[str]:
     words = [more["trainer"].upper()] if "trainer" in more else []
     if more.get("method") == "lora":
         words.append("LoRA on every linear layer" if more["lora_targets"] == "all-linear" else "LoRA on attention")
+    words += [f"{more['decoder_seq_len']} decoded"] if "decoder_seq_len" in more else []
+    words += ["padded"] if more.get("padded_batches") else []
     if more.get("gradient_checkpointing"):
         words.append("checkpointing, reentrant" if more["use_reentrant"] else "checkpointing")
     if "gradient_accumulation_steps" in more:
