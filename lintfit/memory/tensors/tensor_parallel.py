@@ -44,7 +44,7 @@ UNPLANNED = frozenset(
         "esm", "falcon", "falcon_h1", "falcon_mamba", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_oss", "gptj",
         "hunyuan_v1_dense", "internlm", "internlm2", "jetmoe", "led", "lfm2", "lfm3", "m2m_100", "mamba", "mamba2",
         "marian", "mbart", "minicpmv", "modernbert", "modernbert-decoder", "mpnet", "mpt", "openai-gpt", "opt",
-        "pegasus", "persimmon", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm", "xglm", "zamba2",
+        "pegasus", "persimmon", "qwen", "qwen3_vl", "recurrent_gemma", "stablelm", "xglm", "zamba", "zamba2",
     }
 )  # fmt: skip
 """Model types for which transformers 5.23 has no plan (``base_model_tp_plan``)."""

@@ -59,7 +59,25 @@ ZAMBA2: dict[str, Any] = {
     "layers_block_type": ["mamba", "hybrid", "hybrid", "mamba", "hybrid", "hybrid", "hybrid"],
 }
 
+ZAMBA: dict[str, Any] = {
+    **SMALL,
+    "num_hidden_layers": 9,
+    "num_key_value_heads": 8,
+    "attn_layer_period": 3,
+    "attn_layer_offset": 1,
+    "mamba_dt_rank": 6,
+}
+
 CASES: list[tuple[str, dict[str, Any]]] = [
+    ("zamba", ZAMBA),
+    (
+        "zamba",
+        {**ZAMBA, "n_mamba_heads": 4, "num_hidden_layers": 3, "layers_block_type": ["hybrid", "mamba", "hybrid"]},
+    ),
+    (
+        "zamba",
+        {**ZAMBA, "attention_head_dim": 24, "mamba_proj_bias": True, "mamba_conv_bias": False, "mamba_dt_rank": "auto"},
+    ),
     ("zamba2", ZAMBA2),
     ("zamba2", {**ZAMBA2, "num_mem_blocks": 2, "use_shared_attention_adapter": True, "use_mem_rope": True}),
     ("zamba2", {**ZAMBA2, "num_mem_blocks": 3, "add_bias_linear": True}),
