@@ -48,7 +48,7 @@ def test_a_sum_does_not_take_the_place_of_a_term_that_is_used_again() -> None:
 
 def test_every_case_is_a_spec() -> None:
     found = list(cases())
-    listed = (*CASES, *fake_hybrid_cases.CASES, *fake_vlm_cases.CASES)
+    listed = (*CASES, *fake_hybrid_cases.CASES, *fake_vlm_cases.CASES, *fake_halves_cases.CASES)
     assert len({case["name"] for case in found}) == len(listed)
     for case in (*found, *gpu.specs(False), *gpu.specs(True)):
         spec_from_mapping(case["spec"])
