@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench import fake_evaluation, fake_hybrid_cases, fake_vlm_cases, report, speed
+from bench import fake_evaluation, fake_halves_cases, fake_hybrid_cases, fake_vlm_cases, report, speed
 from bench.fake_cases import CASES, cases
 from bench.fake_tensors import Log, rows
 from bench.gpu import compare
