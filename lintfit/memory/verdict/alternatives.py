@@ -119,6 +119,7 @@ def dearer(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(
             replace(spec, lora_targets="all-linear"),
             "whose code makes the adapters is not stated: the high end has them on all linear layers, as LLaMA-Factory",
+            restated=True,
         )
     if "transformers" not in spec.versions and "gated_delta_rule" in _missing(spec):
         yield Alternative(_running(spec, "transformers", ROW_BY_ROW))
@@ -168,12 +169,18 @@ def _may_keep_gradients(spec: Spec) -> bool:
     return not added_to(spec) and added_to(_running(spec, "torch", ZEROES))
 
 
+LARGE_RANK = 32
+"""A rank from which adapters count beside a model whose layers are checkpointed: on all linear layers of LLaMA-13B they
+take 1.9 GiB with their gradients and states, on PEFT's own choice 0.2."""
+
+
 def _may_adapt_all(spec: Spec) -> bool:
     """Whether adapters may be on more than PEFT's own choice: LLaMA-Factory's ``lora_target`` is ``all`` by default.
 
-    Where every layer is checkpointed, that adds to no more than one of them.
+    Where every layer is checkpointed, its activations are those of no more than one of them; of a small rank the
+    weights and their states are little, too.
     """
-    if spec.gradient_checkpointing is True:
+    if spec.gradient_checkpointing is True and spec.lora_rank < LARGE_RANK:
         return False
     return spec.method == "lora" and spec.stated.isdisjoint({"lora_targets", "front_end", "trainer"})
 

@@ -30,6 +30,14 @@ def test_code_that_nobody_names_may_adapt_every_linear_layer() -> None:
     assert any("whose code makes the adapters" in line for line in found.assumptions)
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_the_weights_of_large_adapters_on_every_linear_layer_count_as_well(checkpoints: bool) -> None:
+    """The table of huggingface/blog 4bit-transformers-bitsandbytes, whose notebook adapts all linear layers with rank
+    64: LLaMA-13B does not fit a T4 with 1024 tokens, which rank 64 on queries and values would."""
+    large = {"lora_rank": 64, "gradient_checkpointing": checkpoints}
+    assert adapted(**large).peak.high == adapted(**large, lora_targets="all-linear").peak.high
+
+
 @pytest.mark.parametrize(
     "more",
     [{"lora_targets": ["q_proj"]}, {"front_end": "transformers"}, {"method": "full"}, {"gradient_checkpointing": True}],
