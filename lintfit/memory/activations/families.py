@@ -26,6 +26,7 @@ _MODULES = {
     "albert": "albert",
     "axk1": "moe",
     "baichuan": "fused",
+    **dict.fromkeys(("bart", "blenderbot", "m2m_100", "marian", "mbart", "pegasus"), "bart"),
     "bamba": "bamba",
     "bert": "bert",
     "biogpt": "biogpt",

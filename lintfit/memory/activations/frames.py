@@ -57,7 +57,8 @@ class Frame(NamedTuple):
     are. ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
     version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
     :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``). ``plain_loss``: the
-    class has torch's cross entropy of all logits as they are, in every version.
+    class has torch's cross entropy of all logits as they are, in every version. ``biased_logits``: it adds a bias to
+    them that is no parameter.
     """
 
     positions: str = "rotary"
@@ -93,6 +94,7 @@ class Frame(NamedTuple):
     masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
     plain_loss: bool = False
+    biased_logits: bool = False
 
     @property
     def learned(self) -> bool:
@@ -104,6 +106,8 @@ class Frame(NamedTuple):
         """Whether the first layer takes something else than what the embedding gave."""
         return self.scaled or self.learned or self.normed > 0 or self.positions == "sinusoids"
 
+
+_BART = Frame(drops="dropout", plain_loss=True, biased_logits=True)
 
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
@@ -130,7 +134,9 @@ FRAMES: Mapping[str, Frame] = {
             ends=True,
         ),
     ),
+    "bart": _BART._replace(positions="learned", normed=2, ends=True),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
+    "blenderbot": _BART._replace(positions="learned"),
     "bloom": Frame(positions="biases", normed=2, returns_weights=True, own_loss_before=PADDED_LABELS),
     "chameleon": Frame(masks_logits=True),
     **dict.fromkeys(("codegen", "gptj"), Frame(positions="layers", drops="embd_pdrop", returns_weights=True)),
@@ -187,6 +193,9 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("laguna", "mimo_v2_flash"), Frame(tables_by="layer_types", partly_by_kind=True)),
     "lfm3": Frame(tables="fp32", tables_by="layer_types"),
     "llama4_text": Frame(tables="complex", masks_each=True),
+    "m2m_100": _BART._replace(positions="sinusoids", biased_logits=False),
+    "marian": _BART._replace(positions="sinusoids", ends=True),
+    "mbart": _BART._replace(positions="learned", normed=2),
     "mellum": Frame(tables_by="layer_types"),
     "minicpm": Frame(scaled=True, scaled_states=True),
     "minicpm3": Frame(scaled=True, scales_itself=(5, 0), scaled_states=True),
@@ -205,6 +214,7 @@ FRAMES: Mapping[str, Frame] = {
     "olmo_hybrid": Frame(tables="fp32", tables_by="layer_types", partly=True, norm="full"),
     "openai-gpt": Frame(positions="learned", drops="embd_pdrop", ends=True, own_loss_before=PADDED_LABELS),
     "opt": Frame(positions="learned each", half_cache=True, norm="opt", own_loss_before=PADDED_LABELS),
+    "pegasus": _BART._replace(positions="sinusoids"),
     "phi": Frame(drops="embd_pdrop", partly=True),
     **dict.fromkeys(
         (

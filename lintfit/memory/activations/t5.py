@@ -12,10 +12,11 @@ from collections.abc import Callable
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, attend, eager
+from lintfit.memory.activations.bart import keys_and_values
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
 from lintfit.memory.activations.tape import INDEX, Extent, Var, function, pairs
-from lintfit.memory.activations.traits import Traits
+from lintfit.memory.activations.traits import Halves, Traits
 
 OWN_INTERFACE = (5, 15)
 """The first transformers version that hands biases to an attention of transformers' own."""
@@ -42,13 +43,10 @@ def place(facts: ModelFacts, index: int) -> str:
     return "only" if first and last else "first" if first else "last" if last else ""
 
 
-def halves(facts: ModelFacts) -> tuple[int, int]:
+def layers(facts: ModelFacts) -> tuple[int, int]:
     """Layers of the encoder and of the decoder."""
     encoder = int(facts.config["num_layers"])
     return encoder, int(facts.config.get("num_decoder_layers") or encoder)
-
-
-TRAITS = Traits(crosses=crosses, place=place, halves=halves)
 
 
 def squares(batch: int, seq: int) -> int:
@@ -85,6 +83,9 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 def ending(t: Layer, x: Var) -> Var:
     """The norm and the dropout behind the last layer of either half."""
     return t.dropped(norm(t, x), t.rate("dropout_rate"))
+
+
+TRAITS = Traits(crosses=crosses, place=place, halves=Halves(layers, ending, biased=True))
 
 
 def norm(t: Layer, x: Var) -> Var:
@@ -197,7 +198,8 @@ def _cross_attention(t: Layer, x: Var, zeros: Var, where: str) -> Var:
     q = t.linear("q", x, facts.hidden, _wide(facts))
     seen = t.new(facts.hidden, beside.item, beside.flows, per=beside.positions)
     seen.storage.external = True
-    k, v = (t.linear(name, seen if last else t.added(seen), facts.hidden, _wide(facts)) for name in ("k", "v"))
+    given = keys_and_values(t, seen, beside, last=last, names=("k", "v"))
+    k, v = (t.linear(name, each, facts.hidden, _wide(facts)) for name, each in given)
     t.op(zeros, ())
     return _out(t, _crossed(t, q, k, v, zeros if last else t.added(zeros), beside))
 

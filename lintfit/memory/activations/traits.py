@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.tape import Var
 
 
 class Turn(NamedTuple):
@@ -15,6 +17,18 @@ class Turn(NamedTuple):
 
     first: bool
     behind: int
+
+
+class Halves(NamedTuple):
+    """What a model of an encoder and a decoder does around their layers.
+
+    ``layers``: how many each has. ``ending``: what follows the last of either. ``biased``: whether the layers of a half
+    share biases of positions.
+    """
+
+    layers: Callable[[ModelFacts], tuple[int, int]]
+    ending: Callable[[Layer, Var], Var]
+    biased: bool = False
 
 
 class Traits(NamedTuple):
@@ -27,7 +41,7 @@ class Traits(NamedTuple):
     how many residual streams a model has. ``unturned``: whether a layer has no rotary, where its window does not tell.
     ``turn``: which of the layers it is that share parameters, None where it shares none. ``unnormed``: whether nothing
     is normed in front of a layer's attention. ``place``: which of a stack whose layers share biases it is, ``first``,
-    ``last``, ``only``, or none of these. ``halves``: of a model, how many layers an encoder and a decoder have.
+    ``last``, ``only``, or none of these. ``halves``: of a model of an encoder and a decoder.
     ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
     layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
     plain products, whose weights autocast casts. ``unread``: whether a config asks for what its module does not follow.
@@ -44,7 +58,7 @@ class Traits(NamedTuple):
     turn: Callable[[ModelFacts, int], Turn | None] | None = None
     unnormed: Callable[[ModelFacts, int], bool] | None = None
     place: Callable[[ModelFacts, int], str] | None = None
-    halves: Callable[[ModelFacts], tuple[int, int]] | None = None
+    halves: Halves | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False
     unread: Callable[[ModelFacts], bool] | None = None

@@ -133,6 +133,8 @@ def _logits(t: Layer, y: Var, loss_path: str) -> Var:
     vocab = -(-t.facts.vocab // t.recipe.tensor_parallel)
     logits = t.linear("lm_head", y, y.width, 1 if loss_path == "score" else vocab)
     logits.storage.kind = LOGITS
+    if frame(t.facts).biased_logits and loss_path != "score":
+        logits = t.map(logits, item=max(logits.item, t.recipe.weights))
     if t.facts.model_type == "esm" and loss_path != "score":  # plus a bias, which autocast leaves in fp32
         biased = t.like(logits, vocab, max(logits.item, t.recipe.weights), logits.grad, LOGITS)
         logits = t.op(biased, (logits,))

@@ -9,17 +9,19 @@ from __future__ import annotations
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.form import Live
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import stretches
 from lintfit.memory.activations.profile import Profile, counted, recorded, without_graph
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe, evaluating, of
-from lintfit.memory.activations.t5 import ending, masks_in_biases
+from lintfit.memory.activations.t5 import masks_in_biases
 from lintfit.memory.activations.tape import INDEX, rounded
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.aside import keeps_input
-from lintfit.memory.micro_batch.embedding import dropout_mask, input_leaf, opens_inputs, scratch
+from lintfit.memory.micro_batch.embedding import dropout_mask, embedding_norm, input_leaf, opens_inputs, scratch
 from lintfit.memory.micro_batch.language import halves
 from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
 from lintfit.memory.micro_batch.model_step import kept_share, record_model
@@ -110,23 +112,28 @@ class Encoder:
         self.spec, self.padded = spec, spec.encoded.padded
         self.recipe: Recipe = replace(of(spec), padded=self.padded)
         self.facts, self.decoder = (local(half, spec.tensor_parallel) for half in found)
+        how = traits(self.facts).halves
+        assert how is not None
+        self.how = how
         self.seq = -(-spec.encoded.seq_len // spec.sequence_parallel)
         self.shape = Shape(sequences(spec), self.seq, stream_bytes(self.facts, self.recipe))
         self.tokens = self.shape.batch * self.seq
         self.checkpoints = spec.gradient_checkpointing is not False
-        self.item = 4 if self.recipe.upcast_norms else self.recipe.weights
+        # LayerNorm, which ends all halves but T5's, runs in fp32 under autocast.
+        wide = self.recipe.upcast_norms or (self.recipe.autocast and self.facts.norm == "layernorm")
+        self.item = 4 if wide else self.recipe.weights
 
     @property
     def drops(self) -> bool:
         """Whether there is a dropout behind the embeddings, whose result is another tensor."""
-        return self.recipe.dropout and bool(self.facts.config.get("dropout_rate"))
+        return self.recipe.dropout and bool(self.facts.config.get(frame(self.facts).drops))
 
     @property
     def trains_biases(self) -> bool:
         """Whether the biases of positions have a gradient: reentrant checkpointing asks for one of all that a layer
         gives back."""
         reentrant = self.checkpoints and self.spec.use_reentrant
-        return reentrant or self.recipe.trains("relative_attention_bias")
+        return self.how.biased and (reentrant or self.recipe.trains("relative_attention_bias"))
 
     @property
     def saves_zeros(self) -> bool:
@@ -149,22 +156,26 @@ class Encoder:
         """The norm and the dropout behind them."""
         t = Layer(self.facts, self.recipe, batched=self.shape.batch > 1)
         x = t.new(self.facts.hidden, self.shape.stream, flows)
-        form = recorded(t, x, ending(t, x))
+        form = recorded(t, x, self.how.ending(t, x))
         return Stretch(1, counted(form, self.shape.batch, self.seq, kept=kept), False)
 
     def beside(self, *, flows: bool) -> Beside:
         """What the decoder's layers attend to."""
         eager = self.recipe.attention == "eager"
         item = (self.recipe.weights if eager else 1) if self.padded else 0
-        return Beside(self.seq, self.item, flows, item, hands_in=False, opens=self.checkpoints)
+        return Beside(self.seq, self.item, flows, item, hands_in=False, opens=self.checkpoints and self.how.biased)
 
     def biases(self, rows: int, columns: int) -> int:
         """Biases that all layers of a half share."""
+        if not self.how.biased:
+            return 0
         several = self.shape.batch if masks_in_biases(self.recipe) else 1
         return rounded(several * self.facts.heads * rows * columns * self.recipe.weights)
 
     def zeros(self, rows: int) -> int:
         """The decoder's biases over the encoder's states, in the queries' dtype."""
+        if not self.how.biased:
+            return 0
         several = self.shape.batch if masks_in_biases(self.recipe) else 1
         item = 2 if self.recipe.autocast else self.recipe.weights
         return rounded(several * self.facts.heads * rows * self.seq * item)
@@ -190,7 +201,8 @@ class Encoder:
     def opening(self) -> int:
         """The mask of the dropout behind its embeddings, and these where they are a leaf."""
         leaf = input_leaf(self.spec, self.checkpoints, self.tokens, self.recipe.weights)
-        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints) + leaf
+        normed, _ = embedding_norm(self.spec, self.recipe, self.tokens, self.recipe.weights, self.checkpoints)
+        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints) + leaf + normed
 
     def embeddings(self, seq: int) -> int:
         """The words' embeddings for so many tokens of each sequence."""

@@ -31,14 +31,14 @@ def halves(facts: ModelFacts) -> tuple[ModelFacts, ModelFacts] | None:
     """The encoder and the decoder as models of their own, each with all of the parameters; None for any other model."""
     from lintfit.memory.activations.families import traits
 
-    count = traits(facts).halves
-    if count is None:
+    both = traits(facts).halves
+    if both is None:
         return None
 
     def made() -> tuple[ModelFacts, ModelFacts]:
         encoder, decoder = (
             replace(facts, layers=layers, config={**facts.config, "is_decoder": decodes})
-            for layers, decodes in zip(count(facts), (False, True), strict=True)
+            for layers, decodes in zip(both.layers(facts), (False, True), strict=True)
         )
         return encoder, decoder
 

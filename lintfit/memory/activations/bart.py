@@ -1,0 +1,107 @@
+"""BART's layers and what is built like them: an encoder's, and a decoder's that attend to what it made.
+
+BART and Marian have a norm behind each block, the others in front, and one behind the last layer of each half. After
+``modeling_bart.py``, ``modeling_mbart.py``, ``modeling_m2m_100.py``, ``modeling_pegasus.py``, ``modeling_marian.py``
+and ``modeling_blenderbot.py`` of transformers 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.attention import Heads, attend
+from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.recipe import Beside
+from lintfit.memory.activations.tape import Var, function, pairs
+from lintfit.memory.activations.traits import Halves, Traits
+
+
+def decodes(facts: ModelFacts) -> bool:
+    """Whether these are the facts of the decoder alone (:mod:`.micro_batch.encoder_decoder`)."""
+    return bool(facts.config.get("is_decoder"))
+
+
+def crosses(facts: ModelFacts, index: int) -> str:
+    """Every layer of the decoder attends to the encoder's states; see :func:`.mllama.crosses`."""
+    if not decodes(facts):
+        return ""
+    return "last cross" if index == facts.layers - 1 else "cross"
+
+
+def layers(facts: ModelFacts) -> tuple[int, int]:
+    """Layers of the encoder and of the decoder."""
+    return int(facts.config["encoder_layers"]), int(facts.config["decoder_layers"])
+
+
+def ending(t: Layer, x: Var) -> Var:
+    """What follows the last layer of either half: a norm, where layers do not end with one."""
+    return x if frame(t.facts).ends else t.layernorm(x)
+
+
+TRAITS = Traits(crosses=crosses, halves=Halves(layers, ending))
+
+
+def layer(t: Layer, x: Var, index: int) -> Var:
+    """One layer of either half."""
+    x = _block(t, x, lambda y: _attention(t, y, y, None, last=False))
+    if decodes(t.facts):
+        beside, last = t.recipe.beside, index == t.facts.layers - 1
+        assert beside is not None
+        seen = t.new(t.facts.hidden, beside.item, beside.flows, per=beside.positions)
+        seen.storage.external = True
+        x = _block(t, x, lambda y: _attention(t, y, seen, beside, last=last))
+    return _block(t, x, lambda y: _mlp(t, y))
+
+
+def _block(t: Layer, x: Var, branch: Callable[[Var], Var]) -> Var:
+    """A residual block: ``norm(x + dropout(branch(x)))``, or ``x + dropout(branch(norm(x)))``."""
+    behind = frame(t.facts).ends
+    t.held = (x,)
+    y = x if behind else t.layernorm(x)
+    made = t.dropped(branch(y), t.rate("dropout"))
+    t.held = (x, made)
+    total = t.add(x, made)
+    t.held = (x, total)  # ``residual`` and ``hidden_states``
+    found = t.layernorm(total) if behind else total
+    t.held = (found,)
+    return found
+
+
+def keys_and_values(
+    t: Layer, seen: Var, beside: Beside | None, *, last: bool, names: tuple[str, str] = ("k_proj", "v_proj")
+) -> tuple[tuple[str, Var], tuple[str, Var]]:
+    """What the projections of keys and of values take.
+
+    The encoder's states are a leaf of a layer that reentrant checkpointing runs again, of which autocast has one copy.
+    All layers but the last add to their gradient.
+    """
+    if beside is not None and t.leaf is not None and t.recipe.autocast:
+        seen = t.cast(seen if last else t.added(seen), 2)
+    elif beside is not None and not last:
+        return (names[0], t.added(seen)), (names[1], t.added(seen))
+    return (names[0], seen), (names[1], seen)
+
+
+@function
+def _attention(t: Layer, x: Var, seen: Var, beside: Beside | None, *, last: bool) -> Var:
+    """Queries of ``x``, keys and values of ``seen``: of itself, or of what stands ``beside`` it."""
+    facts, shape, dropout = t.facts, Heads(t.facts.heads, t.facts.heads, t.facts.head_dim), t.rate("attention_dropout")
+    h = facts.hidden
+    q = t.linear("q_proj", x, h, h, bias=True)
+    k, v = (t.linear(name, each, h, h, bias=True) for name, each in keys_and_values(t, seen, beside, last=last))
+    mask = None
+    if beside is not None and beside.mask_item and t.recipe.attention == "sdpa":
+        mask = t.new(1, 2 if t.recipe.autocast else q.item, False, per=beside.pairs)
+    per = pairs if beside is None else beside.pairs
+    mixed = attend(t, q, k, v, shape, dropout=dropout, half_softmax=True, mask=mask, per=per)
+    return t.linear("out_proj", mixed, h, h, bias=True)
+
+
+@function
+def _mlp(t: Layer, x: Var) -> Var:
+    facts = t.facts
+    width = int(facts.config["decoder_ffn_dim" if decodes(facts) else "encoder_ffn_dim"])
+    y = t.activation(t.linear("fc1", x, facts.hidden, width, bias=True), facts.activation)
+    return t.linear("fc2", t.dropped(y, t.rate("activation_dropout")), width, facts.hidden, bias=True)
