@@ -47,7 +47,8 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of either half."""
     x = _block(t, x, lambda y: _attention(t, y, y, None, last=False))
     if decodes(t.facts):
-        beside, last = t.recipe.beside, index == t.facts.layers - 1
+        # A layer that reentrant checkpointing runs again has a gradient of its own of all that it was given.
+        beside, last = t.recipe.beside, index == t.facts.layers - 1 or (x.storage.external and not t.early)
         assert beside is not None
         seen = t.new(t.facts.hidden, beside.item, beside.flows, per=beside.positions)
         seen.storage.external = True
@@ -60,7 +61,10 @@ def _block(t: Layer, x: Var, branch: Callable[[Var], Var]) -> Var:
     behind = frame(t.facts).ends
     t.held = (x,)
     y = x if behind else t.layernorm(x)
-    made = t.dropped(branch(y), t.rate("dropout"))
+    t.held = (x, y)
+    made = branch(y)
+    t.held = (x, made)
+    made = t.dropped(made, t.rate("dropout"))
     t.held = (x, made)
     total = t.add(x, made)
     t.held = (x, total)  # ``residual`` and ``hidden_states``
@@ -75,7 +79,7 @@ def keys_and_values(
     """What the projections of keys and of values take.
 
     The encoder's states are a leaf of a layer that reentrant checkpointing runs again, of which autocast has one copy.
-    All layers but the last add to their gradient.
+    All layers but the ``last`` add to their gradient.
     """
     if beside is not None and t.leaf is not None and t.recipe.autocast:
         seen = t.cast(seen if last else t.added(seen), 2)
@@ -104,4 +108,5 @@ def _mlp(t: Layer, x: Var) -> Var:
     facts = t.facts
     width = int(facts.config["decoder_ffn_dim" if decodes(facts) else "encoder_ffn_dim"])
     y = t.activation(t.linear("fc1", x, facts.hidden, width, bias=True), facts.activation)
+    t.held = t.held[:1]  # what goes into the block; ``hidden_states`` is the activation's result now
     return t.linear("fc2", t.dropped(y, t.rate("activation_dropout")), width, facts.hidden, bias=True)

@@ -195,7 +195,7 @@ FRAMES: Mapping[str, Frame] = {
     "llama4_text": Frame(tables="complex", masks_each=True),
     "m2m_100": _BART._replace(positions="sinusoids", biased_logits=False),
     "marian": _BART._replace(positions="sinusoids", ends=True),
-    "mbart": _BART._replace(positions="learned", normed=2),
+    "mbart": _BART._replace(positions="learned", normed=2, opens=True),
     "mellum": Frame(tables_by="layer_types"),
     "minicpm": Frame(scaled=True, scaled_states=True),
     "minicpm3": Frame(scaled=True, scales_itself=(5, 0), scaled_states=True),

@@ -69,6 +69,9 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     where = place(t.facts, index)
     # A checkpointed first layer makes what all share once more, when it is run again.
     again = t.early and where in ("first", "only")
+    if x.storage.external and not t.early:
+        # Reentrant checkpointing has a gradient of its own of all that the layer was given.
+        where = "only" if where == "first" else where or "last"
     given = where not in ("first", "only") and x.storage.external and not t.early
     biases = _shared(t, again=again, given=given)
     x = _residual(t, x, lambda y: _self_attention(t, y, biases, where))

@@ -21,7 +21,14 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.aside import keeps_input
-from lintfit.memory.micro_batch.embedding import dropout_mask, embedding_norm, input_leaf, opens_inputs, scratch
+from lintfit.memory.micro_batch.embedding import (
+    dropout_mask,
+    embedding_norm,
+    input_leaf,
+    opens_inputs,
+    scratch,
+    summands,
+)
 from lintfit.memory.micro_batch.language import halves
 from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
 from lintfit.memory.micro_batch.model_step import kept_share, record_model
@@ -216,7 +223,10 @@ class Encoder:
         """The worst layer where nothing is trained, with what stands beside it; ``casts``: autocast's copies by
         then."""
         recipe = evaluating(self.recipe)
-        around = self.inputs() + self.embeddings(self.seq) + self.biases(self.seq, self.seq)
+        words = max(self.embeddings(self.seq), summands(self.facts, self.shape.batch, self.seq, self.recipe.weights))
+        if frame(self.facts).learned:  # an encoder looks positions up for every sequence
+            words = 2 * self.embeddings(self.seq)
+        around = self.inputs() + words + self.biases(self.seq, self.seq)
         found = Live()
         for _, start, _ in stretches(self.facts):
             form = without_graph(self.facts, recipe, self.shape.batch, self.seq, start, stream=self.shape.stream)

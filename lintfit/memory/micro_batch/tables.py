@@ -162,7 +162,7 @@ def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 def triangles(facts: ModelFacts, item: int) -> int:
     """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
     and CodeGen's fp32 tables in every layer; of the first GPT's triangles in every layer, MiniMax-01's decays over a
-    block and XGLM's sinusoids, ``item`` bytes an element."""
+    block, XGLM's and M2M-100's sinusoids, ``item`` bytes an element."""
     if facts.model_type == "minimax":
         size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
         sizes = (1, size, size, size**2)
@@ -171,6 +171,8 @@ def triangles(facts: ModelFacts, item: int) -> int:
     if facts.model_type == "xglm":
         offset = import_module("lintfit.catalog.architectures.xglm").POSITION_OFFSET
         return rounded((positions + offset) * facts.hidden * item)
+    if facts.model_type == "m2m_100":  # of either half
+        return 2 * rounded((positions + 2) * facts.hidden * item)
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
     if facts.model_type == "openai-gpt":

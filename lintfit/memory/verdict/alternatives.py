@@ -253,9 +253,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset(
-    {"bart", "blenderbot", "electra", "led", "m2m_100", "marian", "mbart", "pegasus", "umt5", "zamba"}
-)
+CHECKPOINTED = frozenset({"electra", "led", "umt5", "zamba"})
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 

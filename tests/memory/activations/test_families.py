@@ -94,7 +94,6 @@ def test_another_name_of_a_family_is_known_as_well() -> None:
     ("model", "targets"),
     [
         ("google/umt5-xxl", ["q", "v"]),
-        ("facebook/bart-large", ["q_proj", "v_proj"]),
         ("google/electra-large-discriminator", ["query"]),
     ],
 )
