@@ -60,9 +60,14 @@ def shape(config: Config) -> Shape:
     """Attention is twice as wide as the stream: it sees the embeddings beside it."""
     hidden = config.size("hidden_size", kind="hidden")
     heads, kv_heads = heads_of(config)
+    layers = config.size("num_hidden_layers", kind="layers")
+    if config.get("layer_types") is None:  # for numbers that are none
+        config.size("attn_layer_period")
+        config.count("attn_layer_offset")
+        raise config.error("layers_block_type", "must list the kinds of layers")
     return Shape(
         hidden=hidden,
-        layers=config.size("num_hidden_layers", kind="layers"),
+        layers=layers,
         heads=heads,
         kv_heads=kv_heads,
         head_dim=config.size("attention_head_dim", kind="hidden", default=max(2 * hidden // heads, 1)),

@@ -142,6 +142,7 @@ _MODULES = {
     "vaultgemma": "gemma",
     "xglm": "xglm",
     "youtu": "moe",
+    "zamba": "zamba",
     "zamba2": "zamba2",
 }
 

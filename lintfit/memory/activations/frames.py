@@ -236,6 +236,7 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("mt5", "t5"), Frame(positions="layers", drops="dropout_rate", norm="t5", plain_loss=True)),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
     "xglm": Frame(positions="sinusoids", drops="dropout"),
+    "zamba": Frame(partly=True),
     "zamba2": Frame(partly=True),
 }
 """By model type."""

@@ -43,7 +43,7 @@ def mixer(t: Layer, x: Var, shape: Mamba1) -> Var:
         t.held = (*before, x)
     projected = t.linear("in_proj", x, h, 2 * shape.width, bias=shape.bias)
     t.held = (*t.held, projected)
-    rate = _rate(t, shape)
+    rate = rate_of(t, shape)
     if packages.MAMBA in t.recipe.kernels and shape.norms != WEIGHED:
         out = _packaged(t, projected, shape)
         t.held = before
@@ -73,7 +73,7 @@ def mixer(t: Layer, x: Var, shape: Mamba1) -> Var:
     if packages.MAMBA in t.recipe.kernels:
         out = packages.selective_scan(t, values, step, into, out_of, gate, shape.states)
     else:
-        out = _scan(t, values, step, rate, into, out_of, gate, shape)
+        out = scan(t, values, step, rate, into, out_of, gate, shape)
     t.held = (*t.held, out)
     out = t.linear("out_proj", t.cast(out, dtype), shape.width, h, bias=shape.bias, strided=True)
     t.held = before
@@ -99,7 +99,7 @@ def _normed(t: Layer, x: Var, width: int, shape: Mamba1) -> Var:
     return t.cast(t.root_mean_square(t.cast(x, 4), width), x.item)
 
 
-def _rate(t: Layer, shape: Mamba1) -> Var:
+def rate_of(t: Layer, shape: Mamba1) -> Var:
     """``-torch.exp(A_log.float())``."""
     trains = t.recipe.trains("A_log")
     made = (shape.states * t.recipe.weights,) if trains else ()
@@ -109,7 +109,7 @@ def _rate(t: Layer, shape: Mamba1) -> Var:
 
 
 @function
-def _scan(t: Layer, values: Var, step: Var, rate: Var, into: Var, out_of: Var, gate: Var, shape: Mamba1) -> Var:
+def scan(t: Layer, values: Var, step: Var, rate: Var, into: Var, out_of: Var, gate: Var, shape: Mamba1) -> Var:
     """``mamba_selective_scan`` with its gate."""
     states = shape.states
     step = _step(t, step, shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lintfit.catalog.architectures import zamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
@@ -34,16 +36,24 @@ TRAITS = Traits(mixer=mixer, turn=turn, packages=OF_MAMBA)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:
-    """One decoder layer.
+    """One decoder layer."""
+    numbers = zamba2.mixer(Config(t.facts.config, {}, t.facts.name))
+    return hybrid(t, x, turn(t.facts, index), _block, lambda y: mamba(t, y, numbers))
+
+
+def hybrid(
+    t: Layer, x: Var, turned: Turn | None, block: Callable[[Layer, Var, Sharing], Var], scan: Callable[[Var], Var]
+) -> Var:
+    """A mixer, in front of it a ``block`` that others share where ``turned`` says which of them the layer is.
 
     The mixer is checkpointed by itself where a block stands in front of it, within the checkpoint of the whole layer:
     it holds what the block gave, and reentrantly its own result.
     """
     facts, given = t.facts, x
     checkpointed = x.storage.external and t.graph
-    if not mixer(facts, index):
+    if turned is not None:
         t.held = (x,)
-        branch = _block(t, x, Sharing(t, turn(facts, index), alone=checkpointed and not t.early))
+        branch = block(t, x, Sharing(t, turned, alone=checkpointed and not t.early))
         t.held = (x, branch)
         branch = t.linear("linear", branch, facts.hidden, facts.hidden)
         t.held = (x, branch)
@@ -56,7 +66,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     t.held = (x, y)
     if given is not x and not (checkpointed and t.early):  # which runs the mixer again with what its checkpoint holds
         t.held = (x, branch, y)
-    return t.add(x, mamba(t, y, zamba2.mixer(Config(facts.config, {}, facts.name))))
+    return t.add(x, scan(y))
 
 
 def _block(t: Layer, x: Var, own: Sharing) -> Var:

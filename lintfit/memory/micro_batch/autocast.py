@@ -48,8 +48,9 @@ EXPERTS = ".experts."
 """What the names of adapters on fused experts have in them; PEFT itself casts these (``ParamWrapper``)."""
 
 
-OF_SCANS = (".A_log", ".D")
-"""How the names of Mamba's parameters end that no product takes, so that nothing casts them."""
+OF_SCANS = (".A_log", ".D", ".dt_proj_bias", ".dt_proj_weight", ".x_proj_weight")
+"""How the names of Mamba's parameters end that no product takes, so that nothing casts them, or takes views of, which
+autocast does not keep (Zamba)."""
 
 
 APART = (".audio_tower.", ".generation_", ".video_tower.", ".vqmodel.")

@@ -253,7 +253,7 @@ def _with_images(spec: Spec) -> Iterator[Alternative]:
         yield Alternative(seen if known(spec.facts) else _remote_code(seen), note)
 
 
-CHECKPOINTED = frozenset({"electra", "led", "umt5", "zamba"})
+CHECKPOINTED = frozenset({"electra", "led", "umt5"})
 """Uncounted types whose classes are transformers' own, which checkpoint where they are told to
 (``supports_gradient_checkpointing``)."""
 
