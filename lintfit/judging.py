@@ -14,7 +14,8 @@ from lintfit.run.spec import FAVOURABLE
 from lintfit.scaling import Scaling, scaling, shown
 
 SHORT: int = FAVOURABLE["seq_len"]
-"""Tokens of a sequence that is short: a run that does not fit even with these does not fit."""
+"""Tokens of a sequence, or of a prompt, that is as short as those of public scripts: a run that does not fit even with
+these does not fit."""
 
 
 LONGEST = 131_072
@@ -93,9 +94,10 @@ def _with_host(run: Run, verdict: Verdict, results: Sequence[Estimate]) -> Verdi
 
 def _decided_by_length(spec: Spec, verdict: Verdict, scaled: Scaling | None) -> bool:
     """Whether nobody states how long the sequences are, and short ones would do better: then only they decide."""
-    if "seq_len" in spec.stated or spec.seq_len <= SHORT:
+    least = SHORT + (spec.generation.completion_len if spec.generation is not None else 0)
+    if "seq_len" in spec.stated or spec.seq_len <= least:
         return False
-    short = replace(spec, seq_len=SHORT)
+    short = replace(spec, seq_len=least)
     return (estimate(short) if scaled is None else scaling(short)).verdict is not verdict
 
 

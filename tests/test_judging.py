@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support import lintfit
 
 SCRIPT = """\
@@ -35,6 +37,29 @@ def test_a_length_that_nobody_states_says_up_to_where_the_run_fits(tmp_path: Pat
     assert of_length(tmp_path, "--seq-len", str(2 * int(said[1])))[0] != "fits"
     shown = lintfit("check", "train.py", "--gpu", "3090", "--gpus", "1", cwd=tmp_path).out
     assert f" GiB, fits with sequences of up to {said[1]} tokens\n" in shown
+
+
+CUT = """
+def tokenize(rows):
+    return tokenizer(rows["text"], max_length=max(len(row) for row in corpus))
+dataset = dataset.map(tokenize)
+args ="""
+
+
+@pytest.mark.parametrize("cut", [CUT, "args ="], ids=["a length that the script works out", "none"])
+def test_only_the_length_decides_where_short_sequences_fit(tmp_path: Path, cut: str) -> None:
+    """A batch of 32 takes too much with 512 tokens, and not with 62, as a public script has them."""
+    plain = SCRIPT.replace("size=1, gradient_checkpointing=True", "size=32, gradient_checkpointing=False")
+    (tmp_path / "train.py").write_text(plain.replace("args =", cut))
+
+    def verdict(*flags: str) -> str:
+        command = ("check", "train.py", "--gpu", "3090", "--gpus", "1", "--output-format", "json")
+        found: str = lintfit(*command, *flags, cwd=tmp_path).json["runs"][0]["estimate"]["verdict"]
+        return found
+
+    assert verdict() == "unknown"
+    assert verdict("--seq-len", "512") == "does-not-fit"
+    assert verdict("--seq-len", "62") in ("fits", "tight")
 
 
 def test_a_stated_length_is_no_assumption(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ _DIRECT = (
 FAVOURABLE: Mapping[str, Any] = {
     "engine": "deepspeed",
     "micro_batch_size": 1,
-    "seq_len": 512,
+    "seq_len": 64,
     "gradient_checkpointing": True,
     "weights_dtype": "bf16",
     "mixed_precision": "bf16",
