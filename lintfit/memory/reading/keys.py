@@ -20,7 +20,7 @@ from lintfit.memory.spec import (
     Evaluation,
     Fsdp,
 )
-from lintfit.memory.tensors.optimizers import TABLE
+from lintfit.memory.tensors.optimizers import BLOCKWISE, TABLE
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
@@ -204,7 +204,8 @@ def _evaluation(key: str, value: Any) -> Evaluation | None:
 def _optimizer(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise SpecError(f"{key}: {shown(value)} must be an optimizer's name such as 'adamw_torch'")
-    meant = nearest(value, TABLE) if value.lower() not in TABLE else None
+    listed = value.lower() in TABLE or value.lower().startswith(BLOCKWISE)
+    meant = nearest(value, TABLE) if not listed else None
     if meant is not None:
         raise SpecError(f"{key}: {shown(value)} is no optimizer that is known (did you mean '{meant}'?)")
     return value

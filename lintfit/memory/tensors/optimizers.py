@@ -102,6 +102,10 @@ TABLE: dict[str, Optimizer] = {
 PROJECTED = ("galore", "apollo")
 """Prefixes of optimizers with low-rank states: their size depends on a rank that the spec does not carry."""
 
+BLOCKWISE = "badam"
+"""Prefix of an optimizer that trains one block after the other: it has gradients and states of that alone (BAdam,
+arXiv 2404.02827), whose size the spec does not carry."""
+
 
 def optimizer(name: str, versions: Mapping[str, str]) -> tuple[Optimizer, tuple[str, ...]]:
     """The entry for a name as torch's version has it, and what it leaves unmodelled."""
@@ -121,6 +125,10 @@ def _listed(name: str) -> tuple[Optimizer, tuple[str, ...]]:
     found = TABLE.get(name.lower())
     if found is not None:
         return found, (found.note,) if found.note else ()
+    if name.lower().startswith(BLOCKWISE):
+        return ADAMW_FOREACH, (
+            f"optimizer {name}: one block's gradients and states; AdamW's of all are counted instead",
+        )
     if name.lower().startswith(PROJECTED):
         full = ADAM_8BIT if "8bit" in name.lower() else ADAMW_FOREACH
         return full, (f"optimizer {name}: low-rank states; AdamW's full states are counted instead",)
@@ -143,7 +151,7 @@ def updates_in_backward(name: str) -> bool:
 
 def bounded(name: str) -> bool:
     """Whether it has at least no more states than are counted for it."""
-    return counted(name) or name.lower().startswith(PROJECTED)
+    return counted(name) or name.lower().startswith((*PROJECTED, BLOCKWISE))
 
 
 def _factored(shape: tuple[int, ...]) -> int:

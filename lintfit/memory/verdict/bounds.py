@@ -16,7 +16,7 @@ from lintfit.memory.moments import moments
 from lintfit.memory.result import ALLOCATED, Moment, Range, Verdict
 from lintfit.memory.rollouts.rollout import vllm_bytes
 from lintfit.memory.spec import GIB, Spec
-from lintfit.memory.tensors.optimizers import counted
+from lintfit.memory.tensors.optimizers import BLOCKWISE, counted
 from lintfit.memory.verdict import own_loss
 from lintfit.memory.verdict.alternatives import cheaper, dearer
 from lintfit.memory.verdict.headroom import held_chunks, left_whole, planned
@@ -68,7 +68,8 @@ def bounds(spec: Spec, points: tuple[Moment, ...], beside: Range, held: States) 
         high = max(high, int(UNSEEN * (peak.allocated + beside.low)))
         low = int(low / UNSEEN)
     if not counted(optimizer_name(spec)):
-        low -= peak.allocated - max(_without_optimizer(moment) for moment in points)
+        alone = optimizer_name(spec).lower().startswith(BLOCKWISE)
+        low -= peak.allocated - max(_without_optimizer(moment, gradients=alone) for moment in points)
     likely = peak.allocated + beside.likely
     return Range(low + beside.low, likely, max(high + vllm_bytes(spec), likely)), tuple(filter(None, notes))
 
@@ -90,9 +91,10 @@ def _low(spec: Spec, points: tuple[Moment, ...], held: States) -> tuple[int, lis
     return low, notes
 
 
-def _without_optimizer(moment: Moment) -> int:
-    """Bytes of a moment without an optimizer's states and what its step allocates."""
+def _without_optimizer(moment: Moment, *, gradients: bool) -> int:
+    """Bytes of a moment without an optimizer's states and what its step allocates; ``gradients``: nor these."""
     own = ("optimizer_states", "temporaries") if moment.phase == "step" else ("optimizer_states",)
+    own = (*own, "gradients") if gradients else own
     return moment.allocated - sum(moment.components.get(part, 0) for part in own)
 
 
