@@ -17,7 +17,6 @@ HARDWARE: Mapping[str, tuple[str, str]] = {
     "model": ("ID|FOLDER", "Hugging Face id, or a folder with a config.json."),
     "model-config": ("FILE", "The model's config.json."),
     "seq-len": ("N", "Tokens of a sequence."),
-    "decoder-seq-len": ("N", "Tokens of what a decoder makes of those (T5); as many where not stated."),
 }
 
 SPEC: Mapping[str, tuple[str, str]] = {
@@ -48,6 +47,10 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
     "optimizer-in-backward": ("BOOL", "true or false."),
     "micro-batch-size": ("N", "Sequences per card and step."),
+    "decoder-seq-len": (
+        "N",
+        "Tokens that a decoder makes of --seq-len that an encoder reads; as many where not stated.",
+    ),
     "gradient-accumulation-steps": ("N", "Micro-batches per step."),
     "gradient-checkpointing": ("BOOL", "true, false or selective."),
     "use-reentrant": ("BOOL", "true or false."),

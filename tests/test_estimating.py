@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from lintfit import cli_flags, estimating
+from lintfit.cli_flags import HARDWARE
+from lintfit.config_values import KEYS
 from lintfit.memory.reading.keys import READERS, SPECIAL
 from lintfit.report import View
 from lintfit.specs import Estimated, estimate_mapping
@@ -153,6 +155,19 @@ def test_flags_say_the_same_as_a_spec(folder: Path) -> None:
     by_flags = lintfit("estimate", *flags, "--output-format", "json", cwd=folder)
     assert by_flags.status == 0
     assert by_flags.json == lintfit("estimate", "--spec", "spec.json", cwd=folder).json
+
+
+def test_a_length_for_each_half_of_a_model(folder: Path) -> None:
+    flags = ("--model", "google/flan-t5-small", "--seq-len", "512", "--decoder-seq-len", "64")
+    by_flags = lintfit("estimate", *flags, "--output-format", "json", cwd=folder)
+    spec = {"model": "google/flan-t5-small", "seq_len": 512, "decoder_seq_len": 64}
+    assert by_flags.status == 0, by_flags.err
+    assert by_flags.json == lintfit("estimate", "--spec", "-", cwd=folder, stdin=json.dumps(spec).encode()).json
+    assert "512 tokens, 64 for the decoder" in lintfit("estimate", *flags, cwd=folder).out
+
+
+def test_flags_of_the_hardware_are_keys_of_the_config() -> None:
+    assert set(HARDWARE) <= set(KEYS)
 
 
 def test_text(folder: Path) -> None:
