@@ -107,33 +107,23 @@ class Frame(NamedTuple):
         return self.scaled or self.learned or self.normed > 0 or self.positions == "sinusoids"
 
 
+_BERT = Frame(
+    positions="layers",
+    normed=2,
+    drops="hidden_dropout_prob",
+    encoder=True,
+    transforms=True,
+    masked_words=True,
+    ends=True,
+)
 _BART = Frame(drops="dropout", plain_loss=True, biased_logits=True)
 
 FRAMES: Mapping[str, Frame] = {
     "afmoe": Frame(scaled=True, norm="full"),
-    "albert": Frame(
-        positions="layers",
-        normed=2,
-        drops="hidden_dropout_prob",
-        encoder=True,
-        transforms=True,
-        masked_words=True,
-        ends=True,
-    ),
+    "albert": _BERT,
     **dict.fromkeys(("baichuan", "qwen"), Frame(own_loss_before=ALWAYS)),
     "bamba": Frame(partly=True, returns_weights=True),
-    **dict.fromkeys(
-        ("bert", "data2vec-text", "ernie", "mpnet", "roberta"),
-        Frame(
-            positions="layers",
-            normed=2,
-            drops="hidden_dropout_prob",
-            encoder=True,
-            transforms=True,
-            masked_words=True,
-            ends=True,
-        ),
-    ),
+    **dict.fromkeys(("bert", "data2vec-text", "ernie", "mpnet", "roberta"), _BERT),
     "bart": _BART._replace(positions="learned", normed=2, ends=True),
     "biogpt": Frame(positions="learned", drops="hidden_dropout_prob"),
     "blenderbot": _BART._replace(positions="learned"),
@@ -143,21 +133,10 @@ FRAMES: Mapping[str, Frame] = {
     **dict.fromkeys(("cohere", "cohere2"), Frame(half_cache=True, norm="cohere")),
     "cohere2_moe": Frame(half_cache=True, casts_norms=True, norm="cohere"),
     "dbrx": Frame(casts_norms=True),
-    "deberta-v2": Frame(
-        positions="layers",
-        normed=2,
-        drops="hidden_dropout_prob",
-        encoder=True,
-        transforms=True,
-        masked_words=True,
-        ends=True,
-        lists_states=True,
-    ),
+    "deberta-v2": _BERT._replace(lists_states=True),
     "deepseek_v2": Frame(tables="complex"),
     "deepseek_v32": Frame(masked_since=(5, 0)),
-    "distilbert": Frame(
-        positions="layers", normed=2, drops="dropout", encoder=True, transforms=True, masked_words=True, ends=True
-    ),
+    "distilbert": _BERT._replace(drops="dropout"),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
     "esm": Frame(encoder=True, transforms=True, masked_words=True),

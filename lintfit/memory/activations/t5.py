@@ -12,8 +12,8 @@ from collections.abc import Callable
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, attend, eager
-from lintfit.memory.activations.bart import keys_and_values
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.halves import crosses, decodes, keys_and_values
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
 from lintfit.memory.activations.tape import INDEX, Extent, Var, function, pairs
 from lintfit.memory.activations.traits import Halves, Traits
@@ -23,18 +23,6 @@ OWN_INTERFACE = (5, 15)
 
 GATED_GELU = "gelu_new"
 """What ``gated-gelu`` means (``T5Config``)."""
-
-
-def decodes(facts: ModelFacts) -> bool:
-    """Whether these are the facts of the decoder alone (:mod:`.micro_batch.encoder_decoder`)."""
-    return bool(facts.config.get("is_decoder"))
-
-
-def crosses(facts: ModelFacts, index: int) -> str:
-    """Every layer of the decoder attends to the encoder's states; see :func:`.mllama.crosses`."""
-    if not decodes(facts):
-        return ""
-    return "last cross" if index == facts.layers - 1 else "cross"
 
 
 def place(facts: ModelFacts, index: int) -> str:

@@ -14,7 +14,7 @@ from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution
 from lintfit.memory.activations.mamba1 import rate_of, scan
 from lintfit.memory.activations.packages import OF_MAMBA
-from lintfit.memory.activations.shared import Sharing, embeddings
+from lintfit.memory.activations.shared import Sharing
 from lintfit.memory.activations.tape import CAST, Var, function, once, sequences
 from lintfit.memory.activations.traits import Traits, Turn
 
@@ -39,28 +39,15 @@ def layer(t: Layer, x: Var, index: int) -> Var:
 
 
 def _block(t: Layer, x: Var, own: Sharing) -> Var:
-    """The shared block, whose attention sees the embeddings beside the stream."""
-    held = t.held
-    wide = t.cat(x, embeddings(t, x))
-    y = own.of(lambda: t.rmsnorm(wide, wide.width))
-    t.held = (*held, y)
-    y = _attention(t, y, own)
-    y = own.of(lambda: t.rmsnorm(y))
-    t.held = (*held, y)
-    y = _mlp(t, y, own)
-    t.held = held
-    t.lasting = tuple([var for var in t.lasting if var is not t.scores])  # the block's own variable
-    return y
+    return zamba2.block(t, x, own, _attention, _mlp)
 
 
 @function
 def _attention(t: Layer, x: Var, own: Sharing) -> Var:
     facts = t.facts
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = own.of(lambda: t.linear("q_proj", x, x.width, wide))
-    k = own.of(lambda: t.linear("k_proj", x, x.width, narrow))
-    v = own.of(lambda: t.linear("v_proj", x, x.width, narrow))
+    wide = shape.queries * shape.dim
+    q, k, v = zamba2.projected(t, x, own, shape)
     result = attend(t, q, k, v, shape)
     return own.of(lambda: t.linear("o_proj", result, wide, facts.hidden))
 

@@ -38,7 +38,7 @@ TRAITS = Traits(mixer=mixer, turn=turn, packages=OF_MAMBA)
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One decoder layer."""
     numbers = zamba2.mixer(Config(t.facts.config, {}, t.facts.name))
-    return hybrid(t, x, turn(t.facts, index), _block, lambda y: mamba(t, y, numbers))
+    return hybrid(t, x, turn(t.facts, index), _shared, lambda y: mamba(t, y, numbers))
 
 
 def hybrid(
@@ -69,29 +69,44 @@ def hybrid(
     return t.add(x, scan(y))
 
 
-def _block(t: Layer, x: Var, own: Sharing) -> Var:
+def _shared(t: Layer, x: Var, own: Sharing) -> Var:
+    return block(t, x, own, _attention, _mlp)
+
+
+Part = Callable[[Layer, Var, Sharing], Var]
+"""Attention or the MLP of the shared block."""
+
+
+def block(t: Layer, x: Var, own: Sharing, attention: Part, mlp: Part) -> Var:
     """The shared block, whose attention sees the embeddings beside the stream."""
     held = t.held
     wide = t.cat(x, embeddings(t, x))
     y = own.of(lambda: t.rmsnorm(wide, wide.width))
     t.held = (*held, y)
-    y = _attention(t, y, own)
+    y = attention(t, y, own)
     y = own.of(lambda: t.rmsnorm(y))
     t.held = (*held, y)
-    y = _mlp(t, y, own)
+    y = mlp(t, y, own)
     t.held = held
     t.lasting = tuple([var for var in t.lasting if var is not t.scores])  # the block's own variable
     return y
+
+
+def projected(t: Layer, x: Var, own: Sharing, shape: Heads) -> tuple[Var, Var, Var]:
+    """The block's queries, keys and values."""
+    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
+    q = own.of(lambda: t.linear("q_proj", x, x.width, wide))
+    k = own.of(lambda: t.linear("k_proj", x, x.width, narrow))
+    v = own.of(lambda: t.linear("v_proj", x, x.width, narrow))
+    return q, k, v
 
 
 @function
 def _attention(t: Layer, x: Var, own: Sharing) -> Var:
     facts = t.facts
     shape = Heads(facts.heads, facts.kv_heads, facts.head_dim)
-    wide, narrow = shape.queries * shape.dim, shape.keys * shape.dim
-    q = own.of(lambda: t.linear("q_proj", x, x.width, wide))
-    k = own.of(lambda: t.linear("k_proj", x, x.width, narrow))
-    v = own.of(lambda: t.linear("v_proj", x, x.width, narrow))
+    wide = shape.queries * shape.dim
+    q, k, v = projected(t, x, own, shape)
     if facts.config.get("use_shared_attention_adapter"):
         q, k, v = (t.add(part, _low_rank(t, x, part.width)) for part in (q, k, v))
     if facts.rotary_dim:
