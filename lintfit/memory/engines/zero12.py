@@ -260,12 +260,17 @@ def _bf16(spec: Spec, held: Inventory, entry: Optimizer, size: _Sizes, not_model
     )
 
 
+LOCKS_GRADIENTS_BEFORE = (0, 10, 1)
+"""The DeepSpeed version before which the optimizer's gradients on the host are page-locked whatever ``pin_memory`` says
+(``initialize_optimizer_states``: ``pin_memory(…) if self.cpu_offload``)."""
+
+
 def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> RankHost:
     """What one rank keeps on the host under ``offload_optimizer``.
 
     Page-locked where ``pin_memory``: the masters, a buffer of the shard in the model's dtype, the optimizer's
-    gradients and one largest gradient, and, where steps accumulate, one block for every parameter of the own
-    partition. Not locked: the optimizer's states.
+    gradients (in any case before :data:`LOCKS_GRADIENTS_BEFORE`) and one largest gradient, and, where steps
+    accumulate, one block for every parameter of the own partition. Not locked: the optimizer's states.
     """
     blocks = [size.masters, size.itemsize * size.shard, size.master * size.shard, size.largest]
     # Half-precision gradients accumulate where the optimizer takes them.
@@ -274,7 +279,8 @@ def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) 
             blocks += [size.itemsize * weight.numel] * -(-weight.copies // size.ranks)
     if config.pin_optimizer:
         return RankHost(tuple(blocks), size.states)
-    return RankHost((), sum(blocks) + size.states)
+    locked = (size.master * size.shard,) if config.version < LOCKS_GRADIENTS_BEFORE else ()
+    return RankHost(locked, sum(blocks) - sum(locked) + size.states)
 
 
 def flat(numel: int, ranks: int, itemsize: int) -> int:
