@@ -53,12 +53,12 @@ class Frame(NamedTuple):
     Behind the layers. ``norm``: :func:`.final.final_norm`'s key; empty for torch's RMSNorm or LayerNorm.
     ``scaled_states``: states are divided before the head. ``softcapped``: logits are, where the config has a cap.
     ``fp32_logits``: the head takes its weight's dtype and the model upcasts the logits, whatever the version.
-    ``transforms``: the head has a product of its own in front of it, ``masked_words``: and a loss of the logits as they
-    are. ``masks_logits``: those of words that stand for images are overwritten. ``own_loss_before``: the transformers
-    version before which the model's own loss takes logits in the dtype that they have (autocast makes it fp32);
-    :data:`ALWAYS` of code outside transformers (``modeling_qwen.py``, ``modeling_baichuan.py``). ``plain_loss``: the
-    class has torch's cross entropy of all logits as they are, in every version. ``biased_logits``: it adds a bias to
-    them that is no parameter.
+    ``transforms``: the head has a product of its own in front of it. ``masks_logits``: those of words that stand for
+    images are overwritten. ``own_loss_before``: the transformers version before which the model's own loss takes logits
+    in the dtype that they have (autocast makes it fp32); :data:`ALWAYS` of code outside transformers
+    (``modeling_qwen.py``, ``modeling_baichuan.py``). ``plain_loss``: the class has torch's cross entropy of all logits
+    as they are, in every version. ``biased_logits``: it adds a bias to them, which autocast leaves in fp32.
+    ``tied_scale``: ``scaled_states`` unless the config unties the head.
     """
 
     positions: str = "rotary"
@@ -90,11 +90,11 @@ class Frame(NamedTuple):
     softcapped: bool = False
     fp32_logits: bool = False
     transforms: bool = False
-    masked_words: bool = False
     masks_logits: bool = False
     own_loss_before: tuple[int, int] = (0, 0)
     plain_loss: bool = False
     biased_logits: bool = False
+    tied_scale: bool = False
 
     @property
     def learned(self) -> bool:
@@ -113,7 +113,7 @@ _BERT = Frame(
     drops="hidden_dropout_prob",
     encoder=True,
     transforms=True,
-    masked_words=True,
+    plain_loss=True,
     ends=True,
 )
 _BART = Frame(drops="dropout", plain_loss=True, biased_logits=True)
@@ -139,7 +139,7 @@ FRAMES: Mapping[str, Frame] = {
     "distilbert": _BERT._replace(drops="dropout"),
     "doge": Frame(masked_since=(0, 0)),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), Frame(tables="fp32", keeps_tables=False)),
-    "esm": Frame(encoder=True, transforms=True, masked_words=True),
+    "esm": Frame(encoder=True, transforms=True, plain_loss=True, biased_logits=True),
     "eurobert": Frame(encoder=True),
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
@@ -212,7 +212,10 @@ FRAMES: Mapping[str, Frame] = {
     "recurrent_gemma": Frame(positions="layers", scaled=True, norm="gemma", softcapped=True),
     "stablelm": Frame(partly=True, own_loss_before=PADDED_LABELS),
     "starcoder2": Frame(drops="embedding_dropout"),
-    **dict.fromkeys(("mt5", "t5"), Frame(positions="layers", drops="dropout_rate", norm="t5", plain_loss=True)),
+    **dict.fromkeys(
+        ("mt5", "t5"),
+        Frame(positions="layers", drops="dropout_rate", norm="t5", tied_scale=True, plain_loss=True),
+    ),
     "vaultgemma": Frame(scaled=True, scales_itself=(5, 0), makes_both_masks=True, norm="gemma", softcapped=True),
     "xglm": Frame(positions="sinusoids", drops="dropout"),
     "zamba": Frame(partly=True),

@@ -87,7 +87,7 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
         return chunked(t, x)
     normed = y = final_norm(t, x)
     how = frame(t.facts)
-    scales = how.scaled_states or (how.norm == "t5" and t.facts.config.get("tie_word_embeddings") is not False)
+    scales = how.scaled_states or (how.tied_scale and t.facts.config.get("tie_word_embeddings") is not False)
     if scales:
         y = t.map(y)
     if how.fp32_logits:
@@ -135,9 +135,6 @@ def _logits(t: Layer, y: Var, loss_path: str) -> Var:
     logits.storage.kind = LOGITS
     if frame(t.facts).biased_logits and loss_path != "score":
         logits = t.map(logits, item=max(logits.item, t.recipe.weights))
-    if t.facts.model_type == "esm" and loss_path != "score":  # plus a bias, which autocast leaves in fp32
-        biased = t.like(logits, vocab, max(logits.item, t.recipe.weights), logits.grad, LOGITS)
-        logits = t.op(biased, (logits,))
     whole = -(-t.facts.vocab // t.recipe.logit_parts)
     if loss_path == "score" or whole <= vocab:
         return logits
@@ -157,7 +154,7 @@ def _loss(t: Layer, after: Tape, logits: Var, loss_path: str, scored: int | None
             upcast = upcasts_itself(facts, recipe) and not own_loss(facts, recipe)
             return *gathered_loss(after, logits, recipe.autocast or upcast, odds=odds), None
         return *selective_loss(after, logits, recipe.autocast, kernel=kernel, odds=odds), None
-    if frame(facts).masked_words or frame(facts).plain_loss:
+    if frame(facts).plain_loss:
         return *masked_loss(after, logits, recipe.autocast), None
     if own_loss(facts, recipe):
         given = after.cast(logits, 4) if recipe.wrapped_loss and recipe.transformers < UPCAST_IN_MODEL else logits
