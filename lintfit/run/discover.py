@@ -46,9 +46,9 @@ class Found:
 def discover(paths: Sequence[Path], options: Options) -> Found:
     """Search folders for files of a kind that lintfit reads; files given by name are taken as they are.
 
-    Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the
-    flags or of the config above a folder. A named
-    path that does not exist, is neither file nor folder, or may not be listed becomes an error line.
+    Hidden folders, virtual environments and build outputs are passed over; so is what ``exclude`` names, of the flags
+    or of the config above a folder. A named path that does not exist, is neither file nor folder, or may not be listed
+    becomes an error line.
     """
     files: dict[Path, None] = {}
     named: set[Path] = set()

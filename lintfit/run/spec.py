@@ -31,12 +31,11 @@ from lintfit.settings import UNKNOWN, Setting, is_count
 
 _DIRECT = (
     "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
-    "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss", "use_cache",
-    "loop_outputs", "upcast_outputs", "zero_grad", "own_loss", "decoder_seq_len",
-    "optimizer_in_backward",
-    "weights_dtype", "mixed_precision", "method", "micro_batch_size", "gradient_accumulation_steps", "seq_len",
-    "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param", "engine", "reference_model", "front_end",
-    "kbit_upcast", "frozen_modules", "image_max_pixels",
+    "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss",
+    "use_cache", "loop_outputs", "upcast_outputs", "zero_grad", "own_loss", "decoder_seq_len",
+    "optimizer_in_backward", "weights_dtype", "mixed_precision", "method", "micro_batch_size",
+    "gradient_accumulation_steps", "seq_len", "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param",
+    "engine", "reference_model", "front_end", "kbit_upcast", "frozen_modules", "image_max_pixels",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {

@@ -44,6 +44,20 @@ def rank_of(config: Config, key: str, hidden: int) -> int:
     return -(-hidden // RANK_SHARE) if config.get(key) in (None, "auto") else config.size(key)
 
 
+def under_prefix(config: Config, norms: str = "") -> Mamba1:
+    """The numbers of a mixer among other layers, whose keys begin with ``mamba_`` (Jamba, Zamba)."""
+    hidden = config.size("hidden_size", kind="hidden")
+    return Mamba1(
+        width=config.size("mamba_expand") * hidden,
+        state=config.size("mamba_d_state"),
+        rank=rank_of(config, "mamba_dt_rank", hidden),
+        kernel=config.size("mamba_d_conv"),
+        conv_bias=config.flag("mamba_conv_bias"),
+        bias=config.flag("mamba_proj_bias"),
+        norms=norms,
+    )
+
+
 def tensors(shape: Mamba1, name: str, hidden: int, copies: int) -> list[Tensor]:
     """Projections in and out, a short convolution, step, decay and skip of each channel."""
     convolved = [Tensor(f"{name}.conv1d.bias", (shape.width,), copies, "bias")] if shape.conv_bias else []

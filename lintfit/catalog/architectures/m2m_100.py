@@ -10,6 +10,8 @@ from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
+POSITION_OFFSET = 2
+"""The buffer has two rows more than the model positions (``M2M100SinusoidalPositionalEmbedding``)."""
 REQUIRED = _bart.REQUIRED
 DEFAULTS: Mapping[str, Any] = {
     **_bart.DEFAULTS,

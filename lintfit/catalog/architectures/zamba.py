@@ -84,15 +84,7 @@ def shape(config: Config) -> Shape:
 
 def mixer(config: Config) -> Mamba1:
     """The numbers of the mixer of every layer, all heads of it together."""
-    hidden = config.size("hidden_size", kind="hidden")
-    return Mamba1(
-        width=config.size("mamba_expand") * hidden,
-        state=config.size("mamba_d_state"),
-        rank=_mamba1.rank_of(config, "mamba_dt_rank", hidden),
-        kernel=config.size("mamba_d_conv"),
-        conv_bias=config.flag("mamba_conv_bias"),
-        bias=config.flag("mamba_proj_bias"),
-    )
+    return _mamba1.under_prefix(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import frame
-from lintfit.memory.activations.halves import crosses, decodes, keys_and_values
+from lintfit.memory.activations.halves import alone, crosses, decodes, states
 from lintfit.memory.activations.recipe import Beside
 from lintfit.memory.activations.tape import Var, function, pairs
 from lintfit.memory.activations.traits import Halves, Traits
@@ -34,14 +34,10 @@ TRAITS = Traits(crosses=crosses, halves=Halves(layers, ending))
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of either half."""
-    x = _block(t, x, lambda y: _attention(t, y, y, None, last=False))
+    last = index == t.facts.layers - 1 or alone(t, x)
+    x = _block(t, x, lambda y: _attention(t, y, (y, y), None))
     if decodes(t.facts):
-        # A layer that reentrant checkpointing runs again has a gradient of its own of all that it was given.
-        beside, last = t.recipe.beside, index == t.facts.layers - 1 or (x.storage.external and not t.early)
-        assert beside is not None
-        seen = t.new(t.facts.hidden, beside.item, beside.flows, per=beside.positions)
-        seen.storage.external = True
-        x = _block(t, x, lambda y: _attention(t, y, seen, beside, last=last))
+        x = _block(t, x, lambda y: _attention(t, y, states(t, last=last), t.recipe.beside))
     return _block(t, x, lambda y: _mlp(t, y))
 
 
@@ -63,12 +59,12 @@ def _block(t: Layer, x: Var, branch: Callable[[Var], Var]) -> Var:
 
 
 @function
-def _attention(t: Layer, x: Var, seen: Var, beside: Beside | None, *, last: bool) -> Var:
-    """Queries of ``x``, keys and values of ``seen``: of itself, or of what stands ``beside`` it."""
+def _attention(t: Layer, x: Var, seen: tuple[Var, Var], beside: Beside | None) -> Var:
+    """Queries of ``x``; keys and values of what is ``seen``: of itself, or of what stands ``beside`` it."""
     facts, shape, dropout = t.facts, Heads(t.facts.heads, t.facts.heads, t.facts.head_dim), t.rate("attention_dropout")
     h = facts.hidden
     q = t.linear("q_proj", x, h, h, bias=True)
-    k, v = (t.linear(name, each, h, h, bias=True) for name, each in keys_and_values(t, seen, beside, last=last))
+    k, v = (t.linear(name, each, h, h, bias=True) for name, each in zip(("k_proj", "v_proj"), seen, strict=True))
     mask = None
     if beside is not None and beside.mask_item and t.recipe.attention == "sdpa":
         mask = t.new(1, 2 if t.recipe.autocast else q.item, False, per=beside.pairs)

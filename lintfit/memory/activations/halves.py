@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.recipe import Beside
 from lintfit.memory.activations.tape import Var
 
 
@@ -20,16 +19,22 @@ def crosses(facts: ModelFacts, index: int) -> str:
     return "last cross" if index == facts.layers - 1 else "cross"
 
 
-def keys_and_values(
-    t: Layer, seen: Var, beside: Beside | None, *, last: bool, names: tuple[str, str] = ("k_proj", "v_proj")
-) -> tuple[tuple[str, Var], tuple[str, Var]]:
-    """What the projections of keys and of values take.
+def alone(t: Layer, x: Var) -> bool:
+    """Whether reentrant checkpointing runs the layer again that ``x`` goes into: all that it was given are leaves then,
+    with a gradient of their own."""
+    return x.storage.external and not t.early
 
-    The encoder's states are a leaf of a layer that reentrant checkpointing runs again, of which autocast has one copy.
-    All layers but the ``last`` add to their gradient.
+
+def states(t: Layer, *, last: bool) -> tuple[Var, Var]:
+    """The encoder's states as the projections of keys and of values take them.
+
+    All layers but the ``last`` add to their gradient. Of a leaf autocast has one copy.
     """
-    if beside is not None and t.leaf is not None and t.recipe.autocast:
-        seen = t.cast(seen if last else t.added(seen), 2)
-    elif beside is not None and not last:
-        return (names[0], t.added(seen)), (names[1], t.added(seen))
-    return (names[0], seen), (names[1], seen)
+    beside = t.recipe.beside
+    assert beside is not None
+    seen = t.new(t.facts.hidden, beside.item, beside.flows, per=beside.positions)
+    seen.storage.external = True
+    if t.leaf is not None and t.recipe.autocast:
+        half = t.cast(seen if last else t.added(seen), 2)
+        return half, half
+    return (seen, seen) if last else (t.added(seen), t.added(seen))

@@ -13,9 +13,9 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import Heads, attend, eager
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.halves import crosses, decodes, keys_and_values
+from lintfit.memory.activations.halves import alone, crosses, decodes, states
 from lintfit.memory.activations.recipe import ALIGNED, Beside, Recipe
-from lintfit.memory.activations.tape import INDEX, Extent, Var, function, pairs
+from lintfit.memory.activations.tape import INDEX, Extent, Var, function, pairs, square
 from lintfit.memory.activations.traits import Halves, Traits
 
 OWN_INTERFACE = (5, 15)
@@ -37,13 +37,8 @@ def layers(facts: ModelFacts) -> tuple[int, int]:
     return encoder, int(facts.config.get("num_decoder_layers") or encoder)
 
 
-def squares(batch: int, seq: int) -> int:
-    """Pairs of positions, which all sequences share."""
-    return seq * seq
-
-
 def _rows(batch: int, seq: int) -> int:
-    """The same in rows of a multiple of :data:`ALIGNED`, as the memory-efficient kernel takes them."""
+    """Pairs of positions, in rows of a multiple of :data:`ALIGNED`, as the memory-efficient kernel takes them."""
     return seq * (-(-seq // ALIGNED) * ALIGNED)
 
 
@@ -54,18 +49,15 @@ def masks_in_biases(recipe: Recipe) -> bool:
 
 def layer(t: Layer, x: Var, index: int) -> Var:
     """One layer of either half: attention among its own tokens, to the encoder's states, and the MLP."""
-    where = place(t.facts, index)
+    first, own = index == 0, alone(t, x)
+    last = index == t.facts.layers - 1 or own
     # A checkpointed first layer makes what all share once more, when it is run again.
-    again = t.early and where in ("first", "only")
-    if x.storage.external and not t.early:
-        # Reentrant checkpointing has a gradient of its own of all that the layer was given.
-        where = "only" if where == "first" else where or "last"
-    given = where not in ("first", "only") and x.storage.external and not t.early
-    biases = _shared(t, again=again, given=given)
-    x = _residual(t, x, lambda y: _self_attention(t, y, biases, where))
+    again = t.early and first
+    biases = _shared(t, again=again, flows=own and not first)
+    x = _residual(t, x, lambda y: _self_attention(t, y, biases, first=first, last=last))
     if decodes(t.facts):
         zeros = _zeros(t, again=again)
-        x = _residual(t, x, lambda y: _cross_attention(t, y, zeros, where))
+        x = _residual(t, x, lambda y: _cross_attention(t, y, zeros, last=last))
         t.lasting = (*t.lasting, zeros)
     t.lasting = (*t.lasting, biases)
     return _residual(t, x, lambda y: _mlp(t, y))
@@ -110,13 +102,14 @@ def _residual(t: Layer, x: Var, branch: Callable[[Var], Var]) -> Var:
     return found
 
 
-def _shared(t: Layer, *, again: bool, given: bool) -> Var:
+def _shared(t: Layer, *, again: bool, flows: bool) -> Var:
     """The biases of a half's own positions, which somebody else counts but where they are made ``again``.
 
-    ``given``: by reentrant checkpointing, which asks for a gradient of all that another layer gave back.
+    ``flows``: whether they need a gradient whatever trains: reentrant checkpointing asks for one of all that another
+    layer gave back.
     """
-    per = pairs if masks_in_biases(t.recipe) else squares
-    biases = t.new(t.facts.heads, t.recipe.weights, given or t.recipe.trains("relative_attention_bias"), per=per)
+    per = pairs if masks_in_biases(t.recipe) else square
+    biases = t.new(t.facts.heads, t.recipe.weights, flows or t.recipe.trains("relative_attention_bias"), per=per)
     biases.storage.external = not again
     return biases
 
@@ -131,19 +124,19 @@ def _zeros(t: Layer, *, again: bool) -> Var:
 
 
 @function
-def _self_attention(t: Layer, x: Var, biases: Var, where: str) -> Var:
+def _self_attention(t: Layer, x: Var, biases: Var, *, first: bool, last: bool) -> Var:
     q, k, v = (t.linear(name, x, t.facts.hidden, _wide(t.facts)) for name in ("q", "k", "v"))
-    if where in ("first", "only"):
+    if first:
         _looked_up(t, biases)
-    return _out(t, _attended(t, q, k, v, biases if where in ("last", "only") else t.added(biases)))
+    return _out(t, _attended(t, q, k, v, biases if last else t.added(biases)))
 
 
 def _looked_up(t: Layer, biases: Var) -> None:
     """The biases by distances, which the table's backward asks for."""
     buckets, row = int(t.facts.config["relative_attention_num_buckets"]), t.facts.heads * biases.item
-    distances = t.new(1, INDEX, False, per=squares)
+    distances = t.new(1, INDEX, False, per=square)
     # The gradient laid out by positions, and what sorting takes (:func:`.embedding.scratch`).
-    scratch = ((row + 6 * INDEX, squares),) if biases.grad else ()
+    scratch = ((row + 6 * INDEX, square),) if biases.grad else ()
     t.op(biases, (), (distances,) if biases.grad else (), temp=scratch, weights=(buckets * row,) if biases.grad else ())
 
 
@@ -155,9 +148,9 @@ def _attended(t: Layer, q: Var, k: Var, v: Var, biases: Var) -> Var:
     item = biases.item
     masked = t.recipe.padded and not decodes(t.facts)
     if decodes(t.facts) or masked:
-        seen = t.new(1, 1, False, per=pairs if masked else squares)
+        seen = t.new(1, 1, False, per=pairs if masked else square)
         seen.storage.external = masked  # the model's own mask; a causal one is made in each layer
-        biases = t.op(t.new(t.facts.heads, item, biases.grad, per=pairs if masked else squares), (biases,), (seen,))
+        biases = t.op(t.new(t.facts.heads, item, biases.grad, per=pairs if masked else square), (biases,), (seen,))
     laid_out = t.op(t.new(t.facts.heads, item, biases.grad, per=biases.per if masked else _rows), (biases,))
     given = laid_out if masked else _for_all(t, t.cast(laid_out, q.item), pairs)
     return attend(t, q, k, v, heads, dropout=rate, mask=given, half_softmax=True)
@@ -177,22 +170,19 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, biases: Var, per: Extent) -> Var:
     t.name(q, k, v)
     held = t.held
     heads = Heads(facts.heads, facts.heads, facts.head_dim)
-    out = eager(t, q, k, v, heads, drops=drops, half_softmax=own, per=per, added=biases, scaled_queries=False)
+    out = eager(t, q, k, v, heads, drops=drops, half_softmax=own, per=per, added=biases)
     t.held = held
     return out
 
 
 @function
-def _cross_attention(t: Layer, x: Var, zeros: Var, where: str) -> Var:
+def _cross_attention(t: Layer, x: Var, zeros: Var, *, last: bool) -> Var:
     """Queries of the decoder, keys and values of the encoder's states."""
-    facts, beside, last = t.facts, _beside(t), where in ("last", "only")
-    q = t.linear("q", x, facts.hidden, _wide(facts))
-    seen = t.new(facts.hidden, beside.item, beside.flows, per=beside.positions)
-    seen.storage.external = True
-    given = keys_and_values(t, seen, beside, last=last, names=("k", "v"))
-    k, v = (t.linear(name, each, facts.hidden, _wide(facts)) for name, each in given)
+    h, wide = t.facts.hidden, _wide(t.facts)
+    q = t.linear("q", x, h, wide)
+    k, v = (t.linear(name, each, h, wide) for name, each in zip(("k", "v"), states(t, last=last), strict=True))
     t.op(zeros, ())
-    return _out(t, _crossed(t, q, k, v, zeros if last else t.added(zeros), beside))
+    return _out(t, _crossed(t, q, k, v, zeros if last else t.added(zeros)))
 
 
 def _beside(t: Layer) -> Beside:
@@ -201,9 +191,9 @@ def _beside(t: Layer) -> Beside:
     return t.recipe.beside
 
 
-def _crossed(t: Layer, q: Var, k: Var, v: Var, given: Var, beside: Beside) -> Var:
+def _crossed(t: Layer, q: Var, k: Var, v: Var, given: Var) -> Var:
     """Attention over what the encoder made."""
-    facts = t.facts
+    facts, beside = t.facts, _beside(t)
     if t.recipe.attention == "eager":
         return _eager(t, q, k, v, _for_all(t, given, beside.pairs), beside.pairs)
     if beside.mask_item:

@@ -23,7 +23,8 @@ def load_temporary(spec: Spec) -> int:
     """Bytes of the largest weight that is on the GPU at full width while it is being quantised."""
     if spec.quantization is None or spec.quantization.startswith("gptq"):
         return 0
-    sizes = (tensor.numel for tensor in spec.facts.tensors if quantises(tensor, False, spec.front_end == "litgpt"))
+    facts, head = spec.facts, spec.front_end == "litgpt"
+    sizes = (tensor.numel for tensor in facts.tensors if quantises(facts, tensor, False, head))
     return rounded(max(sizes, default=0) * DTYPE_BYTES[spec.weights_dtype])
 
 

@@ -51,22 +51,23 @@ def both_halves(spec: Spec, states: States) -> Step:
     layers = encoder.layers(kept)
     beside = encoder.beside(flows=gives_gradient(layers))
     step = record_model(spec, states, held, loss_path(spec), beside=beside)
-    decoder = _own_biases(encoder, step, beside)
-    shared = encoder.biases(spec.seq_len, spec.seq_len) + encoder.zeros(spec.seq_len)
-    saved = encoder.zeros(spec.seq_len) if encoder.saves_zeros else 0
+    own, zeros = encoder.biases(spec.seq_len, spec.seq_len), encoder.zeros(spec.seq_len)
+    saved = zeros if encoder.saves_zeros else 0
     again = encoder.biases(encoder.seq, encoder.seq) if encoder.checkpoints and encoder.facts.layers > 1 else 0
     words = encoder.embedding_gradient() if step.embedding_scratch else 0
+    waits = (own if encoder.trains_biases else 0) + (zeros if beside.opens else 0)
+    decoder = waiting_beside(list(step.stretches), _waiting(step.count, waits))
     between = (*handed_over(spec, step.recipe), *_looked_up_before(words, step))
     front = (*layers, encoder.end(kept, flows=beside.flows), *between)
     return replace(
-        decoder,
-        stretches=(*front, *decoder.stretches),
+        step,
+        stretches=(*front, *decoder),
         before=sum(part.length for part in front),
         inputs=step.inputs + encoder.inputs(),
         front=step.front + saved + again + encoder.mask() + encoder.opening(),
         opening=step.opening + again + encoder.opening(),
-        masks=step.masks + shared - saved,
-        let_go=(*step.let_go, *_let_go(encoder, saved)),
+        masks=step.masks + own + zeros - saved,
+        let_go=(*step.let_go, *_let_go(encoder, own, zeros, saved)),
         answered=step.answered + encoder.answered(kept=keeps_input(step.recipe, encoder.item, "k", "v")),
         last_norm=norm_forward(
             encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream
@@ -87,21 +88,12 @@ def _looked_up_before(words: int, step: Step) -> tuple[Stretch, ...]:
     return (Stretch(1, Profile(0, Live(), Live(temporaries=made), 0, 0), False),)
 
 
-def _let_go(encoder: Encoder, saved: int) -> tuple[tuple[int, int], ...]:
+def _let_go(encoder: Encoder, own: int, zeros: int, saved: int) -> tuple[tuple[int, int], ...]:
     """What the decoder's layers share, which is gone when the encoder runs backward; or when the first of them does,
     which non-reentrant checkpointing has make it once more."""
-    own, zeros = encoder.biases(encoder.spec.seq_len, encoder.spec.seq_len), encoder.zeros(encoder.spec.seq_len)
     if not encoder.checkpoints:
         return ((0, saved),)
     return ((0, own + zeros),) if encoder.spec.use_reentrant else ((1, own), (0, zeros))
-
-
-def _own_biases(encoder: Encoder, step: Step, beside: Beside) -> Step:
-    """The decoder's step, in which the gradients of what its layers share wait for each but the last."""
-    spec = encoder.spec
-    size = encoder.biases(spec.seq_len, spec.seq_len) if encoder.trains_biases else 0
-    size += encoder.zeros(spec.seq_len) if beside.opens else 0
-    return replace(step, stretches=tuple(waiting_beside(list(step.stretches), _waiting(step.count, size))))
 
 
 def _waiting(layers: int, size: int) -> tuple[int, ...]:
@@ -149,9 +141,7 @@ class Encoder:
 
     def layers(self, kept: float) -> list[Stretch]:
         """Its layers, in which the gradient of the biases waits for each but the last."""
-        words = any(
-            weight.role == "embedding" and weight.where != "layer" for weight in inventory(self.spec).trainables
-        )
+        words = any(weight.words for weight in inventory(self.spec).trainables)
         found = layers_of(
             self.spec, self.facts, self.recipe, self.shape, kept, FrozenParts(), flows=words or opens_inputs(self.spec)
         )

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
+from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
@@ -168,11 +169,10 @@ def triangles(facts: ModelFacts, item: int) -> int:
         sizes = (1, size, size, size**2)
         return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
     positions = facts.max_positions or 0
-    if facts.model_type == "xglm":
-        offset = import_module("lintfit.catalog.architectures.xglm").POSITION_OFFSET
-        return rounded((positions + offset) * facts.hidden * item)
-    if facts.model_type == "m2m_100":  # of either half
-        return 2 * rounded((positions + 2) * facts.hidden * item)
+    if facts.model_type in ("m2m_100", "xglm"):
+        offset = import_module(f"lintfit.catalog.architectures.{facts.model_type}").POSITION_OFFSET
+        stacks = 2 if traits(facts).halves is not None else 1
+        return stacks * rounded((positions + offset) * facts.hidden * item)
     if facts.model_type in ("gptj", "codegen"):
         return facts.layers * rounded(positions * facts.rotary_dim * 4)
     if facts.model_type == "openai-gpt":

@@ -88,8 +88,8 @@ def _count(spec: Spec) -> Inventory:
     weights: list[Weight] = []
     for whole, per_layer in local_tensors(spec):
         values = whole.name.startswith(VALUE)
-        replaced = bool(spec.quantization) and not values and quantises(whole, legacy, spec.front_end == "litgpt")
-        replaced = replaced and not kept(spec.facts, whole)
+        litgpt = spec.front_end == "litgpt"
+        replaced = bool(spec.quantization) and not values and quantises(spec.facts, whole, legacy, litgpt)
         stored = spec.facts.stored if spec.quantization and not values else None
         for tensor, quantised in parted(whole, stored, replaced):
             cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))

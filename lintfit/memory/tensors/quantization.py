@@ -29,10 +29,11 @@ KEPT = dict.fromkeys(("mt5", "t5", "umt5"), ".wo.weight")
 
 def kept(facts: ModelFacts, tensor: Tensor) -> bool:
     """Whether the model's class keeps the quantiser from a weight."""
-    return tensor.name.endswith(KEPT.get(facts.model_type, "\0"))
+    ends = KEPT.get(facts.model_type)
+    return ends is not None and tensor.name.endswith(ends)
 
 
-def quantises(tensor: Tensor, legacy_experts: bool, head: bool = False) -> bool:
+def quantises(facts: ModelFacts, tensor: Tensor, legacy_experts: bool, head: bool = False) -> bool:
     """Whether the quantiser replaces this weight: linear layers, never embeddings, norms, biases or the head.
 
     bitsandbytes and GPTQ replace ``nn.Linear`` modules except the output layer (transformers
@@ -43,7 +44,7 @@ def quantises(tensor: Tensor, legacy_experts: bool, head: bool = False) -> bool:
     if tensor.role == "lm_head":
         return head
     if tensor.role == "linear":
-        return tensor.name.endswith(".weight")
+        return tensor.name.endswith(".weight") and not kept(facts, tensor)
     return legacy_experts and tensor.role in ("expert", "router")
 
 
