@@ -40,10 +40,15 @@ def number(node: Node | None) -> int | float | None:
 
 
 def zero_stage(root: Node) -> int | None:
-    """The stage that a DeepSpeed JSON states; 0 where it states none, None where that cannot be told."""
+    """The stage that a DeepSpeed JSON states; 0 where it states none, None where that cannot be told.
+
+    A bare ``true`` is stage 1 (DeepSpeed ``zero/config.py:read_zero_config_deprecated``).
+    """
     section = root.get("zero_optimization")
     if section is None:
         return 0
+    if isinstance(section.value, bool):
+        return int(section.value)
     stage = section.get("stage")
     if section.shape != "mapping" or stage is None:
         return 0 if section.shape == "mapping" else None
