@@ -66,7 +66,8 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         from lintfit.memory.rollouts.ppo import rounds
 
         points += rounds(spec, states, step)
-    points.append(Moment("checkpoint saved", "save", states.save))
+    if spec.saves:
+        points.append(Moment("checkpoint saved", "save", states.save))
     if spec.images and spec.facts.vision is not None:
         points[2:2] = _encoded(spec, states, step)
     frozen, gathered = beside_bytes(spec), reference_gathered(spec).lasting

@@ -242,6 +242,8 @@ class Spec:
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    saves: bool = True
+    """Whether it ever saves a checkpoint, or the model behind the training."""
     saves_on_gpu: bool = False
     """FSDP 1: whether the script takes the whole state dict as it is, a copy of the model on each GPU."""
     full_load_dtype: Dtype | None = None

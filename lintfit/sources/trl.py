@@ -46,6 +46,7 @@ trainer = {kind}Trainer(
     peft_config=get_peft_config(model_args),
 )
 trainer.train()
+trainer.save_model(training_args.output_dir)
 """
 """What a command amounts to."""
 

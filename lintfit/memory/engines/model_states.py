@@ -22,7 +22,7 @@ def states(spec: Spec) -> States:
 
 
 def _counted(spec: Spec) -> States:
-    held = _of_engine(spec)
+    held = _of_engine(spec) if spec.saves else replace(_of_engine(spec), save={})
     assumed, missing = _assumptions(spec), _not_modelled(spec)
     if not assumed and not missing:
         return held

@@ -33,7 +33,7 @@ class States:
     layer ends, if the engine then holds more than inside it. ``backward_end``: every gradient is there.
     ``reduced``: the backward's buffers are gone and the reduced gradients wait for the step.
     ``step``: the largest point of clipping and the optimizer step. ``evaluate``: a forward pass between steps.
-    ``save``: the weights being gathered for a checkpoint.
+    ``save``: the weights being gathered for a checkpoint; nothing for a run that saves none.
 
     Gradients grow from ``first_gradient`` to ``backward_end`` in the order of the backward pass, so that a
     point in between is ``first_gradient`` plus the share of parameters whose backward is done.

@@ -267,6 +267,7 @@ READERS: Mapping[str, Read] = {
     "own_loss": _flag,
     "generation": _generation,
     "evaluation": _evaluation,
+    "saves": _flag,
     "images": _count(0),
     "image_patches": _count(most=LARGEST_SEQUENCE),
     "image_max_pixels": _count(most=LARGEST_SEQUENCE),

@@ -152,7 +152,7 @@ WITH_REORDERING = ((4, 28), (4, 31))
 def _may_reorder(spec: Spec) -> bool:
     """Whether a bitsandbytes 0.38 may run, which copies int8 weights to save them."""
     stated = release(spec.versions.get("transformers"))
-    if stated is None or "bitsandbytes" in spec.versions or spec.engine not in ("single", "ddp"):
+    if stated is None or "bitsandbytes" in spec.versions or spec.engine not in ("single", "ddp") or not spec.saves:
         return False
     return lays_out(spec) and WITH_REORDERING[0] <= stated < WITH_REORDERING[1]
 

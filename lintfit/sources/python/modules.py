@@ -27,7 +27,7 @@ _TELLING = re.compile(
     re.MULTILINE,
 )
 _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]*)\)[ \t]*:", re.MULTILINE)
-_LIBRARIES = frozenset({
+LIBRARIES = frozenset({
     "torch", "transformers", "trl", "peft", "accelerate", "deepspeed", "datasets", "numpy", "bitsandbytes",
     "diffusers", "lightning", "pandas", "tqdm", "wandb", "evaluate", "sklearn", "scipy", "tokenizers", "colossalai",
     "ray", "huggingface_hub", "safetensors", "unsloth", "vllm", "os", "sys", "re", "json", "math", "time", "random",
@@ -106,7 +106,7 @@ class Modules:
         return name in self._packages
 
     def _load(self, name: str) -> cst.Module | None:
-        if name.partition(".")[0] in _LIBRARIES or self._open is None:
+        if name.partition(".")[0] in LIBRARIES or self._open is None:
             return None
         for path in _candidates(self._script.path.parent, name):
             document = self._at(path)

@@ -21,6 +21,7 @@ from lintfit.sources.python import (
     ppo,
     recomputing,
     saving,
+    unsaved,
 )
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
@@ -77,6 +78,7 @@ def read(reading: Reading) -> None:
     own_outputs.read(reading)
     own_gradients.read(reading)
     saving.read(reading)
+    unsaved.read(reading)
     ppo.read(reading)
     asked.read(reading)
     own_step.read(reading)

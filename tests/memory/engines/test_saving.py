@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from lintfit.fit.bounds import floor
+from lintfit.frozen import replace
 from lintfit.memory import estimate
+from lintfit.memory.engines.model_states import states
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate
 
@@ -65,3 +68,47 @@ def test_what_has_no_layout_of_its_own_is_not_copied(more: dict[str, Any]) -> No
 )
 def test_a_run_of_those_months_may_die_as_it_saves(more: dict[str, Any], verdict: str) -> None:
     assert str(found(**more).verdict) == verdict
+
+
+T4_OF_THE_4BIT_BLOG: dict[str, Any] = {
+    "model": "decapoda-research/llama-7b-hf",
+    "gpu": "T4",
+    "method": "lora",
+    "quantization": "int8",
+    "weights_dtype": "fp16",
+    "micro_batch_size": 1,
+    "seq_len": 512,
+    "gradient_checkpointing": True,
+    "versions": {"transformers": "4.30.0", "bitsandbytes": "0.39.0"},
+}
+
+
+def test_a_run_that_only_trains() -> None:
+    """huggingface/blog 4bit-transformers-bitsandbytes.md: LLaMA-7B in 8 bits, checkpointed, trains on a T4."""
+    saving = estimate(spec_from_mapping(T4_OF_THE_4BIT_BLOG))
+    training = estimate(spec_from_mapping({**T4_OF_THE_4BIT_BLOG, "saves": False}))
+    assert (saving.verdict, training.verdict) == ("does-not-fit", "fits")
+    assert [moment.phase for moment in saving.moments[:-1]] == [moment.phase for moment in training.moments]
+    assert training.allocated_bytes == max(moment.allocated for moment in saving.moments[:-1])
+    assert "save" not in training.to_json()["phases"]
+
+
+def test_no_copy_of_an_unstated_bitsandbytes_where_nothing_is_saved() -> None:
+    assert any("copies them twice" in line for line in found().assumptions)
+    assert not any("copies them twice" in line for line in found(saves=False).assumptions)
+
+
+ENGINES: list[dict[str, Any]] = [
+    {},
+    {"gpus": 2, "zero_stage": 2},
+    {"gpus": 2, "zero_stage": 3},
+    {"gpus": 2, "engine": "fsdp", "versions": {"transformers": "4.28.0"}},
+]
+
+
+@pytest.mark.parametrize("more", ENGINES)
+def test_what_a_plan_needs_at_the_least_has_no_save_either(more: dict[str, Any]) -> None:
+    spec = spec_from_mapping({"model": "Qwen/Qwen2.5-7B", "optimizer": "sgd", "saves": False, **more})
+    kept = states(spec)
+    assert kept.save == {} and states(replace(spec, saves=True)).save
+    assert floor(kept) <= estimate(spec).allocated_bytes
