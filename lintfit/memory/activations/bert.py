@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
+from lintfit.memory.activations.frames import Transform, embedding_width
 from lintfit.memory.activations.tape import Var, function
 
 
@@ -55,15 +56,13 @@ def attention(t: Layer, x: Var, names: tuple[str, str, str], dropout: float, out
     return t.linear(out, mixed, h, h, bias=True)
 
 
-def transformed(t: Layer, x: Var) -> Var:
-    """What the projection to the vocabulary takes, from the last layer's output; as wide as ALBERT's embeddings."""
-    name = "vocab_transform" if t.facts.model_type == "distilbert" else "dense"
-    width = int(t.facts.config["embedding_size"]) if t.facts.model_type == "albert" else t.facts.hidden
-    y = t.linear(name, x, t.facts.hidden, width, bias=True)
-    if t.facts.model_type == "esm":
+def transformed(t: Layer, x: Var, how: Transform) -> Var:
+    """What the projection to the vocabulary takes, from the last layer's output; as wide as the embeddings."""
+    facts, width = t.facts, embedding_width(t.facts)
+    y = t.linear(how.product, x, facts.hidden, width, bias=True)
+    if how.stepwise:
         from lintfit.memory.activations.esm import gelu
 
         return t.layernorm(gelu(t, y))
-    if t.facts.model_type.startswith("modernbert"):
-        return t.layernorm(t.activation(y, str(t.facts.config.get("classifier_activation") or "gelu")))
-    return t.layernorm(t.activation(y, t.facts.activation), width)
+    name = str(facts.config.get(how.activation) or "gelu") if how.activation else facts.activation
+    return t.layernorm(t.activation(y, name), width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.frames import embedding_width, ends_with_norm, frame
 from lintfit.memory.activations.tape import Var
 
 
@@ -43,7 +43,7 @@ def final_norm(t: Layer, x: Var) -> Var:
 
 def _opt(t: Layer, x: Var) -> Var:
     """OPT's, but for the 350m, whose layers end with a norm and whose head is narrower than its layers."""
-    if t.facts.config.get("do_layer_norm_before", True):
+    if not ends_with_norm(t.facts):
         x = t.layernorm(x)
-    width = int(t.facts.config.get("word_embed_proj_dim") or t.facts.hidden)
+    width = embedding_width(t.facts)
     return x if width == t.facts.hidden else t.linear("project_out", x, t.facts.hidden, width)

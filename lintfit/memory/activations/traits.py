@@ -39,12 +39,13 @@ class Traits(NamedTuple):
     does not. ``shares``: whether it takes keys and values of an earlier layer. ``mixer``: what mixes its tokens in the
     place of attention, empty where nothing does. ``mlp``: the width of its MLP and whether that is sparse. ``streams``:
     how many residual streams a model has. ``unturned``: whether a layer has no rotary, where its window does not tell.
-    ``turn``: which of the layers it is that share parameters, None where it shares none. ``unnormed``: whether nothing
-    is normed in front of a layer's attention. ``place``: which of a stack whose layers share biases it is, ``first``,
-    ``last``, ``only``, or none of these. ``halves``: of a model of an encoder and a decoder.
-    ``packages``: of :data:`.spec.KERNELS`, those that transformers runs these
-    layers with where they are installed, and that keep less than plain torch. ``casts_experts``: its experts run as
-    plain products, whose weights autocast casts. ``unread``: whether a config asks for what its module does not follow.
+    ``turn``: which of the layers it is that share parameters, None where it shares none. ``sees_embeddings``: these
+    take the embeddings once more beside the stream (``ZambaAttentionDecoderLayer.forward``). ``unnormed``: whether
+    nothing is normed in front of a layer's attention. ``place``: which of a stack whose layers share biases it is,
+    ``first``, ``last``, ``only``, or none of these. ``halves``: of a model of an encoder and a decoder. ``packages``:
+    of :data:`.spec.KERNELS`, those that transformers runs these layers with where they are installed, and that keep
+    less than plain torch. ``casts_experts``: its experts run as plain products, whose weights autocast casts.
+    ``unread``: whether a config asks for what its module does not follow.
     """
 
     heads: Callable[[ModelFacts, int], Heads] | None = None
@@ -56,6 +57,7 @@ class Traits(NamedTuple):
     streams: Callable[[ModelFacts], int] | None = None
     unturned: Callable[[ModelFacts, int], bool] | None = None
     turn: Callable[[ModelFacts, int], Turn | None] | None = None
+    sees_embeddings: bool = False
     unnormed: Callable[[ModelFacts, int], bool] | None = None
     place: Callable[[ModelFacts, int], str] | None = None
     halves: Halves | None = None

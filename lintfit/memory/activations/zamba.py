@@ -28,7 +28,7 @@ def turn(facts: ModelFacts, index: int) -> Turn | None:
     return Turn(place == 0, min(2, len(layers) - place - 1))
 
 
-TRAITS = Traits(mixer=zamba2.mixer, turn=turn, packages=OF_MAMBA)
+TRAITS = Traits(mixer=zamba2.mixer, turn=turn, sees_embeddings=True, packages=OF_MAMBA)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

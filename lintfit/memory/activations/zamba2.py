@@ -32,7 +32,7 @@ def turn(facts: ModelFacts, index: int) -> Turn | None:
     return Turn(place < every, min(2, len(layers[place + every :: every])))
 
 
-TRAITS = Traits(mixer=mixer, turn=turn, packages=OF_MAMBA)
+TRAITS = Traits(mixer=mixer, turn=turn, sees_embeddings=True, packages=OF_MAMBA)
 
 
 def layer(t: Layer, x: Var, index: int) -> Var:

@@ -92,10 +92,10 @@ def _recorded(t: Layer, x: Var, loss_path: str, scored: int | None) -> Form | Ch
         y = t.map(y)
     if how.fp32_logits:
         y = t.cast(y, t.recipe.weights)
-    if how.transforms and loss_path != "score":
+    if how.transforms is not None and loss_path != "score":
         from lintfit.memory.activations.bert import transformed
 
-        y = transformed(t, y)
+        y = transformed(t, y, how.transforms)
     if scored is not None and not loss_path.startswith("ppo"):
         y = t.op(t.new(y.width, y.item, y.grad, per=Scored(scored)), (y,))
     if loss_path in TILED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.frames import embedding_width, frame, projection
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, INDEX, rounded
 from lintfit.memory.micro_batch.language import language
@@ -38,56 +38,36 @@ def input_leaf(spec: Spec, checkpoints: bool, tokens: int, item: int) -> int:
     """The embeddings' output where it is a leaf (:func:`opens_inputs`) and not the first layer's input.
 
     A leaf stays as long as the graph; a model that scales it, drops some of it or adds positions keeps both. The fms
-    runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token. ESM scales it by the words that are masked, and
-    zeroes padding.
+    runs of PowerLM-3b with LoRA (Granite) show it: 2h bytes a token.
     """
     facts = language(spec.facts)
     how = frame(facts)
     changed = how.changes and not transformers_version(spec) >= how.scales_itself
     changed = changed or (bool(how.drops and facts.config.get(how.drops)) and spec.trainer != "ppo")
-    changed = changed or (
-        facts.model_type == "esm" and (spec.padded_batches or bool(facts.config.get("token_dropout")))
-    )
+    changed = changed or (how.zeroes_padding and (spec.padded_batches or bool(facts.config.get("token_dropout"))))
     width = embedding_width(facts)
     return rounded(tokens * width * item) if changed and checkpoints and opens_inputs(spec) else 0
 
 
-def embedding_width(facts: ModelFacts) -> int:
-    """Elements of a token's embedding; OPT-350m and ALBERT have a product between it and the first layer."""
-    key = {"albert": "embedding_size", "opt": "word_embed_proj_dim"}.get(facts.model_type, "")
-    return int(facts.config.get(key) or facts.hidden)
-
-
 def projected_embeddings(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, checkpoints: bool) -> int:
-    """Bytes that the graph keeps of the product behind OPT-350m's embeddings, or the norm of ALBERT's, and of its
-    adapter."""
+    """Bytes that the graph keeps of the product behind the embeddings, or behind their norm, and of its adapter."""
     facts = language(spec.facts)
-    width = embedding_width(facts)
-    if facts.model_type == "albert":
-        return _behind_a_norm(facts, recipe, batch, seq, item)
-    if width == facts.hidden:
+    through = projection(facts)
+    if through is None:
         return 0
+    normed = frame(facts).normed > 0
+    leaf = recipe.frozen and checkpoints and opens_inputs(spec) and not normed
     t = Layer(facts, recipe)
-    leaf = recipe.frozen and checkpoints and opens_inputs(spec)
-    x = t.new(width, item, grad=leaf or not recipe.frozen)
+    x = t.new(embedding_width(facts), 4 if normed and recipe.autocast else item, grad=leaf or not recipe.frozen)
     x.storage.external = leaf
-    t.linear("project_in", x, width, facts.hidden)
-    return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
-
-
-def _behind_a_norm(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
-    """Bytes that the graph keeps of the product behind the norm of ALBERT's embeddings."""
-    t = Layer(facts, recipe)
-    normed = t.new(embedding_width(facts), 4 if recipe.autocast else item, grad=not recipe.frozen)
-    t.linear("embedding_hidden_mapping_in", normed, normed.width, facts.hidden, bias=True)
+    t.linear(through.module, x, x.width, facts.hidden, bias=through.biased)
     return sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
 
 
 def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoints: bool) -> tuple[int, int]:
-    """Bytes that the graph keeps of the norm behind BLOOM's and nanochat's embeddings, and how many of them are the
-    embeddings.
+    """Bytes that the graph keeps of the norm behind the embeddings, and how many of them are the embeddings.
 
-    Its input, nanochat's and under autocast BLOOM's in fp32, and fp32 numbers a token; nothing where no gradient
+    Its input, an RMSNorm's and under autocast LayerNorm's in fp32, and fp32 numbers a token; nothing where no gradient
     comes that far. A leaf is counted by :func:`input_leaf`. ERNIE 3.0's forward makes the ids of its tasks, which the
     table's backward asks for.
     """
@@ -99,7 +79,7 @@ def embedding_norm(spec: Spec, recipe: Recipe, tokens: int, item: int, checkpoin
     kept = rows * rounded(tokens * 4)
     if facts.config.get("use_task_id") and not recipe.frozen:
         kept += rounded(tokens * INDEX)
-    if item == 2 and (recipe.autocast or facts.model_type == "nanochat"):
+    if item == 2 and (recipe.autocast or rows == 1):
         return kept + rounded(tokens * embedding_width(facts) * 4), 0
     itself = rounded(tokens * embedding_width(facts) * item)
     if frame(facts).ends and _summed(facts):  # and no leaf
@@ -129,12 +109,13 @@ def summands(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
 
 
 def mapped_embeddings(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> tuple[int, int]:
-    """Bytes of what ALBERT's norm behind the embeddings gives, which the forward has a name for; and of that what the
-    graph keeps."""
-    if facts.model_type != "albert":
+    """Bytes of what a norm gives between the embeddings and a product, which the forward has a name for; and of that
+    what the graph keeps."""
+    through = projection(facts)
+    if through is None or not frame(facts).normed:
         return 0, 0
     size = rounded(batch * seq * embedding_width(facts) * (4 if recipe.autocast else item))
-    return size, 0 if recipe.autocast or not recipe.trains("embedding_hidden_mapping_in") else size
+    return size, 0 if recipe.autocast or not recipe.trains(through.module) else size
 
 
 def dropout_mask(facts: ModelFacts, recipe: Recipe, tokens: int, checkpoints: bool) -> int:

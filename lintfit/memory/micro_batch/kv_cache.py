@@ -66,7 +66,7 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, batch: int, se
     casts = (
         recipe.autocast
         and item == 4
-        and not (frame(facts).learned or frame(facts).positions in ("biases", "sinusoids"))
+        and not (frame(facts).learned or frame(facts).positions in ("biases", "biases each", "sinusoids"))
     )
     latent = "kv_lora_rank" in facts.config and caches_text(spec) and not keeps_input(recipe, item, "kv_b_proj")
     every = casts or latent or repeats(facts, recipe)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.frames import frame, projection
 from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Recipe, left_alone
@@ -83,15 +83,16 @@ def _between(facts: ModelFacts) -> str:
     """The product between embeddings and first layer, on which an adapter may sit; empty where there is none."""
     if stream_width(facts) != facts.hidden:
         return "altup_projections"
-    return "embedding_hidden_mapping_in" if facts.model_type == "albert" else ""
+    through = projection(facts)
+    return through.module if through is not None else ""
 
 
 def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
-    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it; ALBERT's
-    goes through a product."""
-    if facts.model_type == "albert":
-        return 2 if recipe.autocast else recipe.weights
+    """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it, or what a
+    product made of it, if nothing is added to that."""
     how = frame(facts)
+    if projection(facts) is not None and not how.learned:
+        return 2 if recipe.autocast else recipe.weights
     changed = stream_width(facts) != facts.hidden or (how.ends and how.normed > 0) or how.opens
     return shape.stream if changed else embedding_bytes(recipe)
 

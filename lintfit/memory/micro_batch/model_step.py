@@ -5,7 +5,7 @@ from __future__ import annotations
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import known, traits
 from lintfit.memory.activations.form import NOTHING, Live
-from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.frames import embedding_width, frame
 from lintfit.memory.activations.recipe import Beside, Recipe, of, with_beside
 from lintfit.memory.activations.tape import INDEX, rounded
 from lintfit.memory.engines.fsdp import flattened
@@ -16,10 +16,10 @@ from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import Path, scored, sequences
 from lintfit.memory.micro_batch.aside import aside
 from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
+from lintfit.memory.micro_batch.buffers import buffers, of_sound
 from lintfit.memory.micro_batch.embedding import (
     dropout_mask,
     embedding_norm,
-    embedding_width,
     input_leaf,
     mapped_embeddings,
     opens_inputs,
@@ -37,7 +37,7 @@ from lintfit.memory.micro_batch.relative import buckets, gradients_waiting, with
 from lintfit.memory.micro_batch.seen_again import seen_again, unfinished
 from lintfit.memory.micro_batch.step import Step, pinned
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes, stream_bytes
-from lintfit.memory.micro_batch.tables import given, let_go, sinusoids, triangles, untaken_mask
+from lintfit.memory.micro_batch.tables import given, let_go, untaken_mask
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.memory.tensors.parameters import Inventory
@@ -102,7 +102,7 @@ def record_model(
         else cached_copies(recipe, held, experts=traits(facts).casts_experts, sees=bool(spec.images)),
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
-        front=lasting + exchanged + own.kept + triangles(facts, recipe.weights) + sinusoids(spec.facts) + opening,
+        front=lasting + exchanged + own.kept + buffers(facts, recipe.weights) + of_sound(spec.facts) + opening,
         opening=graphed,
         cached=checkpointed_states(spec, tokens, shape.stream) if checkpoints else 0,
         masks=passing + untaken,

@@ -8,6 +8,7 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.deberta import convolution, item_of_table
+from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.profile import counted, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import INDEX, rounded
@@ -26,16 +27,21 @@ def masks_and_positions(facts: ModelFacts, recipe: Recipe, batch: int, seq: int)
 def gradients_waiting(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> tuple[int, ...]:
     """Bytes of the gradient of these vectors, or of MPNet's biases, beside each layer: all add to it, from the last one
     on."""
-    if facts.model_type == "mpnet" and not recipe.frozen:
-        return (*[rounded(batch * facts.heads * seq * seq * recipe.weights)] * (facts.layers - 1), 0)
-    if facts.model_type != "deberta-v2" or recipe.frozen or not _span(facts):
+    how = frame(facts).positions
+    if recipe.frozen or not (how == "bucketed" or (how == "relative" and _span(facts))):
         return ()
-    return (*[_vectors(facts, recipe)] * (facts.layers - 1), 0)
+    size = _vectors(facts, recipe) if how == "relative" else bucketed_biases(facts, recipe, batch, seq)
+    return (*[size] * (facts.layers - 1), 0)
+
+
+def bucketed_biases(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> int:
+    """Bytes of the biases that MPNet makes once for every head of every sequence."""
+    return rounded(batch * facts.heads * seq * seq * recipe.weights)
 
 
 def buckets(facts: ModelFacts, recipe: Recipe, seq: int) -> int:
     """Bytes of the places in MPNet's table of biases, which its backward asks for."""
-    return rounded(seq * seq * INDEX) if facts.model_type == "mpnet" and not recipe.frozen else 0
+    return rounded(seq * seq * INDEX) if frame(facts).positions == "bucketed" and not recipe.frozen else 0
 
 
 def with_convolution(
@@ -45,7 +51,7 @@ def with_convolution(
 
     The gradient of the embeddings that it makes waits beside that layer; ``flows``: whether they need one.
     """
-    if facts.model_type != "deberta-v2" or not layers or not _config(facts).count("conv_kernel_size"):
+    if frame(facts).positions != "relative" or not layers or not _config(facts).count("conv_kernel_size"):
         return layers
     t = Layer(facts, recipe)
     x = t.new(facts.hidden, shape.stream)

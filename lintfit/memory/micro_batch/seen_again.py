@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lintfit.catalog.facts import ModelFacts, Tensor
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
@@ -21,20 +22,15 @@ def unfinished(facts: ModelFacts, recipe: Recipe, kept: float) -> tuple[int, ...
         return ()
     item, layers = 2 if recipe.autocast else recipe.weights, list(turns)
     blocks = sum(turn.first for turn in turns.values())
-    shared = sum(
-        rounded(tensor.numel * item) for tensor in facts.tensors if _several(facts, tensor) and not tensor.idle
-    )
+    every = len(turns) == facts.layers  # so that a layer's parameter is always shared, even where one module holds it
+    tensors = [each for each in facts.tensors if each.holders > 1 or (every and each.where == "layer")]
+    shared = sum(rounded(tensor.numel * item) for tensor in tensors if not tensor.idle)
     waiting = [0] * facts.layers
     for block in range(blocks):
         own = layers[block::blocks]
         for index in range(own[0], own[-1]):
             waiting[index] += int((1.0 - kept) * shared) // blocks
     return tuple(waiting)
-
-
-def _several(facts: ModelFacts, tensor: Tensor) -> bool:
-    """Whether several layers run with a parameter: ALBERT's all do."""
-    return tensor.holders > 1 or (facts.model_type == "albert" and tensor.where == "layer")
 
 
 class SeenAgain(NamedTuple):
@@ -54,9 +50,9 @@ def seen_again(
     Nobody saves them but checkpointing, as an argument. The last layer that sees them leaves a view of a gradient twice
     as wide, which the next one's is added to in a new tensor; reentrant checkpointing makes that a tensor at once.
     """
-    layers = [index for index, kind in enumerate(kinds(facts)) if kind.turn is not None]
-    if not layers or facts.model_type == "albert":
+    if not traits(facts).sees_embeddings:
         return SeenAgain()
+    layers = [index for index, kind in enumerate(kinds(facts)) if kind.turn is not None]
     size = rounded(batch * seq * facts.hidden * stream)
     kept = size if checkpoints else 0
     if recipe.frozen and not checkpoints:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.families import traits
+from lintfit.memory.activations.frames import ends_with_norm, frame
 from lintfit.memory.activations.recipe import Recipe
 
 
@@ -25,12 +26,12 @@ def stream_bytes(facts: ModelFacts, recipe: Recipe) -> int:
     ``Linear4bit.forward``, ``out.to(inp_dtype)``). So do experts, whose sum is cast to what they were given, and a norm
     at the end of a layer (OPT-350m, BERT), or T5's projection in fp32.
     """
-    behind_it = facts.model_type == "opt" and not facts.config.get("do_layer_norm_before", True)
-    ends = behind_it or frame(facts).ends
-    torchs = facts.norm == "layernorm" and not frame(facts).casts_norms
-    behind = recipe.autocast and torchs and (recipe.quantized or ends or frame(facts).opens or facts.moe is not None)
-    apart = recipe.autocast and facts.model_type == "gemma3n_text"  # the sizes that its streams share are fp32
-    kept = frame(facts).fp32_stream and facts.config.get("residual_in_fp32", True)
+    how = frame(facts)
+    torchs = facts.norm == "layernorm" and not how.casts_norms
+    fp32_norms = recipe.autocast and torchs
+    behind = fp32_norms and (recipe.quantized or ends_with_norm(facts) or how.opens or facts.moe is not None)
+    apart = recipe.autocast and traits(facts).streams is not None  # the sizes that its streams share are fp32
+    kept = how.fp32_stream and facts.config.get("residual_in_fp32", True)
     wide = recipe.fp32_out and not recipe.autocast
     upcast = recipe.upcast_norms or behind or apart or kept or wide
     return 4 if upcast else recipe.weights

@@ -1,4 +1,4 @@
-"""What a model makes once for all of its layers: tables of positions, masks, biases, and the buffers that hold them."""
+"""What a model makes once for all of its layers: tables of positions, masks, and biases."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from importlib import import_module
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
-from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
 from lintfit.memory.activations.kinds import first_of_windows, stretches
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.relative import bucketed_biases, masks_and_positions
 
 TABLELESS = frozenset({"conv", "linear_attention"})
 """Kinds of layers that turn nothing."""
@@ -79,15 +79,13 @@ def _turned(facts: ModelFacts) -> int:
 def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -> int:
     """Bytes of the masks that the model makes; ``item``: of an element of the residual stream."""
     how = frame(facts)
-    if facts.model_type == "deberta-v2":
-        from lintfit.memory.micro_batch.relative import masks_and_positions
-
+    if how.positions == "relative":
         return masks_and_positions(facts, recipe, batch, seq)
-    if facts.model_type == "openai-gpt":
+    if how.masks_padding:
         return rounded(batch * seq * item) if recipe.padded else 0
-    if facts.model_type == "mpnet":
-        biased = rounded(batch * facts.heads * seq * seq * recipe.weights)
-        return biased + (rounded(batch * seq * seq * item) if recipe.padded else 0)
+    if how.positions == "bucketed":
+        mask = rounded(batch * seq * seq * item) if recipe.padded else 0
+        return bucketed_biases(facts, recipe, batch, seq) + mask
     if how.positions == "none":
         return 0
     if how.encoder and not recipe.padded:  # attention in both directions needs none, but for windows
@@ -154,38 +152,8 @@ def given(
 
 
 def biases(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
-    """Bytes of the biases by position that BLOOM and MPT add to their scores; MPT's have all positions, in fp32."""
-    if facts.model_type == "mpt":
+    """Bytes of the biases by position that are added to the scores: those of all positions are in fp32."""
+    how = frame(facts)
+    if how.positions == "biases":
         return rounded(facts.heads * (facts.max_positions or seq) * 4)
-    return rounded(batch * facts.heads * seq * item) if facts.model_type == "bloom" else 0
-
-
-def triangles(facts: ModelFacts, item: int) -> int:
-    """Bytes of buffers over all positions that old models hold: boolean causal masks, one or one a layer, and GPT-J's
-    and CodeGen's fp32 tables in every layer; of the first GPT's triangles in every layer, MiniMax-01's decays over a
-    block, XGLM's and M2M-100's sinusoids, ``item`` bytes an element."""
-    if facts.model_type == "minimax":
-        size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
-        sizes = (1, size, size, size**2)
-        return int(lightning * sum(rounded(facts.heads * each * item) for each in sizes))
-    positions = facts.max_positions or 0
-    if facts.model_type in ("m2m_100", "xglm"):
-        offset = import_module(f"lintfit.catalog.architectures.{facts.model_type}").POSITION_OFFSET
-        stacks = 2 if traits(facts).halves is not None else 1
-        return stacks * rounded((positions + offset) * facts.hidden * item)
-    if facts.model_type in ("gptj", "codegen"):
-        return facts.layers * rounded(positions * facts.rotary_dim * 4)
-    if facts.model_type == "openai-gpt":
-        return facts.layers * rounded(positions**2 * item)
-    count = {"gpt_bigcode": 1, "gpt_neo": facts.layers}.get(facts.model_type, 0)
-    return count * rounded(positions**2) if count else 0
-
-
-def sinusoids(facts: ModelFacts) -> int:
-    """Bytes of the positions of Qwen Omni's encoders of sound, a buffer in fp32 (``SinusoidsPositionEmbedding``)."""
-    if "omni" not in facts.model_type or not facts.text_type:
-        return 0
-    thinker = "qwen2_5_omni_thinker" if facts.text_type == "qwen2_5_omni_text" else "qwen3_omni_moe_thinker"
-    defaults = import_module(f"lintfit.catalog.architectures.{thinker}").AUDIO
-    sound = {**defaults, **(facts.config.get("audio_config") or {})}
-    return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
+    return rounded(batch * facts.heads * seq * item) if how.positions == "biases each" else 0

@@ -14,7 +14,7 @@ from lintfit.catalog import models
 from lintfit.catalog.config import CatalogError
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.micro_batch.tables import triangles
+from lintfit.memory.micro_batch.buffers import buffers
 from tests.memory.activations.steps import AMP, BF16, FP32, HALF_AMP, MIB, step
 
 SMALL: dict[str, Any] = {
@@ -65,8 +65,8 @@ def test_every_second_layer_is_linear_where_nothing_is_said() -> None:
 
 def test_decays_are_buffers_of_every_linear_layer() -> None:
     facts = models.from_config(SMALL)
-    assert triangles(facts, 2) == 512 + 2 * 16 * 256 * 2 + 16 * 256**2 * 2
-    assert triangles(models.from_config(LINEAR), 4) == 2 * (512 + 2 * 16 * 256 * 4 + 16 * 256**2 * 4)
+    assert buffers(facts, 2) == 512 + 2 * 16 * 256 * 2 + 16 * 256**2 * 2
+    assert buffers(models.from_config(LINEAR), 4) == 2 * (512 + 2 * 16 * 256 * 4 + 16 * 256**2 * 4)
 
 
 def test_every_layer_has_a_type() -> None:

@@ -1,0 +1,73 @@
+"""Buffers over all positions that the classes of some models hold (:attr:`.Frame.buffers`). Sizes are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from lintfit.catalog.architectures import ALIASES
+from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations.families import traits
+from lintfit.memory.activations.frames import frame
+from lintfit.memory.activations.tape import rounded
+
+
+def buffers(facts: ModelFacts, item: int) -> int:
+    """What the class has, where its weights take ``item`` bytes an element."""
+    kind = frame(facts).buffers
+    return _SIZES[kind](facts, item) if kind else 0
+
+
+def of_sound(facts: ModelFacts) -> int:
+    """The positions of an encoder of sound, in fp32 (``modeling_qwen2_5_omni.py:SinusoidsPositionEmbedding``)."""
+    if not frame(facts).hears:
+        return 0
+    sound = {**_architecture(facts).AUDIO, **(facts.config.get("audio_config") or {})}
+    return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
+
+
+def _triangle(facts: ModelFacts, item: int) -> int:
+    """A causal mask, one byte an element."""
+    return rounded((facts.max_positions or 0) ** 2)
+
+
+def _triangles(facts: ModelFacts, item: int) -> int:
+    return facts.layers * _triangle(facts, item)
+
+
+def _wide_triangles(facts: ModelFacts, item: int) -> int:
+    return facts.layers * rounded((facts.max_positions or 0) ** 2 * item)
+
+
+def _tables(facts: ModelFacts, item: int) -> int:
+    """Rotary tables in every layer."""
+    return facts.layers * rounded((facts.max_positions or 0) * facts.rotary_dim * 4)
+
+
+def _sinusoids(facts: ModelFacts, item: int) -> int:
+    """Of the decoder, and of the encoder where there is one."""
+    stacks = 2 if traits(facts).halves is not None else 1
+    rows = (facts.max_positions or 0) + int(_architecture(facts).POSITION_OFFSET)
+    return stacks * rounded(rows * facts.hidden * item)
+
+
+def _decays(facts: ModelFacts, item: int) -> int:
+    """What lightning attention multiplies a block with, in every layer that has it: a slope, the decays of queries and
+    keys, and those of all pairs."""
+    size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
+    return int(lightning * sum(rounded(facts.heads * each * item) for each in (1, size, size, size**2)))
+
+
+_SIZES: Mapping[str, Callable[[ModelFacts, int], int]] = {
+    "decays": _decays,  # modeling_minimax.py:MiniMaxLightningAttention
+    "sinusoids": _sinusoids,  # modeling_xglm.py:XGLMSinusoidalPositionalEmbedding
+    "tables": _tables,  # modeling_gptj.py:GPTJAttention.embed_positions
+    "triangle": _triangle,  # modeling_gpt_bigcode.py:GPTBigCodeModel.bias
+    "triangles": _triangles,  # modeling_gpt_neo.py:GPTNeoSelfAttention.bias
+    "wide triangles": _wide_triangles,  # modeling_openai.py:Attention.bias
+}
+
+
+def _architecture(facts: ModelFacts) -> Any:
+    return import_module(f"lintfit.catalog.architectures.{ALIASES.get(facts.model_type, facts.model_type)}")
