@@ -6,6 +6,8 @@ row's other fields (``framework``, ``loss_impl``, ``other``) or in the files of 
 * fms-acceleration 876e2ed: ``bnb_4bit_use_double_quant=True`` (``framework_plugin_bnb.py``), ``lora_dropout: 0.1``
   (``scripts/benchmarks/scenarios*.yaml``), TheBloke's 70B and Mixtral GPTQ checkpoints have one group a column, and
   the norms of ``baseline-peft-bnb`` are cast to fp32 by TRL on a single card;
+* Qwen 2df8e8a: ``lora_dropout`` 0.05 (``finetune.py``); with torch 2.0, as its table was measured, its README wants
+  auto-gptq before 0.5;
 * LitGPT pins bitsandbytes 0.42.0 (``pyproject.toml`` of the configs' table); its resource tables name 0.41.1.
 """
 
@@ -28,6 +30,9 @@ def as_told(row: Mapping[str, Any]) -> Spec:
     framework = row.get("framework", "")
     if row["id"].startswith("fms-"):
         return _fms(row, stated)
+    if "-QLoRA-" in row["id"] and row["id"].startswith("qwen-"):
+        stated["lora_dropout"] = 0.05
+        stated["versions"] = {**stated.get("versions", {}), "auto-gptq": "0.4.2"}
     if framework.startswith("litgpt"):
         tables = "resource-tables" in row["source"] or "-res-" in row["id"]
         stated["front_end"] = "litgpt"

@@ -11,7 +11,10 @@ from lintfit.memory.versions import TOO_OLD, before_transformers_5
 
 BEFORE_5 = "<5"
 
-LIBRARIES = ("torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel")
+LIBRARIES = (
+    "torch", "transformers", "trl", "peft", "deepspeed", "accelerate", "bitsandbytes", "liger-kernel",
+    "auto-gptq", "auto_gptq", "gptqmodel",
+)  # fmt: skip
 
 FLOOR = ">="
 """Ends the key under which the oldest version that a project takes stands."""

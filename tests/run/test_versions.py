@@ -19,6 +19,8 @@ from lintfit.run.versions import before, concrete, versions_near
         ("requirements.txt", "trl>=0.18,<0.20  # tested\n", {"trl": "<0.20", "trl>=": "0.18"}),
         ("requirements.txt", "# transformers==4.30\npeft~=0.15.2\n", {"peft": "0.15.2"}),
         ("requirements.txt", "deepspeed\n", {}),
+        ("requirements.txt", "auto-gptq==0.5.1\ngptqmodel==2.0.0\n", {"auto-gptq": "0.5.1", "gptqmodel": "2.0.0"}),
+        ("requirements.txt", "auto_gptq<=0.6.0\n", {"auto_gptq": "0.6.0"}),
         ("requirements.txt", "transformers @ git+https://github.com/huggingface/transformers.git@0dcb46e7a4\n",
          {"transformers@": "0dcb46e7a4"}),
         ("requirements.txt", "git+https://github.com/huggingface/peft@v0.4.0\n", {"peft": "0.4.0"}),

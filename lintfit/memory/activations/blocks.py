@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import gptq
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, Extent, Larger, Scratch, Tape, Var, once, saved_factors
 from lintfit.memory.tensors.tensor_parallel import takes_slices
@@ -224,6 +225,8 @@ class Layer(Tape):
 
     def quantized(self, x: Var, rows: int, columns: int) -> Var:
         """bitsandbytes' and GPTQ's linear: saves neither the input nor a weight, dequantises W again in backward."""
+        if self.recipe.unpacked is not None:
+            return gptq.product(self, x, rows, columns, self.recipe.unpacked, self.recipe.autocast)
         half = self.cast(x, 2)
         out = self.like(x, x.width // rows * columns, 2, x.grad)
         each = 4 if self.recipe.copies_dequantized else 2

@@ -8,6 +8,7 @@ from typing import Literal
 
 from lintfit.catalog.attention import has_sdpa, runs_sdpa
 from lintfit.frozen import field, frozen, names, replace
+from lintfit.memory.activations.gptq import Unpacked, unpacked
 from lintfit.memory.alike import alike
 from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.language import language
@@ -96,9 +97,10 @@ class Recipe:
     half-precision autocast surrounds the forward pass. ``frozen``: the base weights have no gradient.
     ``liger``: Liger's norms and gated MLP stand in for the model's own. ``quantized``: the linear layers' weights
     are dequantised for each use. ``holds_inputs``: they hold on to their inputs as long as the graph lives
-    (bitsandbytes up to 0.43.1). ``copies_dequantized``: what is dequantised is cast once more. ``litgpt``: the layers
-    are LitGPT's. ``kernels``: ``Spec.fused_kernels``. ``upcast_norms``: the norms' weights, and with them the stream,
-    are fp32 over a half-precision base; ``upcast_head``: the head's weight as well.
+    (bitsandbytes up to 0.43.1). ``copies_dequantized``: what is dequantised is cast once more. ``unpacked``: how plain
+    torch does it for AutoGPTQ. ``litgpt``: the layers are LitGPT's. ``kernels``: ``Spec.fused_kernels``.
+    ``upcast_norms``: the norms' weights, and with them the stream, are fp32 over a half-precision base;
+    ``upcast_head``: the head's weight as well.
     """
 
     weights: int
@@ -113,6 +115,7 @@ class Recipe:
     dropout: bool = True
     holds_inputs: bool = False
     copies_dequantized: bool = False
+    unpacked: Unpacked | None = None
     litgpt: bool = False
     kernels: frozenset[str] = frozenset()
     upcast_norms: bool = False
@@ -243,6 +246,7 @@ def _made(spec: Spec) -> Recipe:
         dropout=spec.trainer != "ppo",  # TRL ``disable_dropout_in_model``
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
+        unpacked=unpacked(spec, model_dtype(spec), autocast),
         litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,
         kernels=frozenset(spec.fused_kernels) | (LIGER_BRINGS if spec.loss == "liger" else frozenset()),
         upcast_norms=kbit_upcast(spec) != "none",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import GROUPED_SDPA
 from lintfit.memory.activations.families import known, traits
+from lintfit.memory.activations.gptq import AUTO_GPTQ
 from lintfit.memory.activations.kinds import kinds
 from lintfit.memory.activations.recipe import of
 from lintfit.memory.engines.saving import lays_out
@@ -71,6 +72,11 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
             replace(spec, decoder_seq_len=1),
             f"a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low "
             "end has one)",
+        )
+    if of(spec).unpacked is not None:
+        yield Alternative(
+            replace(spec, versions={name: found for name, found in spec.versions.items() if name not in AUTO_GPTQ}),
+            "GPTQ weights that AutoGPTQ unpacks in plain torch (its Triton and exllama kernels do not: the low end)",
         )
     if _may_repeat_groups(spec):
         yield Alternative(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lintfit.frozen import frozen
+from lintfit.memory.activations.gptq import auto_gptq
 from lintfit.memory.engines.states import States
 from lintfit.memory.framework import gathers
 from lintfit.memory.result import ALLOCATED, Components, Moment
@@ -130,13 +131,13 @@ def left_whole(spec: Spec) -> int:
 
 
 def _held_weights(spec: Spec) -> int:
-    """Bytes of dequantised weights that autograd may keep for GPTQ, by the kernel, which no spec says.
+    """Bytes of dequantised weights that autograd may keep for GPTQ, by the kernel, where a spec does not say whose.
 
     The Triton kernels dequantise once more in the backward. Those in plain torch multiply by a dequantised copy, which
     the graph saves: a layer's under checkpointing, else all; they shift through int32 (GPTQModel ``qlinear/torch.py``,
-    AutoGPTQ ``qlinear_cuda_old.py``).
+    AutoGPTQ's :mod:`lintfit.memory.activations.gptq`).
     """
-    if not (spec.quantization or "").startswith("gptq"):
+    if not (spec.quantization or "").startswith("gptq") or auto_gptq(spec.versions) is not None:
         return 0
     quantised = [weight for weight in inventory(spec).weights if weight.quantised]
     largest = max((weight.numel for weight in quantised), default=0)

@@ -1,0 +1,81 @@
+"""AutoGPTQ's linear layers in plain torch against torch's own count of a small Llama with adapters on all of them.
+
+``bench.fake_tensors`` on torch 2.13, transformers 5.23 and PEFT 0.19, with ``QuantLinear`` of auto-gptq 0.5.1
+(``qlinear_cuda_old.py``; ``qlinear_cuda.py`` for ``desc_act``) in the place of the model's linear layers: bytes of a
+whole step with AdamW. The layers' biases, of zeros, are not counted: 0.02 MiB a layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench.fake_settings import GC, REENTRANT
+from lintfit.memory import estimate
+from lintfit.memory.reading.parse import spec_from_mapping
+from lintfit.memory.result import Estimate
+
+SMALL: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "vocab_size": 1000,
+    "tie_word_embeddings": False,
+}
+ORDERED = {"model_config": {**SMALL, "quantization_config": {"quant_method": "gptq", "bits": 4, "desc_act": True}}}
+BASE: dict[str, Any] = {
+    "model_config": SMALL,
+    "micro_batch_size": 1,
+    "method": "lora",
+    "lora_rank": 8,
+    "lora_targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    "lora_dropout": 0.0,
+    "quantization": "gptq-int4",
+    "weights_dtype": "fp16",
+    "mixed_precision": "no",
+    "optimizer": "adamw_torch",
+    **REENTRANT,
+}
+LAYER = 4 * 1024 * 1024 + 3 * 1024 * 2816
+FEW = {"lora_targets": ["q_proj", "v_proj"], "lora_dropout": 0.1}
+AMP = {"weights_dtype": "bf16", "mixed_precision": "bf16"}
+
+
+def run(more: dict[str, Any], **versions: str) -> Estimate:
+    return estimate(spec_from_mapping({**BASE, **more, "versions": {"transformers": "5.23.0", **versions}}))
+
+
+@pytest.mark.parametrize(
+    ("more", "counted"),
+    [
+        ({"seq_len": 256}, 84_163_072),
+        ({"seq_len": 2048}, 256_535_040),
+        ({"seq_len": 256, **ORDERED}, 87_046_656),
+        ({"seq_len": 512, "quantization": "gptq-int8"}, 125_867_520),
+        ({"seq_len": 999, **AMP, **FEW, **GC}, 117_813_248),
+        ({"seq_len": 256, "gradient_checkpointing": False}, 169_807_360),
+    ],
+)
+def test_the_weights_that_autogptq_unpacks_are_counted(more: dict[str, Any], counted: int) -> None:
+    assert run(more, **{"auto-gptq": "0.5.1"}).allocated_bytes == pytest.approx(counted, rel=1.5e-3)
+
+
+def test_autograd_keeps_the_weights_of_all_layers_where_nothing_is_recomputed() -> None:
+    more = {"seq_len": 2048, "gradient_checkpointing": False}
+    held, kernel = run(more, auto_gptq="0.7.1"), run(more)
+    assert held.allocated_bytes - kernel.allocated_bytes == pytest.approx(3 * 2 * LAYER, rel=0.01)
+
+
+def test_a_kernel_of_autogptqs_that_unpacks_nothing_is_the_low_end() -> None:
+    held, kernel = run({"seq_len": 256}, **{"auto-gptq": "0.7.1"}), run({"seq_len": 256})
+    assert held.peak.low == kernel.peak.low
+    assert any("AutoGPTQ" in note for note in held.assumptions)
+
+
+def test_optimum_prefers_gptqmodel() -> None:
+    both = run({"seq_len": 256}, **{"auto-gptq": "0.7.1", "gptqmodel": "2.0.0"})
+    assert both.allocated_bytes == run({"seq_len": 256}).allocated_bytes
