@@ -8,7 +8,7 @@ from lintfit.checks.checkpointing import how_known, stated_place, with_reentrant
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import anchor
 from lintfit.checks.script_calls import calls_of, mentions, on_trained_model
-from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.run.model import Run
 from lintfit.sources.script_model import Call

@@ -14,10 +14,10 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.forward import at_the_loss
 from lintfit.memory.loss.preference import FROM_WHOLE, Path, loss_path, scored, sequences
-from lintfit.memory.micro_batch.embedding import dropout_mask, input_leaf
+from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF
 from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.model import model_of, shape_of
 from lintfit.memory.micro_batch.step import Step
-from lintfit.memory.micro_batch.stream import embedding_bytes
 from lintfit.memory.recording import record
 from lintfit.memory.rollouts.ppo import layer_of
 from lintfit.memory.spec import Spec
@@ -97,9 +97,9 @@ def inputs(run: Pass) -> list[Term]:
 def fixed(run: Pass, *, masks: bool, gone: int = 0) -> list[Term]:
     """What is there throughout a pass, whatever the layers keep; ``gone``: bytes of masks that are not any more."""
     step = run.step
-    dropout = dropout_mask(run.facts, step.recipe, run.tokens, step.checkpoints)
+    model = model_of(run.spec)
+    dropout, leaf = (feature.around(model, shape_of(run.spec, model)).graphed for feature in (DROPOUT, LEAF))
     factors = ((run.facts.hidden, "bytes"), (run.tokens, "tokens"))
-    leaf = input_leaf(run.spec, step.checkpoints, run.tokens, embedding_bytes(step.recipe))
     images = _image_leaf(run) if step.before else 0
     found = [
         *inputs(run),

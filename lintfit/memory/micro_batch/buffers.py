@@ -11,18 +11,16 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.around import Around, Feature
 
 
 def buffers(facts: ModelFacts, item: int) -> int:
     """What the class has, where its weights take ``item`` bytes an element."""
-    kind = frame(facts).buffers
-    return _SIZES[kind](facts, item) if kind else 0
+    return _SIZES[frame(facts).buffers](facts, item)
 
 
-def of_sound(facts: ModelFacts) -> int:
+def _of_sound(facts: ModelFacts) -> int:
     """The positions of an encoder of sound, in fp32 (``modeling_qwen2_5_omni.py:SinusoidsPositionEmbedding``)."""
-    if not frame(facts).hears:
-        return 0
     sound = {**_architecture(facts).AUDIO, **(facts.config.get("audio_config") or {})}
     return rounded(int(sound["max_source_positions"]) * int(sound["d_model"]) * 4)
 
@@ -67,6 +65,12 @@ _SIZES: Mapping[str, Callable[[ModelFacts, int], int]] = {
     "triangles": _triangles,  # modeling_gpt_neo.py:GPTNeoSelfAttention.bias
     "wide triangles": _wide_triangles,  # modeling_openai.py:Attention.bias
 }
+
+BUFFERS = Feature(
+    lambda model: bool(model.how.buffers),
+    lambda model, shape: Around(kept=buffers(model.facts, model.recipe.weights)),
+)
+OF_SOUND = Feature(lambda model: frame(model.whole).hears, lambda model, shape: Around(kept=_of_sound(model.whole)))
 
 
 def _architecture(facts: ModelFacts) -> Any:

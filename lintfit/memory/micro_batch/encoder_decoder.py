@@ -9,7 +9,6 @@ from __future__ import annotations
 from lintfit.frozen import replace
 from lintfit.memory.activations.attention import mask_bytes
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import stretches
@@ -21,16 +20,10 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.micro_batch.aside import keeps_input
-from lintfit.memory.micro_batch.embedding import (
-    dropout_mask,
-    embedding_norm,
-    input_leaf,
-    opens_inputs,
-    scratch,
-    summands,
-)
+from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF, NORM, SUMMANDS, drops, scratch
 from lintfit.memory.micro_batch.language import halves
 from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting_beside
+from lintfit.memory.micro_batch.model import model_of
 from lintfit.memory.micro_batch.model_step import kept_share, record_model
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.micro_batch.stream import Shape, stream_bytes
@@ -72,7 +65,7 @@ def both_halves(spec: Spec, states: States) -> Step:
         last_norm=norm_forward(
             encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream
         ),
-        summands=encoder.embeddings(spec.seq_len) if encoder.drops else 0,
+        summands=encoder.embeddings(spec.seq_len) if drops(encoder.model) else 0,
         embedding_scratch=scratch(encoder.tokens, spec.facts.hidden, encoder.shape.stream) + words if words else 0,
         embedded=0 if spec.facts.tied else words,
         words_again=words,
@@ -111,21 +104,26 @@ class Encoder:
         self.spec, self.padded = spec, spec.encoded.padded
         self.recipe: Recipe = replace(of(spec), padded=self.padded)
         self.facts, self.decoder = (local(half, spec.tensor_parallel) for half in found)
-        how = traits(self.facts).halves
+        self.model = replace(
+            model_of(spec),
+            facts=self.facts,
+            how=frame(self.facts),
+            recipe=self.recipe,
+            lookup=self.recipe,
+            left=FrozenParts(),
+            stream=stream_bytes(self.facts, self.recipe),
+            embedded=self.recipe.weights,
+        )
+        how = self.model.own.halves
         assert how is not None
         self.how = how
         self.seq = -(-spec.encoded.seq_len // spec.sequence_parallel)
-        self.shape = Shape(sequences(spec), self.seq, stream_bytes(self.facts, self.recipe))
+        self.shape = Shape(sequences(spec), self.seq, self.model.stream)
         self.tokens = self.shape.batch * self.seq
-        self.checkpoints = spec.gradient_checkpointing is not False
+        self.checkpoints = self.model.checkpoints
         # LayerNorm, which ends all halves but T5's, runs in fp32 under autocast.
         wide = self.recipe.upcast_norms or (self.recipe.autocast and self.facts.norm == "layernorm")
         self.item = 4 if wide else self.recipe.weights
-
-    @property
-    def drops(self) -> bool:
-        """Whether there is a dropout behind the embeddings, whose result is another tensor."""
-        return self.recipe.dropout and bool(self.facts.config.get(frame(self.facts).drops))
 
     @property
     def trains_biases(self) -> bool:
@@ -142,9 +140,7 @@ class Encoder:
     def layers(self, kept: float) -> list[Stretch]:
         """Its layers, in which the gradient of the biases waits for each but the last."""
         words = any(weight.words for weight in inventory(self.spec).trainables)
-        found = layers_of(
-            self.spec, self.facts, self.recipe, self.shape, kept, FrozenParts(), flows=words or opens_inputs(self.spec)
-        )
+        found = layers_of(self.spec, self.model, self.shape, kept, flows=words or self.model.opens)
         found = [replace(part, length=1) for part in found for _ in range(part.length)]
         size = self.biases(self.seq, self.seq) if self.trains_biases else 0
         return waiting_beside(found, _waiting(self.facts.layers, size))
@@ -197,9 +193,7 @@ class Encoder:
 
     def opening(self) -> int:
         """The mask of the dropout behind its embeddings, and these where they are a leaf."""
-        leaf = input_leaf(self.spec, self.checkpoints, self.tokens, self.recipe.weights)
-        normed, _ = embedding_norm(self.spec, self.recipe, self.tokens, self.recipe.weights, self.checkpoints)
-        return dropout_mask(self.facts, self.recipe, self.tokens, self.checkpoints) + leaf + normed
+        return sum(feature.around(self.model, self.shape).graphed for feature in (DROPOUT, LEAF, NORM))
 
     def embeddings(self, seq: int) -> int:
         """The words' embeddings for so many tokens of each sequence."""
@@ -213,8 +207,8 @@ class Encoder:
         """The worst layer where nothing is trained, with what stands beside it; ``casts``: autocast's copies by
         then."""
         recipe = evaluating(self.recipe)
-        words = max(self.embeddings(self.seq), summands(self.facts, self.shape.batch, self.seq, self.recipe.weights))
-        if frame(self.facts).learned:  # an encoder looks positions up for every sequence
+        words = max(self.embeddings(self.seq), SUMMANDS.around(self.model, self.shape).summands)
+        if self.model.how.learned:  # an encoder looks positions up for every sequence
             words = 2 * self.embeddings(self.seq)
         around = self.inputs() + words + self.biases(self.seq, self.seq)
         found = Live()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import repeats
 from lintfit.memory.activations.frames import frame
@@ -9,8 +11,36 @@ from lintfit.memory.activations.kinds import Kind, kinds
 from lintfit.memory.activations.recipe import CACHE_OFF, Recipe, caches, caches_text, of, wants_cache
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.aside import Aside, keeps_input
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 from lintfit.memory.spec import OWN_LOSS, Spec
 from lintfit.memory.versions import transformers_version
+
+
+class Caches(NamedTuple):
+    """Keys and values in a cache, and of what stands beside the text, in bytes.
+
+    ``checkpointed``: although the model checkpoints. ``unsaved``: where it does not, those that no layer saves.
+    ``evaluated``: where nothing is trained, and of these the last layer's (``evaluated_last``): a vision-language
+    model's, whose ``text_config`` decides (:func:`forward_states`).
+    """
+
+    checkpointed: int
+    unsaved: int
+    evaluated: int
+    evaluated_last: int
+
+
+def caches_of(spec: Spec, model: Model, shape: Shape, beside: Aside) -> Caches:
+    """All that a model of a run returns of keys and values."""
+    facts, tokens, item = model.facts, shape.batch * shape.seq, shape.stream
+    text = model.recipe.returns_states
+    return Caches(
+        checkpointed=checkpointed_states(spec, tokens, item) if model.checkpoints else 0,
+        unsaved=0 if model.checkpoints else forward_states(spec, facts, model.recipe, *shape) + beside.cache,
+        evaluated=beside.cache + (len(attending(facts)) * layer_states(spec, facts, tokens, item) if text else 0),
+        evaluated_last=_last(spec, facts, tokens, item, beside) if text else 0,
+    )
 
 
 def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
@@ -28,20 +58,8 @@ def checkpointed_states(spec: Spec, tokens: int, item: int) -> int:
     return facts.layers * rounded(tokens * fused * item)
 
 
-def evaluated_states(spec: Spec, facts: ModelFacts, tokens: int, item: int) -> int:
-    """Keys and values of the text that a vision-language model's layers leave one after the other in an evaluation.
-
-    The config that decides is ``text_config`` (:func:`forward_states`).
-    """
-    if not caches_text(spec):
-        return 0
-    return len(attending(facts)) * layer_states(spec, facts, tokens, item)
-
-
-def last_states(spec: Spec, facts: ModelFacts, tokens: int, item: int, beside: Aside) -> int:
-    """Of these, and of what stands beside the text, the last layer's that runs."""
-    if not caches_text(spec):
-        return 0
+def _last(spec: Spec, facts: ModelFacts, tokens: int, item: int, beside: Aside) -> int:
+    """What the last layer that runs leaves in a vision-language model's cache."""
     layers = [kind for kind in kinds(facts) if beside.cache or not kind.crosses]
     if layers[-1].crosses:
         return beside.cache // sum(bool(kind.crosses) for kind in layers)

@@ -7,25 +7,23 @@ from itertools import groupby
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
-from lintfit.memory.activations.frames import frame, projection
+from lintfit.memory.activations.frames import projection
 from lintfit.memory.activations.kinds import Kind, kinds, running, stream_width, stretches
 from lintfit.memory.activations.profile import Profile, profile
 from lintfit.memory.activations.recipe import Recipe, left_alone
 from lintfit.memory.micro_batch.aside import gradient_beside
+from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.step import Stretch
 from lintfit.memory.micro_batch.stream import Shape, embedding_bytes
 from lintfit.memory.spec import Spec
-from lintfit.memory.tensors.frozen_parts import FrozenParts
 
 
-def layers_of(
-    spec: Spec, facts: ModelFacts, recipe: Recipe, shape: Shape, kept: float, left: FrozenParts, *, flows: bool
-) -> list[Stretch]:
+def layers_of(spec: Spec, model: Model, shape: Shape, kept: float, *, flows: bool) -> list[Stretch]:
     """The layers of this rank in their order, equal ones together; each kind is counted once.
 
     ``flows``: whether the first layer's input needs a gradient, where it could do without: a frozen model's.
     """
-    checkpoints = spec.gradient_checkpointing is not False
+    facts, recipe, checkpoints = model.facts, model.recipe, model.checkpoints
 
     def one(index: int, stream: int, flows: bool, recipe: Recipe = recipe, checkpoints: bool = checkpoints) -> Profile:
         return profile(
@@ -42,10 +40,8 @@ def layers_of(
             kept=kept,
         )
 
-    if left.of_text:
-        reentrant = checkpoints and spec.use_reentrant
-        hooked = hooks_frozen(spec)
-        return _partly_frozen(facts, recipe, shape, left.layers, one, checkpoints, flows, reentrant, hooked)
+    if model.left.of_text:
+        return _partly_frozen(model, shape, one, flows)
     counted: dict[Kind, Profile] = {}
     layers: list[Stretch] = []
     count = -(-facts.layers // spec.pipeline_parallel)
@@ -61,10 +57,10 @@ def layers_of(
             layers = [replace(stretch, waiting=waiting) for stretch in layers]
         layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
     no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
-    taken = _taken(facts, recipe, shape)
-    between = _between(facts)
-    if between and recipe.lora is not None and recipe.lora.on(between):
-        no_gradient = False
+    taken = _taken(model)
+    if no_gradient and recipe.lora is not None:
+        between = _between(facts)
+        no_gradient = not (between and recipe.lora.on(between))
     if not no_gradient and taken == shape.stream:
         return layers
     # Layers behind frozen embeddings have no gradient up to the first with an adapter.
@@ -87,36 +83,34 @@ def _between(facts: ModelFacts) -> str:
     return through.module if through is not None else ""
 
 
-def _taken(facts: ModelFacts, recipe: Recipe, shape: Shape) -> int:
+def _taken(model: Model) -> int:
     """Bytes of an element of what the first layer takes: the embeddings' output, if nothing is done to it, or what a
     product made of it, if nothing is added to that."""
-    how = frame(facts)
+    facts, how, recipe = model.facts, model.how, model.recipe
     if projection(facts) is not None and not how.learned:
         return 2 if recipe.autocast else recipe.weights
-    changed = stream_width(facts) != facts.hidden or (how.ends and how.normed > 0) or how.opens
-    return shape.stream if changed else embedding_bytes(recipe)
+    changed = model.own.streams is not None or (how.ends and how.normed > 0) or how.opens
+    return model.stream if changed else embedding_bytes(recipe)
 
 
-def _partly_frozen(
-    facts: ModelFacts, recipe: Recipe, shape: Shape, still: frozenset[int], one: Callable[..., Profile],
-    checkpoints: bool, flows: bool, reentrant: bool, hooked: bool,
-) -> list[Stretch]:  # fmt: skip
+def _partly_frozen(model: Model, shape: Shape, one: Callable[..., Profile], flows: bool) -> list[Stretch]:
     """The layers of a model of which some are frozen: without a graph up to the first that trains.
 
     Reentrant checkpointing leaves none either where what goes into it needs no gradient, whatever is in it
-    (``CheckpointFunction``). ``hooked``: see :func:`hooks_frozen`.
+    (``CheckpointFunction``).
     """
+    facts, recipe, checkpoints = model.facts, model.recipe, model.checkpoints
+    reentrant = checkpoints and model.reentrant
     counted: dict[tuple[object, ...], Stretch] = {}
     found: list[Stretch] = []
-    waiting = 0
     for index in running(facts, beside=recipe.beside is not None):
-        kind, rests = kinds(facts)[index], index in still
+        kind, rests = kinds(facts)[index], index in model.left.layers
         if kind.crosses == "last cross":
             waiting = gradient_beside(recipe, shape.batch, facts.hidden)
             found = [replace(each, waiting=waiting) for each in found]
         joined = bool(kind.crosses) and recipe.beside is not None and recipe.beside.flows
         bare = not flows and not joined and (rests or reentrant)
-        stream = shape.stream if found else _taken(facts, recipe, shape)
+        stream = shape.stream if found else _taken(model)
         key = kind, rests, bare, flows, stream
         if key not in counted:
             how = left_alone(recipe) if rests or bare else recipe

@@ -6,39 +6,19 @@ token is one of theirs (``Gemma3nModel.forward``, ``Gemma3nMultimodalEmbedder``)
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from lintfit.catalog.architectures import gemma3n
-from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import gemma4
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.families import traits
-from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import CAST, INDEX, rounded
-from lintfit.memory.micro_batch.embedding import opens_inputs
-from lintfit.memory.spec import Spec
+from lintfit.memory.micro_batch.around import Around
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 
 
-class ModalWords(NamedTuple):
-    """In bytes: what the graph keeps; what the model's forward has names for, and what of that the graph keeps."""
-
-    kept: int = 0
-    named: int = 0
-    named_kept: int = 0
-
-
-def named_streams(facts: ModelFacts, batch: int, seq: int, item: int) -> int:
-    """Bytes of Gemma 3n's other streams, which the model's forward lists (``temp_hidden_states``) while layers run."""
-    streams = traits(facts).streams
-    return (streams(facts) - 1) * rounded(batch * seq * facts.hidden * item) if streams is not None else 0
-
-
-def modal_words(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, *, checkpoints: bool) -> ModalWords:
-    """What the two tables take; nothing for any other model."""
-    facts, tokens = spec.facts, batch * seq
-    if facts.model_type != "gemma3n":
-        return ModalWords()
-    leaf = checkpoints and opens_inputs(spec)
+def modal_words(model: Model, shape: Shape) -> Around:
+    """What the two tables take."""
+    facts, recipe, leaf, item = model.whole, model.lookup, model.opens, model.embedded
+    tokens = shape.batch * shape.seq
     kept = 0
     trained = False
     for key, defaults in (("vision_config", gemma3n.VISION), ("audio_config", gemma3n.AUDIO)):
@@ -49,7 +29,7 @@ def modal_words(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, *, 
             t, t.linear("embedding_projection", gemma4.norm(t, x, width), width, facts.hidden), scaled=False
         )
         trained = trained or made.grad
-        kept += sum(storage.size(batch, seq) for storage in t.saved() if storage.kind != CAST)
+        kept += sum(storage.size(shape.batch, shape.seq) for storage in t.saved() if storage.kind != CAST)
         kept += rounded(tokens * INDEX) if x.grad else 0
     marks = 2 * rounded(tokens)
     flows = trained or leaf or not recipe.frozen
@@ -57,4 +37,5 @@ def modal_words(spec: Spec, recipe: Recipe, batch: int, seq: int, item: int, *, 
     kept += marks if flows else 0
     kept += embeds if leaf else 0
     own = rounded(tokens * facts.layers * gemma4.narrow(facts) * item)
-    return ModalWords(kept, 2 * embeds + marks + 2 * rounded(tokens * INDEX) + own, marks if flows else 0)
+    named = 2 * embeds + marks + 2 * rounded(tokens * INDEX) + own
+    return Around(graphed=kept, named=named, named_kept=marks if flows else 0)

@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from lintfit.catalog.facts import ModelFacts
+from lintfit.memory.activations import gemma3n, gemma4
 from lintfit.memory.activations.attention import Heads
 from lintfit.memory.activations.blocks import Layer
-from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.kinds import lends, stream_width
-from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.around import Around
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 
 
-class OwnInputs(NamedTuple):
-    """In bytes: ``kept`` until the end of the backward, and of that ``graphed`` by a graph alone; ``waiting`` beside
-    each layer while that runs backward."""
-
-    kept: int = 0
-    waiting: tuple[int, ...] = ()
-    graphed: int = 0
-
-
-_NONE = OwnInputs()
-
-
-class _How(NamedTuple):
-    """Sequences and tokens of each, bytes of an element of the stream and of the embeddings, and how layers are
-    checkpointed."""
-
-    batch: int
-    seq: int
-    stream: int
-    embedded: int
-    checkpoints: bool
-    reentrant: bool
-
-    def size(self, width: int) -> int:
-        """Bytes of a tensor of so many elements a token."""
-        return rounded(self.batch * self.seq * width * self.embedded)
-
-
-def own_inputs(
-    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, stream: int, embedded: int, *, checkpoints: bool,
-    reentrant: bool,
-) -> OwnInputs:  # fmt: skip
+def own_inputs(model: Model, shape: Shape) -> Around:
     """What the layers' own inputs take outside of the layers, and what their shared keys and values do.
 
     The embeddings go through a product as wide as all layers' inputs together and a norm, what the tokens have in
@@ -55,57 +23,55 @@ def own_inputs(
     their ``KVSharingDict``, and make them again with a graph of their own, which lives as long as the layers below have
     that.
     """
-    if traits(facts).shares is None:
-        return _NONE
-    from lintfit.memory.activations import gemma4
-
-    how = _How(batch, seq, stream, embedded, checkpoints, reentrant)
+    facts, checkpoints = model.facts, model.checkpoints
     waiting = [0] * facts.layers
     shared = 0
-    for lender, shape in lends(facts).items():
-        states = 2 * how.size(shape.keys * shape.dim)
+    for lender, heads in lends(facts).items():
+        states = 2 * _size(model, shape, heads.keys * heads.dim)
         shared += states if checkpoints else 0
-        again = _left_behind(facts, recipe, shape, how) - states if checkpoints else 0
+        again = _left_behind(model, shape, heads) - states if checkpoints else 0
         for index in range(facts.layers - 1):
             waiting[index] += states if index >= lender else again
     narrow = gemma4.narrow(facts)
     if not narrow:
-        return OwnInputs(shared, tuple(waiting), shared)
-    wide = facts.layers * narrow
-    if gemma4.own_inputs_flow(recipe, checkpointed=checkpoints):
-        waiting = [*(size + how.size(wide) for size in waiting[:-1]), waiting[-1]]
-    graphed = _projected(facts, recipe, narrow, how) + shared
-    return OwnInputs(graphed + how.size(wide), tuple(waiting), graphed)
+        return Around(graphed=shared, waiting=tuple(waiting))
+    wide = _size(model, shape, facts.layers * narrow)
+    if gemma4.own_inputs_flow(model.lookup, checkpointed=checkpoints):
+        waiting = [*(size + wide for size in waiting[:-1]), waiting[-1]]
+    return Around(kept=wide, graphed=_projected(model, shape, narrow) + shared, waiting=tuple(waiting))
 
 
-def _projected(facts: ModelFacts, recipe: Recipe, narrow: int, how: _How) -> int:
+def _size(model: Model, shape: Shape, width: int) -> int:
+    """Bytes of a tensor of so many elements a token."""
+    return rounded(shape.batch * shape.seq * width * model.embedded)
+
+
+def _projected(model: Model, shape: Shape, narrow: int) -> int:
     """Bytes of what the projection of the embeddings and its norm save, and the streams that are made of them."""
-    from lintfit.memory.activations import gemma3n, gemma4
-
-    t = Layer(facts, recipe)
-    x = t.new(facts.hidden, how.embedded, not recipe.frozen or how.checkpoints)
-    several = traits(facts).streams is not None
-    x.storage.external = how.checkpoints and not several
+    facts = model.facts
+    t = Layer(facts, model.lookup)
+    x = t.new(facts.hidden, model.embedded, not model.lookup.frozen or model.checkpoints)
+    several = model.own.streams is not None
+    x.storage.external = model.checkpoints and not several
     projected = t.map(t.linear(gemma4.OWN_PROJECTION, x, facts.hidden, facts.layers * narrow))
     gemma4.norm(t, projected, narrow)
     if several:
         gemma3n.apart(t, x)
-    return sum(storage.size(how.batch, how.seq) for storage in t.saved())
+    return sum(storage.size(shape.batch, shape.seq) for storage in t.saved())
 
 
-def _left_behind(facts: ModelFacts, recipe: Recipe, shape: Heads, how: _How) -> int:
+def _left_behind(model: Model, shape: Shape, heads: Heads) -> int:
     """Bytes of keys and values and of what their graph saves, from a layer's input on.
 
     Of a reentrantly checkpointed layer the graph has run backward: its input is left, and that one's gradient.
     """
-    from lintfit.memory.activations import gemma3n, gemma4
-
-    if how.reentrant:
-        states = rounded(how.batch * how.seq * stream_width(facts) * how.stream)
-        return 2 * states + 2 * how.size(shape.keys * shape.dim)
-    t = Layer(facts, recipe)
-    x = t.new(stream_width(facts), how.stream)
-    taken = x if traits(facts).streams is None else gemma3n.foreseen(t, x)
-    made = gemma4.keys_and_values(t, gemma4.norm(t, taken), shape)
+    width = stream_width(model.facts)
+    if model.reentrant:
+        states = rounded(shape.batch * shape.seq * width * model.stream)
+        return 2 * states + 2 * _size(model, shape, heads.keys * heads.dim)
+    t = Layer(model.facts, model.lookup)
+    x = t.new(width, model.stream)
+    taken = x if model.own.streams is None else gemma3n.foreseen(t, x)
+    made = gemma4.keys_and_values(t, gemma4.norm(t, taken), heads)
     storages = dict.fromkeys([*t.saved(), *(var.storage for var in made)])
-    return sum(storage.size(how.batch, how.seq) for storage in storages)
+    return sum(storage.size(shape.batch, shape.seq) for storage in storages)

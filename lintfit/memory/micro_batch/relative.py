@@ -8,10 +8,11 @@ from lintfit.catalog.facts import ModelFacts
 from lintfit.frozen import replace
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.deberta import convolution, item_of_table
-from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.profile import counted, recorded
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import INDEX, rounded
+from lintfit.memory.micro_batch.around import Around
+from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.step import Stretch
 from lintfit.memory.micro_batch.stream import Shape
 
@@ -24,14 +25,16 @@ def masks_and_positions(facts: ModelFacts, recipe: Recipe, batch: int, seq: int)
     return mask + (rounded(seq * seq * INDEX) + made if _span(facts) else 0)
 
 
-def gradients_waiting(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> tuple[int, ...]:
-    """Bytes of the gradient of these vectors, or of MPNet's biases, beside each layer: all add to it, from the last one
-    on."""
-    how = frame(facts).positions
-    if recipe.frozen or not (how == "bucketed" or (how == "relative" and _span(facts))):
-        return ()
-    size = _vectors(facts, recipe) if how == "relative" else bucketed_biases(facts, recipe, batch, seq)
-    return (*[size] * (facts.layers - 1), 0)
+def relative(model: Model, shape: Shape) -> Around:
+    """The gradient of these vectors, or of MPNet's biases, which waits beside each layer, since all add to it from the
+    last one on; and the places in the table of the biases, which its backward asks for."""
+    facts, recipe = model.facts, model.recipe
+    bucketed = model.how.positions == "bucketed"
+    buckets = rounded(shape.seq * shape.seq * INDEX) if bucketed and not model.lookup.frozen else 0
+    if recipe.frozen or not (bucketed or _span(facts)):
+        return Around(graphed=buckets)
+    size = bucketed_biases(facts, recipe, shape.batch, shape.seq) if bucketed else _vectors(facts, recipe)
+    return Around(graphed=buckets, waiting=(*[size] * (facts.layers - 1), 0))
 
 
 def bucketed_biases(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> int:
@@ -39,22 +42,15 @@ def bucketed_biases(facts: ModelFacts, recipe: Recipe, batch: int, seq: int) -> 
     return rounded(batch * facts.heads * seq * seq * recipe.weights)
 
 
-def buckets(facts: ModelFacts, recipe: Recipe, seq: int) -> int:
-    """Bytes of the places in MPNet's table of biases, which its backward asks for."""
-    return rounded(seq * seq * INDEX) if frame(facts).positions == "bucketed" and not recipe.frozen else 0
-
-
-def with_convolution(
-    layers: list[Stretch], facts: ModelFacts, recipe: Recipe, shape: Shape, kept: float, *, flows: bool
-) -> list[Stretch]:
+def with_convolution(layers: list[Stretch], model: Model, shape: Shape, kept: float, *, flows: bool) -> list[Stretch]:
     """The layers with what follows the first of them in v2's large models, which nothing checkpoints.
 
     The gradient of the embeddings that it makes waits beside that layer; ``flows``: whether they need one.
     """
-    if frame(facts).positions != "relative" or not layers or not _config(facts).count("conv_kernel_size"):
+    if not layers or not _config(model.facts).count("conv_kernel_size"):
         return layers
-    t = Layer(facts, recipe)
-    x = t.new(facts.hidden, shape.stream)
+    t = Layer(model.facts, model.recipe)
+    x = t.new(model.facts.hidden, shape.stream)
     profile = counted(recorded(t, x, convolution(t, x, flows=flows)), shape.batch, shape.seq, kept=kept)
     head, *rest = layers
     size = profile.input if flows else 0

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from lintfit.catalog.facts import ModelFacts
-from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.kinds import kinds
-from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
+from lintfit.memory.micro_batch.around import NOTHING, Around
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 
 
-def unfinished(facts: ModelFacts, recipe: Recipe, kept: float) -> tuple[int, ...]:
+def unfinished(model: Model, kept: float) -> tuple[int, ...]:
     """Bytes of the sums of shared parameters' gradients that wait beside each layer, where these are no gradients of
     the parameters yet, because there are others of earlier micro-batches (``kept``: the share of gradients that stays).
 
-    All of the blocks that layers share are alike.
+    All of the blocks that layers share are alike. Reentrant checkpointing has a gradient of each layer's own.
     """
-    turns = {index: kind.turn for index, kind in enumerate(kinds(facts)) if kind.turn is not None}
-    if recipe.frozen or kept == 1.0 or not turns:
+    facts, recipe = model.facts, model.recipe
+    if model.own.turn is None or recipe.frozen or kept == 1.0 or (model.checkpoints and model.reentrant):
         return ()
+    turns = {index: kind.turn for index, kind in enumerate(kinds(facts)) if kind.turn is not None}
     item, layers = 2 if recipe.autocast else recipe.weights, list(turns)
     blocks = sum(turn.first for turn in turns.values())
     every = len(turns) == facts.layers  # so that a layer's parameter is always shared, even where one module holds it
@@ -33,31 +32,22 @@ def unfinished(facts: ModelFacts, recipe: Recipe, kept: float) -> tuple[int, ...
     return tuple(waiting)
 
 
-class SeenAgain(NamedTuple):
-    """In bytes: the copy that the model's forward has a name for, and what of it the graph keeps; what waits of its
-    gradient beside each layer while that runs backward."""
+def seen_again(model: Model, shape: Shape) -> Around:
+    """What the embeddings beside the stream take outside of the layers: a copy that the model's forward has a name for.
 
-    named: int = 0
-    kept: int = 0
-    waiting: tuple[int, ...] = ()
-
-
-def seen_again(
-    facts: ModelFacts, recipe: Recipe, batch: int, seq: int, stream: int, *, checkpoints: bool, reentrant: bool
-) -> SeenAgain:
-    """What the embeddings beside the stream take outside of the layers; nothing where no layer sees them.
-
-    Nobody saves them but checkpointing, as an argument. The last layer that sees them leaves a view of a gradient twice
+    Nobody saves it but checkpointing, as an argument. The last layer that sees them leaves a view of a gradient twice
     as wide, which the next one's is added to in a new tensor; reentrant checkpointing makes that a tensor at once.
     """
-    if not traits(facts).sees_embeddings:
-        return SeenAgain()
+    facts, checkpoints = model.facts, model.checkpoints
     layers = [index for index, kind in enumerate(kinds(facts)) if kind.turn is not None]
-    size = rounded(batch * seq * facts.hidden * stream)
+    if not layers:
+        return NOTHING
+    size = rounded(shape.batch * shape.seq * facts.hidden * model.stream)
     kept = size if checkpoints else 0
-    if recipe.frozen and not checkpoints:
-        return SeenAgain(size)
-    first = size if checkpoints and reentrant else 2 * size
+    if model.recipe.frozen and not checkpoints:
+        return Around(named=size)
+    first = size if checkpoints and model.reentrant else 2 * size
     below = layers[-2] if len(layers) > 1 else 0
     waiting = [first if index >= below else size for index in range(layers[-1])]
-    return SeenAgain(size, kept, (*waiting, *[0] * (facts.layers - layers[-1])))
+    waiting += [0] * (facts.layers - layers[-1])
+    return Around(graphed=kept, named=size, named_kept=kept, waiting=tuple(waiting))

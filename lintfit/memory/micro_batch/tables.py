@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import NamedTuple
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import always_masked, mask_bytes
 from lintfit.memory.activations.frames import Frame, biased_heads, frame
-from lintfit.memory.activations.kinds import first_of_windows, stretches
+from lintfit.memory.activations.kinds import first_of_windows
 from lintfit.memory.activations.recipe import Recipe
 from lintfit.memory.activations.tape import rounded
-from lintfit.memory.micro_batch.relative import bucketed_biases, masks_and_positions
+from lintfit.memory.memo import Memo
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 
 TABLELESS = frozenset({"conv", "linear_attention"})
 """Kinds of layers that turn nothing."""
@@ -28,17 +31,25 @@ def tables(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int, *
         return 0
     if how.tables == "complex":
         return rounded(seq * _turned(facts) * 4)
-    widths = [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
-    widths = widths if how.tables_by == "windows" else [_turned(facts)]
-    if _keyed(how):
-        widths *= len(_firsts(facts))
+    positions = batch * seq if samples or how.tables_each else seq
+    item = 4 if how.tables == "fp32" else item
+    widths = _WIDTHS.get(facts, "", lambda: _widths(facts))
+    return sum([2 * rounded(positions * width * item) for width in widths])
+
+
+_WIDTHS: Memo[list[int]] = Memo()
+
+
+def _widths(facts: ModelFacts) -> list[int]:
+    """Elements that each table has for a position."""
+    how = frame(facts)
     if how.partly_by_kind:
         kinds = {*(facts.config.get("layer_types") or ("full_attention",))}
         turned = import_module(f"lintfit.catalog.architectures.{facts.model_type}").turned
-        widths = [turned(facts.config, kind, facts.head_dim) for kind in kinds]
-    positions = batch * seq if samples or how.tables_each else seq
-    item = 4 if how.tables == "fp32" else item
-    return sum(2 * rounded(positions * width * item) for width in widths)
+        return [turned(facts.config, kind, facts.head_dim) for kind in kinds]
+    if how.tables_by == "windows":
+        return [facts.head_dim, int(facts.config.get("global_head_dim") or facts.head_dim)]
+    return [_turned(facts)] * (len(_firsts(facts)) if _keyed(how) else 1)
 
 
 def _keyed(how: Frame) -> bool:
@@ -80,10 +91,14 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
     """Bytes of the masks that the model makes; ``item``: of an element of the residual stream."""
     how = frame(facts)
     if how.positions == "relative":
+        from lintfit.memory.micro_batch.relative import masks_and_positions
+
         return masks_and_positions(facts, recipe, batch, seq)
     if how.masks_padding:
         return rounded(batch * seq * item) if recipe.padded else 0
     if how.positions == "bucketed":
+        from lintfit.memory.micro_batch.relative import bucketed_biases
+
         mask = rounded(batch * seq * seq * item) if recipe.padded else 0
         return bucketed_biases(facts, recipe, batch, seq) + mask
     if how.positions == "none":
@@ -92,7 +107,7 @@ def masks(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) ->
         return _of_windows(facts, recipe, batch, seq, item)
     if biased_heads(facts):
         return rounded(batch * facts.heads * seq * seq * item)
-    windows = {kind.window for kind, _, _ in stretches(facts)}
+    windows = first_of_windows(facts)
     bites = any(window is not None and seq >= window for window in windows)
     item = 1 if how.boolean_masks else item
     found = mask_bytes(recipe, len(windows), bites or always_masked(facts, recipe), batch, seq, item)
@@ -129,6 +144,27 @@ def let_go(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, item: int) -
     if recipe.attention == "sdpa" and not recipe.padded:  # full attention has none
         return (*[(start, size) for window, start in later if window is not None], *tables_too)
     return (*[(start, size // len(first)) for _, start in later], *tables_too)
+
+
+class SharedTables(NamedTuple):
+    """Tables and masks that a model makes once for all of its layers, in bytes: what these keep (``lasting``), what is
+    gone with the forward where no checkpoint holds it (``passing``), a mask that no layer takes (``untaken``), and what
+    goes before the first layers run backward (``let_go``)."""
+
+    lasting: int
+    passing: int
+    untaken: int
+    let_go: tuple[tuple[int, int], ...]
+
+
+def shared_tables(model: Model, shape: Shape) -> SharedTables:
+    """What a model of a run makes for a micro-batch."""
+    facts, recipe = model.facts, model.recipe
+    samples = frame(model.whole).tables_each
+    lasting, passing = given(facts, recipe, *shape, checkpoints=model.checkpoints, samples=samples)
+    untaken = untaken_mask(facts, recipe, *shape)
+    gone = let_go(facts, recipe, *shape) if model.checkpoints and not model.reentrant else ()
+    return SharedTables(lasting, passing, untaken, gone)
 
 
 def given(

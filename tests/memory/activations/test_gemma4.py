@@ -8,20 +8,28 @@ from lintfit.catalog import models
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.families import known
 from lintfit.memory.activations.kinds import heads_of, kinds, lends
-from lintfit.memory.activations.recipe import Recipe
+from lintfit.memory.micro_batch.around import Around
+from lintfit.memory.micro_batch.features import around_layers
 from lintfit.memory.micro_batch.language import language
-from lintfit.memory.micro_batch.own_inputs import own_inputs
+from lintfit.memory.micro_batch.model import model_of, shape_of
+from lintfit.memory.spec import Spec
 
 CONFIG: dict[str, Any] = {
     "model_type": "gemma4_text", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 8,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "global_head_dim": 128, "vocab_size": 512,
     "sliding_window": 256, "hidden_size_per_layer_input": 0,
 }  # fmt: skip
-BF16 = Recipe(2, False)
 
 
 def facts_of(**more: Any) -> ModelFacts:
     return models.from_config({**CONFIG, **more})
+
+
+def around_of(facts: ModelFacts, **more: Any) -> Around:
+    """What a bf16 run has around its layers in one sequence of 1024 tokens."""
+    spec = Spec(facts, seq_len=1024, **more)
+    model = model_of(spec)
+    return around_layers(model, shape_of(spec, model))
 
 
 def test_layers_that_attend_to_everything_have_wider_heads() -> None:
@@ -43,22 +51,27 @@ def test_the_last_layer_of_each_kind_lends_its_keys_and_values() -> None:
 
 def test_gradients_of_own_inputs_wait_for_one_another() -> None:
     facts = facts_of(hidden_size_per_layer_input=32)
-    plain = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=False, reentrant=False)
+    plain = around_of(facts)
     whole = 1024 * 8 * 32 * 2
     assert plain.waiting == (whole,) * 7 + (0,)
     # The tensor itself; the embeddings, the product and the normalised one in fp32, two numbers for each row.
-    assert plain.kept == whole + 1024 * 256 * 2 + 2 * 2 * whole + 2 * 1024 * 8 * 4 + 512
-    assert own_inputs(facts_of(), BF16, 1, 1024, 2, 2, checkpoints=False, reentrant=False).kept == 0
+    assert plain.kept == whole
+    assert plain.graphed == 1024 * 256 * 2 + 2 * 2 * whole + 2 * 1024 * 8 * 4 + 512
+    none = around_of(facts_of())
+    assert (none.kept, none.graphed, any(none.waiting)) == (0, 0, False)
 
 
 def test_checkpointing_makes_what_is_shared_again_and_holds_its_graph_for_the_layers_below() -> None:
     facts = facts_of(num_kv_shared_layers=3, layer_types=["sliding_attention", "full_attention"] * 4)
-    found = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=True, reentrant=False)
+    found = around_of(facts, gradient_checkpointing=True)
     states, keys = 1024 * 256 * 2, (64 + 128) * 2 * 1024 * 2
-    assert found.kept == found.graphed == 2 * keys  # what both lenders lend, in the dictionary that every layer has
+    assert (found.kept, found.graphed) == (
+        0,
+        2 * keys,
+    )  # what both lenders lend, in the dictionary that every layer has
     waiting = found.waiting
     assert waiting[0] == waiting[2] > waiting[5] > waiting[7] == 0
-    again = own_inputs(facts, BF16, 1, 1024, 2, 2, checkpoints=True, reentrant=True).waiting
+    again = around_of(facts, gradient_checkpointing=True, use_reentrant=True).waiting
     assert again[0] == 2 * 2 * states  # both lenders' inputs and these' gradients
 
 

@@ -19,9 +19,11 @@ from lintfit.memory.activations.towers import (
 from lintfit.memory.loss.logits import norm_forward
 from lintfit.memory.loss.preference import sequences
 from lintfit.memory.micro_batch.aside import aside, gradient_beside
-from lintfit.memory.micro_batch.embedding import input_leaf, opens_inputs
+from lintfit.memory.micro_batch.embedding import LEAF, trains_embedding
 from lintfit.memory.micro_batch.frozen_recipes import among_layers, at_end
 from lintfit.memory.micro_batch.language import language
+from lintfit.memory.micro_batch.model import model_of
+from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.micro_batch.step import Step, Stretch
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.micro_batch.tables import given
@@ -68,7 +70,7 @@ def _embeddings_gradient(spec: Spec, recipe: Recipe) -> int:
     """
     if style(spec.facts).joins:
         return 0
-    trained = any(part.role == "embedding" and part.where != "vision" for part in inventory(spec).trainables)
+    trained = trains_embedding(inventory(spec))
     size = sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe)
     return rounded(size) if trained or opens_inputs(spec) else 0
 
@@ -149,6 +151,6 @@ def image_leaf(spec: Spec, recipe: Recipe) -> int:
 
     Where the model changes its embeddings besides, the leaf is counted already.
     """
-    if not opens_inputs(spec) or style(spec.facts).joins or input_leaf(spec, True, 1, recipe.weights):
+    if not opens_inputs(spec) or style(spec.facts).joins or LEAF.has(model_of(spec)):
         return 0
     return rounded(sequences(spec) * spec.seq_len * spec.facts.hidden * stream_bytes(spec.facts, recipe))

@@ -7,7 +7,7 @@ from lintfit.memory.activations.towers import (
     style,
 )
 from lintfit.memory.micro_batch.autocast import APART
-from lintfit.memory.micro_batch.embedding import opens_inputs
+from lintfit.memory.micro_batch.opened import opens_inputs
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.versions import transformers_version
