@@ -5,7 +5,7 @@ A spec leaves things open. Where one of them decides much, the range around the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lintfit.frozen import replace
@@ -60,6 +60,16 @@ class Alternative(NamedTuple):
     restated: bool = False
 
 
+class Guess(NamedTuple):
+    """One thing that a spec may leave open: whether it does (``left_open``), and the run that it then may mean
+    (``other``). ``note`` and ``restated`` are the :class:`Alternative`'s; ``{spec}`` is the run as it is taken."""
+
+    left_open: Callable[[Spec], bool]
+    other: Callable[[Spec], Spec]
+    note: str = ""
+    restated: bool = False
+
+
 def cheaper(spec: Spec) -> Iterator[Alternative]:
     """Runs that the spec may mean and that may need less: they bound the low end."""
     if spec.front_end == "litgpt" and "front_end" not in spec.stated:
@@ -67,87 +77,22 @@ def cheaper(spec: Spec) -> Iterator[Alternative]:
     if spec.facts.vision is not None:
         yield from _text_alone(spec)
     yield from _with_packages(spec)
-    if halves(spec.facts) is not None and spec.decoder_seq_len is None and spec.seq_len > 1:
-        yield Alternative(
-            replace(spec, decoder_seq_len=1),
-            f"a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low "
-            "end has one)",
-        )
-    if of(spec).unpacked is not None:
-        yield Alternative(
-            replace(spec, versions={name: found for name, found in spec.versions.items() if name not in AUTO_GPTQ}),
-            "GPTQ weights that AutoGPTQ unpacks in plain torch (its Triton and exllama kernels do not: the low end)",
-        )
-    if _may_repeat_groups(spec):
-        yield Alternative(
-            replace(spec, padded_batches=True),
-            "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
-            "they are, also to a card before Ampere (padded_batches not stated; a mask or an older version has them "
-            "repeated: the low end)",
-        )
-    if _may_reduce_each(spec):
-        yield Alternative(
-            _running(spec, "accelerate", REDUCES_EACH),
-            "whole gradients of earlier micro-batches, as accelerate since 1.11 leaves them under FSDP 2 (version not "
-            "stated; earlier ones, of the same months as this transformers, reduce each: the low end)",
-            restated=True,
-        )
-    if _may_quantise_experts(spec):
-        yield Alternative(
-            _running(spec, "transformers", LINEAR_EXPERTS),
-            "experts in 16 bits, as transformers 5 has them (version not stated; before, bitsandbytes quantises them: "
-            "the low end)",
-            restated=True,
-        )
+    yield from _others(spec, CHEAPER)
 
 
 def dearer(spec: Spec) -> Iterator[Alternative]:
     """Runs that the spec may mean and that may need more: they bound the high end."""
-    if not known(spec.facts):
-        yield Alternative(_remote_code(spec))
-    if _may_hold_inputs(spec):
-        yield Alternative(_running(spec, "bitsandbytes", "0.43.1"))
-    if _may_reorder(spec):
-        yield Alternative(
-            _running(spec, "bitsandbytes", "0.38.1"),
-            "a bitsandbytes that saves int8 weights as they are (version not stated; 0.38, of the same months, copies "
-            "them twice: the high end)",
-            restated=True,
-        )
-    if _may_keep_gradients(spec):
-        yield Alternative(
-            _running(spec, "torch", ZEROES),
-            "gradients that go behind the step, as torch 2 lets go of them (version not stated; torch 1, of the same "
-            "months as this transformers, fills them with zeros: the high end)",
-            restated=True,
-        )
-    if _may_adapt_all(spec):
-        yield Alternative(
-            replace(spec, lora_targets="all-linear"),
-            "whose code makes the adapters is not stated: the high end has them on all linear layers, as LLaMA-Factory",
-            restated=True,
-        )
-    if "transformers" not in spec.versions and "gated_delta_rule" in _missing(spec):
-        yield Alternative(_running(spec, "transformers", ROW_BY_ROW))
+    yield from _others(spec, DEARER)
     if spec.facts.vision is not None and spec.images != 0:
         yield from _with_images(spec)
-    if "trl" in spec.versions:
-        return
-    if spec.trainer in FUSED:
-        yield Alternative(
-            _running(spec, "trl", WHOLE_LOGITS),
-            "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
-        )
-    if spec.trainer in ODDS:
-        yield Alternative(
-            _running(spec, "trl", WHOLE_LOGITS),
-            "the kernel for log-probabilities of TRL 1.14 (version not stated; earlier ones hold more copies)",
-        )
-    if spec.trainer == "ppo":
-        yield Alternative(
-            _running(spec, "trl", WHOLE_SOFTMAX),
-            "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
-        )
+    if "trl" not in spec.versions:
+        yield from _others(spec, OLDER_TRL)
+
+
+def _others(spec: Spec, guesses: Iterable[Guess]) -> Iterator[Alternative]:
+    for guess in guesses:
+        if guess.left_open(spec):
+            yield Alternative(guess.other(spec), guess.note.format(spec=spec), restated=guess.restated)
 
 
 WITH_REORDERING = ((4, 28), (4, 31))
@@ -201,6 +146,20 @@ def _may_repeat_groups(spec: Spec) -> bool:
     return any(kind.window is None or spec.seq_len < kind.window for kind in kinds(facts))
 
 
+def _may_decode_one(spec: Spec) -> bool:
+    """Whether nobody says how long what a decoder writes is."""
+    return halves(spec.facts) is not None and spec.decoder_seq_len is None and spec.seq_len > 1
+
+
+def _without_auto_gptq(spec: Spec) -> Spec:
+    return replace(spec, versions={name: found for name, found in spec.versions.items() if name not in AUTO_GPTQ})
+
+
+def _may_go_row_by_row(spec: Spec) -> bool:
+    """Whether plain torch may put the delta rule's systems together in the way that takes more."""
+    return "transformers" not in spec.versions and "gated_delta_rule" in _missing(spec)
+
+
 def _missing(spec: Spec) -> tuple[str, ...]:
     """Kernels that would run if their packages were installed, where nobody says whether they are."""
     if "fused_kernels" in spec.stated:
@@ -223,6 +182,11 @@ def _with_packages(spec: Spec) -> Iterator[Alternative]:
 
 def _running(spec: Spec, library: str, version: str) -> Spec:
     return replace(spec, versions={**spec.versions, library: version})
+
+
+def _with(library: str, version: str) -> Callable[[Spec], Spec]:
+    """The run with a library of this version."""
+    return lambda spec: _running(spec, library, version)
 
 
 def _if_not_litgpt(spec: Spec) -> Iterator[Alternative]:
@@ -298,3 +262,86 @@ def _may_quantise_experts(spec: Spec) -> bool:
     if spec.facts.moe is None or "transformers" in spec.versions or spec.facts.model_type in ALWAYS_FUSED:
         return False
     return (spec.quantization or "").startswith(("nf4", "int8")) and spec.front_end != "litgpt"
+
+
+CHEAPER = (
+    Guess(
+        _may_decode_one,
+        lambda spec: replace(spec, decoder_seq_len=1),
+        "a decoder of {spec.seq_len} tokens, as many as the encoder reads (decoder_seq_len not stated; the low end has "
+        "one)",
+    ),
+    Guess(
+        lambda spec: of(spec).unpacked is not None,
+        _without_auto_gptq,
+        "GPTQ weights that AutoGPTQ unpacks in plain torch (its Triton and exllama kernels do not: the low end)",
+    ),
+    Guess(
+        _may_repeat_groups,
+        lambda spec: replace(spec, padded_batches=True),
+        "attention in SDPA's reference path, with fp32 scores: transformers since 4.54 hands groups of heads on as "
+        "they are, also to a card before Ampere (padded_batches not stated; a mask or an older version has them "
+        "repeated: the low end)",
+    ),
+    Guess(
+        _may_reduce_each,
+        _with("accelerate", REDUCES_EACH),
+        "whole gradients of earlier micro-batches, as accelerate since 1.11 leaves them under FSDP 2 (version not "
+        "stated; earlier ones, of the same months as this transformers, reduce each: the low end)",
+        restated=True,
+    ),
+    Guess(
+        _may_quantise_experts,
+        _with("transformers", LINEAR_EXPERTS),
+        "experts in 16 bits, as transformers 5 has them (version not stated; before, bitsandbytes quantises them: the "
+        "low end)",
+        restated=True,
+    ),
+)
+"""What may need less, beside what :func:`cheaper` finds in several ways."""
+
+DEARER = (
+    Guess(lambda spec: not known(spec.facts), _remote_code),
+    Guess(_may_hold_inputs, _with("bitsandbytes", "0.43.1")),
+    Guess(
+        _may_reorder,
+        _with("bitsandbytes", "0.38.1"),
+        "a bitsandbytes that saves int8 weights as they are (version not stated; 0.38, of the same months, copies them "
+        "twice: the high end)",
+        restated=True,
+    ),
+    Guess(
+        _may_keep_gradients,
+        _with("torch", ZEROES),
+        "gradients that go behind the step, as torch 2 lets go of them (version not stated; torch 1, of the same "
+        "months as this transformers, fills them with zeros: the high end)",
+        restated=True,
+    ),
+    Guess(
+        _may_adapt_all,
+        lambda spec: replace(spec, lora_targets="all-linear"),
+        "whose code makes the adapters is not stated: the high end has them on all linear layers, as LLaMA-Factory",
+        restated=True,
+    ),
+    Guess(_may_go_row_by_row, _with("transformers", ROW_BY_ROW)),
+)
+"""What may need more."""
+
+OLDER_TRL = (
+    Guess(
+        lambda spec: spec.trainer in FUSED,
+        _with("trl", WHOLE_LOGITS),
+        "the tiled loss of TRL 1.15 (version not stated; earlier ones hold whole logits)",
+    ),
+    Guess(
+        lambda spec: spec.trainer in ODDS,
+        _with("trl", WHOLE_LOGITS),
+        "the kernel for log-probabilities of TRL 1.14 (version not stated; earlier ones hold more copies)",
+    ),
+    Guess(
+        lambda spec: spec.trainer == "ppo",
+        _with("trl", WHOLE_SOFTMAX),
+        "the PPOTrainer of TRL 0.15 and later (version not stated; earlier ones hold a log-softmax more)",
+    ),
+)
+"""What may need more where TRL's version is not stated."""
