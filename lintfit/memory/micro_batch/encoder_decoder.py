@@ -26,7 +26,7 @@ from lintfit.memory.micro_batch.layers import gives_gradient, layers_of, waiting
 from lintfit.memory.micro_batch.model import model_of
 from lintfit.memory.micro_batch.model_step import kept_share, record_model
 from lintfit.memory.micro_batch.step import Step, Stretch
-from lintfit.memory.micro_batch.stream import Shape, stream_bytes
+from lintfit.memory.micro_batch.stream import Shape, embedding_bytes, stream_bytes
 from lintfit.memory.micro_batch.vision.step import handed_over
 from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.frozen_parts import FrozenParts
@@ -112,7 +112,7 @@ class Encoder:
             lookup=self.recipe,
             left=FrozenParts(),
             stream=stream_bytes(self.facts, self.recipe),
-            embedded=self.recipe.weights,
+            embedded=embedding_bytes(self.recipe),
         )
         how = self.model.own.halves
         assert how is not None
@@ -197,7 +197,7 @@ class Encoder:
 
     def embeddings(self, seq: int) -> int:
         """The words' embeddings for so many tokens of each sequence."""
-        return rounded(self.shape.batch * seq * self.facts.hidden * self.recipe.weights)
+        return rounded(self.shape.batch * seq * self.facts.hidden * self.model.embedded)
 
     def embedding_gradient(self) -> int:
         """The gradient of the table of words, made a second time for the words that the encoder reads."""

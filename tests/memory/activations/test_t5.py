@@ -11,6 +11,8 @@ import pytest
 
 from bench.fake_settings import GC, LORA, REENTRANT
 from lintfit.memory import estimate
+from lintfit.memory.micro_batch.encoder_decoder import Encoder
+from lintfit.memory.micro_batch.language import of_decoder
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Estimate, Verdict
@@ -169,6 +171,18 @@ def test_what_nobody_has_counted_is_unknown(more: dict[str, Any], said: str) -> 
     found = estimate(spec_from_mapping({"model": "google/flan-t5-base", "gpu": "H100", **BF16, **more}))
     assert found.verdict is Verdict.UNKNOWN
     assert any(said in line for line in found.not_modelled)
+
+
+def test_words_of_a_table_that_peft_made_fp32_are_fp32() -> None:
+    """``prepare_model_for_kbit_training`` casts the shared table, too; the encoder's words are a leaf besides."""
+    run = {"model": "google/flan-t5-base", "method": "lora", "quantization": "nf4", "gradient_checkpointing": True}
+    batch = {"weights_dtype": "bf16", "micro_batch_size": 4, "seq_len": 512}
+    half, full = (
+        Encoder(of_decoder(spec_from_mapping({**run, **batch, "kbit_upcast": kbit}))) for kbit in ("norms", "all")
+    )
+    words = 4 * 512 * 768
+    assert (half.embeddings(512), full.embeddings(512)) == (2 * words, 4 * words)
+    assert (half.opening(), full.opening()) == (words + 2 * words, words + 4 * words)  # with the dropout's mask
 
 
 def test_a_decoder_of_no_tokens_is_refused() -> None:
