@@ -281,6 +281,15 @@ def test_a_check_of_one_json_loads_nothing_heavy(tmp_path: Path) -> None:
     assert modules.isdisjoint({"rich", "libcst", "ruamel", "tree_sitter", "tree_sitter_bash", "jsonschema"})
 
 
+def test_a_check_of_a_script_makes_no_matchers(tmp_path: Path) -> None:
+    """``libcst.matchers`` writes 500 classes when it is loaded, which takes longer than most checks."""
+    (tmp_path / "train.py").write_text("from transformers import Trainer\nTrainer(model='m').train()\n")
+    done = python("-X", "importtime", "-m", "lintfit", "check", "train.py", folder=tmp_path)
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "libcst" in modules
+    assert modules.isdisjoint({"libcst.matchers", "libcst.codemod", "rich", "jsonschema"})
+
+
 def test_an_estimate_of_a_spec_loads_no_parser_of_flags(tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text('{"model": "gpt2", "gpu": "A100"}')
     done = python("-X", "importtime", "-m", "lintfit", "estimate", "--spec", "spec.json", folder=tmp_path)

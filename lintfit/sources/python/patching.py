@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import libcst as cst
-import libcst.matchers as m
 
+from lintfit.documents.python_walk import walk
 from lintfit.sources.python.expressions import dotted
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Function, Value, alternatives
@@ -45,7 +45,5 @@ def read(reading: Reading) -> None:
 def _kernel(value: Value) -> str | None:
     if not isinstance(value, Function) or value.node is None:
         return None
-    called = {
-        dotted(call.func).rpartition(".")[2] for call in m.findall(value.node, m.Call()) if isinstance(call, cst.Call)
-    }
+    called = {dotted(node.func).rpartition(".")[2] for node in walk(value.node) if isinstance(node, cst.Call)}
     return next((name for name, pattern in _KERNELS if any(pattern.fullmatch(each) for each in called)), None)
