@@ -100,6 +100,21 @@ CASES: tuple[tuple[str, str, int, int, dict[str, Any]], ...] = (
         )
         for held, graph in (("held", False), ("held", True), ("dropped", True))
     ),
+    *(
+        (model, precision, 1, 512, {**more, **GC, **_evaluation(batch_size=batch, generates="only", **asked)})
+        for model, precision, batch, more, asked in (
+            ("llama 1.2 B, tied", "bf16", 16, {}, {"prompt_len": 512, "new_tokens": 4}),
+            ("llama 1.2 B, tied", "bf16", 1024, {}, {"prompt_len": 4, "new_tokens": 12}),
+            ("llama 1.2 B, tied", "fp32 + autocast", 512, {}, {"prompt_len": 4, "new_tokens": 8}),
+            ("llama 1.2 B, tied", "bf16", 1024, {"attention": "eager"}, {"prompt_len": 4, "new_tokens": 12}),
+            ("llama 8 B, few words", "bf16 + autocast", 32, EVERY, {"prompt_len": 256, "new_tokens": 4}),
+            ("llama 8 B, few words", "bf16 + autocast", 512, EVERY, {"prompt_len": 8, "new_tokens": 24}),
+            ("gemma2 2.6 B, tied", "bf16", 512, {"attention": "eager"}, {"prompt_len": 4, "new_tokens": 12}),
+            ("qwen3 4 B, tied", "bf16", 32, {}, {"prompt_len": 128, "new_tokens": 4}),
+            ("mixtral 46.7 B", "bf16", 16, {"optimizer": "sgd"}, {"prompt_len": 256, "new_tokens": 4}),
+            ("gpt2 355 M, tied", "fp32 + autocast", 512, {}, {"prompt_len": 8, "new_tokens": 24}),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -139,7 +154,8 @@ def run(case: dict[str, Any]) -> dict[str, int]:
         train_step(model, optimizer, spec, log, None, [], last=False)
         model.eval()
         by_itself = chosen(spec).get("graph") or chosen(spec).get("predictions") == "held"
-        (evaluate_by_itself if by_itself else evaluate)(model, spec, log)
+        generates = chosen(spec).get("generates") == "only"
+        (generate if generates else evaluate_by_itself if by_itself else evaluate)(model, spec, log)
     return {"allocated_bytes": log.replay()["evaluation"]}
 
 
@@ -147,6 +163,31 @@ def chosen(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec's evaluation."""
     found: dict[str, Any] = spec.get("evaluation", {})
     return found
+
+
+def generate(model: Any, spec: dict[str, Any], log: Any) -> None:
+    """A loop that asks for answers alone: batches of prompts through transformers' ``generate``, every answer to its
+    full length."""
+    import torch
+    from accelerate.utils import convert_outputs_to_fp32
+
+    from bench import fake_ppo
+    from bench.fake_trl import _Values
+
+    asked = chosen(spec)
+    model.config.use_cache = model.generation_config.use_cache = True
+    if spec["mixed_precision"] != "no":
+        inner = getattr(model, "base_model", model)
+        inner = getattr(inner, "model", model) if inner is not model else model
+        inner.forward = convert_outputs_to_fp32(torch.autocast("cuda", dtype=torch.bfloat16)(inner.forward))
+    for step in range(2):
+        log.phase = "evaluation" if step else "first evaluation"
+        ids = torch.empty(asked["batch_size"], asked["prompt_len"], dtype=torch.long, device="cuda:0")
+        with fake_ppo.to_the_end(), _Values(0):
+            model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=asked["new_tokens"],
+                num_beams=asked.get("beams", 1), do_sample=False, pad_token_id=0,
+            )  # fmt: skip
 
 
 def evaluate_by_itself(model: Any, spec: dict[str, Any], log: Any) -> None:

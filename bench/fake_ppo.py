@@ -143,8 +143,6 @@ class _Accelerator:
 @contextlib.contextmanager
 def _phases(module: Any, model: Any, log: Any) -> Iterator[None]:
     """Generation and scoring named in the log; every sequence is generated to its full length."""
-    from transformers import GenerationMixin
-
     generation = module.batch_generation
 
     def batch_generation(*args: Any) -> Any:
@@ -152,6 +150,23 @@ def _phases(module: Any, model: Any, log: Any) -> Iterator[None]:
         found = generation(*args)
         log.phase = "rollout"
         return found
+
+    patches = (
+        mock.patch.object(module, "batch_generation", batch_generation),
+        mock.patch.object(module, "unwrap_model_for_generation", lambda *a, **k: contextlib.nullcontext(model)),
+        mock.patch.object(module, "masked_whiten", lambda values, mask, **kwargs: values.clone()),
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(to_the_end())
+        for patch in patches:
+            stack.enter_context(patch)
+        yield
+
+
+@contextlib.contextmanager
+def to_the_end() -> Iterator[None]:
+    """No answer of ``generate`` ends before the length that is asked for."""
+    from transformers import GenerationMixin
 
     sample = GenerationMixin._sample
 
@@ -161,13 +176,5 @@ def _phases(module: Any, model: Any, log: Any) -> Iterator[None]:
         with mock.patch.object(GenerationMixin, "_has_unfinished_sequences", lambda *a, **k: next(asked)):
             return sample(self, input_ids, *args, **kwargs)
 
-    patches = (
-        mock.patch.object(module, "batch_generation", batch_generation),
-        mock.patch.object(module, "unwrap_model_for_generation", lambda *a, **k: contextlib.nullcontext(model)),
-        mock.patch.object(module, "masked_whiten", lambda values, mask, **kwargs: values.clone()),
-        mock.patch.object(GenerationMixin, "_sample", bounded),
-    )
-    with contextlib.ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(patch)
+    with mock.patch.object(GenerationMixin, "_sample", bounded):
         yield

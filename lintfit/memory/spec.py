@@ -114,12 +114,16 @@ class Evaluation:
     """Whether every batch is put together with those before it (``eval_do_concat_batches``)."""
     samples: int | None = None
     """Samples of the evaluation set; None where nobody says."""
-    generates: bool = False
-    """Whether an answer is generated to each sample (``predict_with_generate``)."""
+    generates: bool | Literal["only"] = False
+    """Whether an answer is generated to each sample (``predict_with_generate``), beside the loss or without it."""
     beams: int = 1
     """Beams of that (``generation_num_beams``)."""
     graph: bool = False
     """Whether gradients are on, so that each batch makes its graph, which nothing checkpoints in evaluation mode."""
+    prompt_len: int | None = None
+    """Tokens of a prompt at the most; None where nobody says: as long as the training's sequences."""
+    new_tokens: int | None = None
+    """Tokens of an answer at the most (``max_new_tokens``)."""
 
 
 @frozen

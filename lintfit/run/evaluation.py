@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from lintfit.memory.spec import LARGEST_COUNT, Evaluation
+from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Evaluation
 from lintfit.settings import Setting, is_count
 
 
@@ -21,16 +21,26 @@ def evaluation(settings: Mapping[str, Setting], values: Mapping[str, Any], doubt
         doubtful.append("eval_batch_size")
     predictions = _value(settings, "eval_predictions")
     steps = _value(settings, "eval_accumulation_steps")
+    new = _value(settings, "eval_new_tokens")
     beams = _value(settings, "generation_num_beams")
     return Evaluation(
         batch_size=batch.value if is_count(batch.value, LARGEST_COUNT) else 1,
         predictions=predictions if predictions in ("dropped", "gathered", "kept", "held", "listed") else "none",
         accumulation_steps=steps if is_count(steps, LARGEST_COUNT) else None,
         concat_batches=_value(settings, "eval_do_concat_batches") is not False,
-        generates=_value(settings, "predict_with_generate") is True,
+        generates=_generates(settings),
+        new_tokens=new if is_count(new, LARGEST_SEQUENCE) else None,
         graph=_value(settings, "eval_graph") is True,
         beams=beams if is_count(beams, LARGEST_COUNT) else 1,
     )
+
+
+def _generates(settings: Mapping[str, Setting]) -> bool | Literal["only"]:
+    """Whether answers are generated, and the loss is not computed."""
+    by_loop = _value(settings, "eval_generates")
+    if by_loop == "only":
+        return "only"
+    return by_loop is not None or _value(settings, "predict_with_generate") is True
 
 
 def _value(settings: Mapping[str, Setting], name: str) -> Any:

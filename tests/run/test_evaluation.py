@@ -40,3 +40,14 @@ def test_all_that_the_trainer_is_told() -> None:
     assert read(**said) == (Evaluation(4, "kept", 16, False, None, True, 4), [])
     unknown = {**dict.fromkeys(said, UNKNOWN), "eval_batch_size": 4}
     assert read(**unknown) == (Evaluation(4), [])
+
+
+def test_answers_of_a_loop_of_the_scripts_own() -> None:
+    said = {"eval_batch_size": 4, "eval_new_tokens": 64}
+    assert read(**said, eval_generates="only") == (Evaluation(4, generates="only", new_tokens=64), [])
+    beside = Evaluation(4, "held", generates=True, new_tokens=64)
+    assert read(**said, eval_generates="beside", eval_predictions="held") == (beside, [])
+    assert read(eval_batch_size=4, eval_generates="only", eval_new_tokens=UNKNOWN) == (
+        Evaluation(4, generates="only"),
+        [],
+    )

@@ -109,3 +109,40 @@ def test_gradients_that_nobody_switches_off(lines: str, becomes: str) -> None:
 def test_a_training_alone_evaluates_nothing() -> None:
     text = SCRIPT.format(loader=LOADER, prepare=PREPARE, body="")
     assert not [name for name in values(script(text, "")) if name.startswith("eval_")]
+
+
+ANSWERS = {"eval_batch_size": 16, "eval_generates": "only", "eval_new_tokens": 64}
+
+
+def answers(line: str, **kwargs: str) -> dict[str, object]:
+    body = f"    for batch in eval_loader:\n        {line}\n"
+    text = SCRIPT.format(**{"loader": LOADER, "prepare": PREPARE, "body": body, **kwargs})
+    return {name: value for name, value in values(script(text, "")).items() if name.startswith("eval_")}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("tokens = model.generate(**batch, max_new_tokens=64)", ANSWERS),
+        ("tokens = accelerator.unwrap_model(model).generate(batch['input_ids'], max_new_tokens=64)", ANSWERS),
+        ("tokens = model.module.generate(**batch, max_new_tokens=64, num_beams=1)", ANSWERS),
+        ("tokens = model.generate(**batch)", {}),
+        ("tokens = model.generate(**batch, max_new_tokens=chosen())", {}),
+        ("tokens = model.generate(**batch, generation_config=config)", {}),
+        ("tokens = other.generate(**batch, max_new_tokens=64)", {}),
+        ("with torch.no_grad(): tokens = model.generate(**batch, max_new_tokens=64)", ANSWERS),
+    ],
+)
+def test_a_loop_that_only_generates(line: str, found: dict[str, object]) -> None:
+    assert answers(line) == found
+
+
+def test_answers_beside_a_loss() -> None:
+    found = said("outputs = model(**batch)\ntokens = model.generate(**batch, max_new_tokens=64)", graph=True)
+    assert found["eval_generates"] == "beside"
+    assert found["eval_batch_size"] == 16 and found["eval_new_tokens"] == 64
+
+
+def test_answers_to_batches_of_unknown_size() -> None:
+    line = "tokens = model.generate(**batch, max_new_tokens=64)"
+    assert answers(line, loader="eval_loader = make(16)") == {}

@@ -6,9 +6,11 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import loss_path
 from lintfit.memory.loss.returned import logits_bytes
+from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.recording import record
 from lintfit.memory.spec import Evaluation, Spec
+from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.versions import release, since
 
 SKIPS_LOGITS = (5, 15)
@@ -75,11 +77,28 @@ def batch(spec: Spec, states: States, step: Step) -> Round | None:
         return None
     if spec.generation is not None:  # ``GRPOTrainer.prediction_step`` gives back the loss alone
         evaluation = replace(evaluation, predictions="none", generates=False)
-    seen = replace(spec, micro_batch_size=evaluation.batch_size, loop_outputs="dropped")
+    if evaluation.generates == "only":
+        evaluation, seen = replace(evaluation, predictions="none"), answering(spec, evaluation)
+    else:
+        seen = replace(spec, micro_batch_size=evaluation.batch_size, loop_outputs="dropped")
     same = seen.micro_batch_size == spec.micro_batch_size and seen.loop_outputs == spec.loop_outputs
     counted = step if same else record(seen, states)
     made = logits_bytes(seen, counted.recipe)
     return Round(seen, counted, evaluation, made, made * spec.data_parallel)
+
+
+def answering(spec: Spec, evaluation: Evaluation) -> Spec:
+    """The run as its evaluation reads a batch of prompts, every beam's; a decoder behind an encoder has one token.
+
+    Prompts of several lengths are padded.
+    """
+    rows = evaluation.batch_size * evaluation.beams
+    padded = rows > 1 or spec.padded_batches
+    seen = replace(spec, micro_batch_size=rows, loop_outputs="dropped", trainer="causal-lm")
+    if spec.encoded is not None:
+        read = evaluation.prompt_len or spec.encoded.seq_len
+        return replace(seen, seq_len=1, encoded=replace(spec.encoded, seq_len=read, padded=padded))
+    return replace(seen, seq_len=evaluation.prompt_len or spec.seq_len, padded_batches=padded)
 
 
 def _window(spec: Spec, evaluation: Evaluation) -> int:
@@ -108,3 +127,10 @@ def makes_whole_logits(spec: Spec) -> bool:
 def makes_logits_apart(spec: Spec) -> bool:
     """Whether a loss that never holds logits is followed by a second forward that makes them (TRL's trainers)."""
     return loss_path(spec) == "chunked"
+
+
+def copies_without_head(run: Round) -> int:
+    """Bytes of autocast's copies of the weights before the head makes its own, which a fused loss never does."""
+    if not run.step.copies:
+        return 0
+    return max(0, run.step.copies - head_copy(inventory(run.spec)))

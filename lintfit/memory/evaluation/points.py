@@ -7,21 +7,26 @@ from lintfit.memory.activations.form import NOTHING, Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.components import components, plus
 from lintfit.memory.engines.states import States
-from lintfit.memory.evaluation.batch import Round, batch, makes_logits_apart, makes_whole_logits
+from lintfit.memory.evaluation import generating
+from lintfit.memory.evaluation.batch import (
+    Round,
+    batch,
+    copies_without_head,
+    makes_logits_apart,
+    makes_whole_logits,
+)
 from lintfit.memory.evaluation.graph import with_graph
 from lintfit.memory.forward import bare_head
 from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import loss_path, sequences
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph, most_without_graph, together
-from lintfit.memory.micro_batch.autocast import head_copy
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.micro_batch.step import Step
 from lintfit.memory.micro_batch.stream import stream_bytes
 from lintfit.memory.result import Moment
-from lintfit.memory.rollouts.rollout import rollout
+from lintfit.memory.rollouts.rollout import layer_cache, rollout
 from lintfit.memory.spec import Spec
-from lintfit.memory.tensors.parameters import inventory
 from lintfit.memory.tensors.tensor_parallel import local
 from lintfit.memory.tensors.weights import parameter_count
 
@@ -42,6 +47,8 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
     if run is None:
         return []
     left = left_of_training(spec, step, run)
+    if run.evaluation.generates == "only":
+        return answering(run, states, left)
     if run.evaluation.graph:
         return [with_graph(run, states, left)]
     step = run.step
@@ -68,6 +75,17 @@ def points(spec: Spec, states: States, step: Step) -> list[Moment]:
         result.append(Moment(GENERATION, "evaluate", together(held, alive, left)))
     rolled = rollout(rolling_out(run.spec), states) if spec.generation is not None else ()
     return [*result, *(Moment(GENERATION, "evaluate", moment.components) for moment in rolled)]
+
+
+def answering(run: Round, states: States, left: Live) -> list[Moment]:
+    """The moments of an evaluation that only generates."""
+    held = plus(states.evaluate, components(communication_buffers=summoned(run.spec)))
+    found = [(generating.READING, generating.reading(run)), (generating.GENERATING, generating.generating(run))]
+    if run.spec.images and run.spec.facts.vision is not None:
+        found.append((ENCODED, encoded(run.spec)))
+    if run.spec.encoded is not None:
+        found.append((ENCODER, encoder_without_graph(run.spec)))
+    return [Moment(name, "evaluate", together(held, alive, left)) for name, alive in found]
 
 
 def left_of_training(spec: Spec, step: Step, run: Round) -> Live:
@@ -133,13 +151,6 @@ def logits_apart(run: Round) -> Live:
     return max(inside, outside, key=lambda live: live.total)
 
 
-def copies_without_head(run: Round) -> int:
-    """Bytes of autocast's copies of the weights before the head makes its own, which a fused loss never does."""
-    if not run.step.copies:
-        return 0
-    return max(0, run.step.copies - head_copy(inventory(run.spec)))
-
-
 def copies_at_loss(run: Round) -> int:
     """The same at the loss: all of them where the head runs by itself."""
     fused = loss_path(run.spec) == "chunked" or (loss_path(run.spec) == "liger" and not makes_whole_logits(run.spec))
@@ -152,7 +163,15 @@ def answers(run: Round) -> int:
     facts, recipe = language(run.spec.facts), run.step.recipe
     item = 2 if recipe.autocast else recipe.weights
     rows = sequences(run.spec) * run.evaluation.beams
-    return (facts.layers + 1) * 2 * facts.kv_heads * facts.head_dim * item * rows * run.spec.seq_len
+    return (facts.layers + 1) * layer_cache(facts, item, rows * answered_tokens(run))
+
+
+def answered_tokens(run: Round) -> int:
+    """Tokens of a prompt with its answer: the sequence's length where nobody says more."""
+    prompt, new = run.evaluation.prompt_len, run.evaluation.new_tokens
+    if prompt is None and new is None:
+        return run.spec.seq_len
+    return (prompt or run.spec.seq_len) + (new or generating.NEW_TOKENS)
 
 
 def summoned(spec: Spec) -> int:

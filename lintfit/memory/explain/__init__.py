@@ -31,6 +31,8 @@ _STATES = {
     "evaluation, logits": "evaluate",
     "evaluation, logits gathered": "evaluate",
     "evaluation, generation": "evaluate",
+    "evaluation, prompts read": "evaluate",
+    "evaluation, tokens generated": "evaluate",
     "evaluation, with its graph": "forward",
     "generation": "evaluate",
     "reference scored": "evaluate",

@@ -6,8 +6,8 @@ from lintfit.frozen import replace
 from lintfit.memory.activations.form import Live
 from lintfit.memory.activations.recipe import evaluating
 from lintfit.memory.engines.host import ranks_per_node
-from lintfit.memory.evaluation import graph, kept, points
-from lintfit.memory.evaluation.batch import Round, batch, makes_whole_logits
+from lintfit.memory.evaluation import generating, graph, kept, points
+from lintfit.memory.evaluation.batch import Round, batch, copies_without_head, makes_whole_logits
 from lintfit.memory.explain import layers, scoring
 from lintfit.memory.explain.passing import ANSWERED, CACHED, TAPE, Pass, casts, encoded, forward, head_terms, inputs
 from lintfit.memory.explain.scoring import copies, one_layer
@@ -16,6 +16,7 @@ from lintfit.memory.forward import LAST_NORM
 from lintfit.memory.loss.preference import Path, sequences
 from lintfit.memory.loss.returned import returned_item
 from lintfit.memory.micro_batch.alive import layer_without_graph
+from lintfit.memory.micro_batch.language import of_decoder
 from lintfit.memory.result import Moment
 from lintfit.memory.spec import Spec
 
@@ -23,12 +24,13 @@ KEPT = "logits of earlier batches, kept for compute_metrics"
 HELD = "logits of the batch before, which the loop's variable holds"
 GATHERED = "logits of all ranks, gathered and put to those before them"
 GRAPHED = "the graph of the batch before, which the loop's variable holds"
+GENERATED = "transformers generation/utils.py"
 LOOP = "transformers Trainer.evaluation_loop"
 
 
 def terms(run: Pass, moment: Moment) -> list[Term]:
     """What stands beside the states at a moment of the evaluation."""
-    one = batch(run.spec, run.states, run.step)
+    one = batch(of_decoder(run.spec), run.states, run.step)
     if one is None:
         return []
     seen = Pass(one.spec, run.states, one.step, run.facts, sequences(one.spec), run.seq)
@@ -41,6 +43,8 @@ def terms(run: Pass, moment: Moment) -> list[Term]:
             return _graph(one, seen)
         case points.GATHERED:
             return [*inputs(seen), _logits(one, one.gathered, GATHERED)]
+        case generating.READING | generating.GENERATING:
+            return _generated(one, seen, moment.name)
     found = [*inputs(seen), copies(_casts(one, moment.name)), _waiting(one)]
     match moment.name:
         case "evaluation":
@@ -107,12 +111,12 @@ def _casts(one: Round, name: str) -> int:
     match name:
         case "evaluation, a layer":
             layer = layer_without_graph(one.spec, one.step, evaluating(one.step.recipe))
-            return points.copies_without_head(one) + layer.casts
+            return copies_without_head(one) + layer.casts
         case "evaluation":
             return points.at_the_loss(one).casts
         case points.LOGITS:
             return points.logits_apart(one).casts
-    return points.copies_without_head(one)
+    return copies_without_head(one)
 
 
 def _logits(one: Round, size: int, what: str) -> Term:
@@ -132,10 +136,33 @@ def _logits(one: Round, size: int, what: str) -> Term:
 def _answers(one: Round) -> list[Term]:
     gathered = term("communication_buffers", "all parameters, gathered to generate", points.summoned(one.spec))
     cache = points.answers(one)
-    tokens = sequences(one.spec) * one.evaluation.beams * one.spec.seq_len
+    tokens = sequences(one.spec) * one.evaluation.beams * points.answered_tokens(one)
     factors = ((cache / tokens, "bytes a token"), (tokens, "tokens of all beams"))
     what = "keys and values of the answers, one layer's twice"
     return [gathered, term("activations", what, cache, *factors, source="transformers cache_utils.py")]
+
+
+def _generated(one: Round, seen: Pass, name: str) -> list[Term]:
+    """What an evaluation that only generates has while it reads prompts, or makes the last token."""
+    reads = name == generating.READING
+    live = generating.reading(one) if reads else generating.generating(one)
+    tokens = one.spec.seq_len if reads else generating.answered(one)
+    cache = generating.cached(one, tokens)
+    rows = one.spec.micro_batch_size
+    parts = ((cache / tokens / rows, "bytes a token"), (tokens, "tokens"), (rows, "prompts"))
+    what = "keys and values of the prompts" if reads else "keys and values of prompts and answers"
+    found = [
+        *inputs(seen),
+        term("activations", what, cache, *parts, source="transformers cache_utils.py"),
+        copies(live.casts),
+        term("temporaries", scoring.SELECTED, live.temporaries, source=scoring.EXPERTS),
+        term("communication_buffers", "all parameters, gathered to generate", points.summoned(one.spec)),
+        term("logits", "logits that the next token is chosen by", live.logits, source=GENERATED),
+    ]
+    rest = live.activations - one.step.inputs - cache
+    if reads and not live.logits:
+        return [*found, *one_layer(seen)]
+    return [*found, term("activations", "what a layer makes of it, or the head takes", rest, source=TAPE)]
 
 
 def host_terms(spec: Spec) -> list[Term]:

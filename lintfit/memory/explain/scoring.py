@@ -10,9 +10,12 @@ from lintfit.memory.forward import bare_head
 from lintfit.memory.micro_batch.alive import layer_without_graph
 from lintfit.memory.moments import beside_the_graph, head_cast
 from lintfit.memory.result import Moment
-from lintfit.memory.rollouts.rollout import cache_bytes, generated
+from lintfit.memory.rollouts.rollout import cache_bytes, generated, selected_experts
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.memory.tensors.parameters import model_dtype
+
+SELECTED = "copies of the experts that the newest tokens go to, in one layer"
+EXPERTS = "transformers integrations/moe.py:batched_mm_experts_forward"
 
 
 def reference(run: Pass) -> list[Term]:
@@ -108,4 +111,5 @@ def generation(run: Pass) -> list[Term]:
     found.append(
         term("activations", "the key-value cache", cache_bytes(spec), *named, source="transformers cache_utils.py")
     )
-    return found
+    chosen = selected_experts(spec, generated(spec))
+    return [*found, term("temporaries", SELECTED, chosen, source=EXPERTS)]

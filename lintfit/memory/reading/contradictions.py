@@ -8,6 +8,7 @@ from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.errors import LintfitError
+from lintfit.memory.spec import SCORING
 
 IMAGES_BESIDE = frozenset({"mllama"})
 """Model types whose images add nothing to the sequence."""
@@ -26,6 +27,7 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     _ranks(values, facts)
     _engine(values)
     _trainer(values)
+    _evaluation(values)
     images = values.get("images") or 0
     if images > values["seq_len"] and facts.model_type not in IMAGES_BESIDE:
         raise SpecError(f"images: {images} need a token each, seq_len is {values['seq_len']}")
@@ -84,6 +86,22 @@ def _trainer(values: Mapping[str, Any]) -> None:
             f"generation.completion_len: {generation.completion_len} is more than seq_len ({longest}), which counts "
             "prompt and completion"
         )
+
+
+def _evaluation(values: Mapping[str, Any]) -> None:
+    """What only an evaluation that generates has, and what cannot generate."""
+    evaluation, trainer = values.get("evaluation"), values.get("trainer")
+    if evaluation is None:
+        return
+    for key in ("prompt_len", "new_tokens"):
+        size = getattr(evaluation, key)
+        if size is not None and not evaluation.generates:
+            raise SpecError(f"evaluation.{key}: {size} needs evaluation.generates, true or 'only'")
+    if evaluation.generates and trainer in SCORING:
+        raise SpecError(f"evaluation.generates: a model with scores generates nothing, trainer is '{trainer}'")
+    images = values.get("images") or 0
+    if evaluation.prompt_len is not None and images > evaluation.prompt_len:
+        raise SpecError(f"evaluation.prompt_len: {evaluation.prompt_len} has no room for {images} images")
 
 
 def unshared_experts(facts: ModelFacts, ranks: int) -> str:

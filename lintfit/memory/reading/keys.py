@@ -177,7 +177,9 @@ _EVALUATION = _parts(
         "accumulation_steps": _count(),
         "concat_batches": _flag,
         "samples": _count(most=LARGEST_SEQUENCE),
-        "generates": _flag,
+        "generates": choice(True, False, "only"),
+        "prompt_len": _count(most=LARGEST_SEQUENCE),
+        "new_tokens": _count(most=LARGEST_SEQUENCE),
         "beams": _count(),
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.components import plus
 from lintfit.memory.engines.states import States
 from lintfit.memory.loss.preference import trl_version
@@ -9,6 +10,10 @@ from lintfit.memory.result import Moment
 from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.parameters import model_dtype
 from lintfit.memory.tensors.weights import parameter_count
+from lintfit.memory.versions import GROUPED_EXPERTS, transformers_version
+
+LOOPING = frozenset({"dbrx", "doge", "jetmoe", "llama4", "llama4_text"})
+"""Model types whose experts are run in their own way (no ``use_experts_implementation``)."""
 
 STEPS_PER_GENERATION = (0, 18)
 """The first TRL version that generates for several micro-batches at once."""
@@ -44,9 +49,25 @@ def cache_bytes(spec: Spec) -> int:
 
     One layer's are there twice while the newest token is appended (``DynamicLayer.update``: ``torch.cat``).
     """
-    facts = spec.facts
-    layer = 2 * facts.kv_heads * facts.head_dim * DTYPE_BYTES[model_dtype(spec)] * generated(spec) * spec.seq_len
-    return (facts.layers + 1) * layer
+    item = DTYPE_BYTES[model_dtype(spec)]
+    return (spec.facts.layers + 1) * layer_cache(spec.facts, item, generated(spec) * spec.seq_len)
+
+
+def layer_cache(facts: ModelFacts, item: int, tokens: int) -> int:
+    """Bytes of one layer's keys and values for so many tokens; ``item``: bytes of an element."""
+    return 2 * facts.kv_heads * facts.head_dim * item * tokens
+
+
+def selected_experts(spec: Spec, sequences: int) -> int:
+    """Bytes of the experts that the newest token of every sequence goes to: each gets a copy of theirs in one layer
+    after the other (``_optimize_model_for_decode``, ``batched_mm_experts_forward``; measured on Mixtral)."""
+    moe = spec.facts.moe
+    if moe is None or transformers_version(spec) < GROUPED_EXPERTS or spec.facts.model_type in LOOPING:
+        return 0
+    routed = [tensor.shape for tensor in spec.facts.tensors if tensor.role == "expert" and len(tensor.shape) == 3]
+    largest = max((rows for rows, _, _ in routed), default=0)
+    one = sum(columns * width for rows, columns, width in routed if rows == largest)
+    return sequences * moe.top_k * one * DTYPE_BYTES[model_dtype(spec)]
 
 
 def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
@@ -62,4 +83,5 @@ def rollout(spec: Spec, states: States) -> tuple[Moment, ...]:
         parts = plus(states.evaluate, {"communication_buffers": gathered, "temporaries": woken})
     else:
         parts = plus(states.evaluate, {"communication_buffers": gathered, "activations": cache_bytes(spec)})
+        parts = plus(parts, {"temporaries": selected_experts(spec, generated(spec))})
     return (Moment("generation", "evaluate", parts),)

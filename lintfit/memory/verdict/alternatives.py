@@ -151,6 +151,17 @@ def _may_decode_one(spec: Spec) -> bool:
     return halves(spec.facts) is not None and spec.decoder_seq_len is None and spec.seq_len > 1
 
 
+def _may_ask_less(spec: Spec) -> bool:
+    """Whether nobody says how long the prompts are that an evaluation only generates from."""
+    asked = spec.evaluation
+    return asked is not None and asked.generates == "only" and asked.prompt_len is None
+
+
+def _asking_one_token(spec: Spec) -> Spec:
+    assert spec.evaluation is not None
+    return replace(spec, evaluation=replace(spec.evaluation, prompt_len=1))
+
+
 def _without_auto_gptq(spec: Spec) -> Spec:
     return replace(spec, versions={name: found for name, found in spec.versions.items() if name not in AUTO_GPTQ})
 
@@ -275,6 +286,12 @@ CHEAPER = (
         lambda spec: of(spec).unpacked is not None,
         _without_auto_gptq,
         "GPTQ weights that AutoGPTQ unpacks in plain torch (its Triton and exllama kernels do not: the low end)",
+    ),
+    Guess(
+        _may_ask_less,
+        _asking_one_token,
+        "an evaluation of prompts of {spec.seq_len} tokens, as long as the training's sequences "
+        "(evaluation.prompt_len not stated; the low end has one)",
     ),
     Guess(
         _may_repeat_groups,

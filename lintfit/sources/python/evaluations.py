@@ -25,13 +25,14 @@ FORWARD = re.compile(r"\.(forward|module|network)$")
 
 
 class Evaluation(NamedTuple):
-    """One such loop: ``model.eval()``, and the call of that model. ``function`` is to be told ``no_grad`` where it is
-    not None."""
+    """One such loop: ``model.eval()``, and the call of that model, or of its ``generate``, which makes no graph, where
+    ``generates`` says so. ``function`` is to be told ``no_grad`` where it is not None."""
 
     loop: Loop
     switch: cst.Call
     forward: cst.Call
     function: cst.FunctionDef | None = None
+    generates: bool = False
 
 
 def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
@@ -61,6 +62,34 @@ def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
         found = _call(document, loop, evals)
         if found is not None and loops.without_gradients(document, found.forward):
             yield found
+
+
+def generating(document: PythonDocument) -> Iterator[Evaluation]:
+    """Those that have a model generate which was switched to ``eval()`` before."""
+    if document.module is None or ".eval(" not in document.text or ".generate(" not in document.text:
+        return
+    for loop in loops.loops(document):
+        around = loop.function.body if loop.function is not None else document.module
+        evals = _evals(around)
+        if not evals or any(True for _ in loops.backwards(loop.node)):
+            continue
+        start = document.span(loop.node).start
+        for node in loops.inside(loop.node.body):
+            name = _generates(node) if isinstance(node, cst.Call) else None
+            if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
+                yield Evaluation(loop, evals[name], node, generates=True)
+                break
+
+
+def _generates(call: cst.Call) -> str | None:
+    """The name of the model that a call has generate: ``model.generate``, ``unwrap_model(model).generate``."""
+    match call.func:
+        case cst.Attribute(value=cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=name)), *_]), attr=attr):
+            unwraps = (loops.name_of(func) or "").rpartition(".")[2] == "unwrap_model"
+            return name if unwraps and attr.value == "generate" else None
+        case cst.Attribute(attr=cst.Name(value="generate")):
+            return FORWARD.sub("", (loops.name_of(call.func) or "").removesuffix(".generate"))
+    return None
 
 
 def _evals(node: cst.CSTNode) -> dict[str, cst.Call]:

@@ -14,7 +14,7 @@ from lintfit.documents.python_reader import PythonDocument
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import loops
 from lintfit.sources.python import plain as plain_loop
-from lintfit.sources.python.evaluations import Evaluation, keeper, with_graphs, without_graphs
+from lintfit.sources.python.evaluations import Evaluation, generating, keeper, with_graphs, without_graphs
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Record, Value, plain
 
@@ -39,16 +39,42 @@ def read(reading: Reading) -> None:
     records = {id(record.node): record for record in reading.records}
     for found, graph in graphs + others:
         called = records.get(id(found.forward))
-        if called is None or called.taken is False:
+        if called is None or called.taken is False or not _sized(reading, found):
             continue
-        batch = _batch(reading, found)
-        if batch is None:
-            continue
-        value, loader = batch
-        before = reading.settings.get("eval_batch_size")
-        if before is None or before.value < plain(value):
-            reading.put("eval_batch_size", value, loader)
         _note(reading, found, graph)
+    for found in generating(document):
+        called = records.get(id(found.forward))
+        new = _new_tokens(called) if called is not None and called.taken is not False else None
+        if called is not None and new is not None and _sized(reading, found):
+            _note_answers(reading, found, new, called)
+
+
+def _sized(reading: Reading, found: Evaluation) -> bool:
+    """Note the batch of a loop, where it is known and the largest so far."""
+    batch = _batch(reading, found)
+    if batch is None:
+        return False
+    value, loader = batch
+    before = reading.settings.get("eval_batch_size")
+    if before is None or before.value < plain(value):
+        reading.put("eval_batch_size", value, loader)
+    return True
+
+
+def _note_answers(reading: Reading, found: Evaluation, new: Value, called: Record) -> None:
+    """Answers of so many tokens, beside the loss of another loop, or alone."""
+    alone = "eval_predictions" not in reading.settings
+    reading.state("eval_generates", "only" if alone else "beside", found.forward, OWN)
+    before = reading.settings.get("eval_new_tokens")
+    if before is None or before.value < plain(new):
+        reading.put("eval_new_tokens", new, called)
+
+
+def _new_tokens(called: Record) -> Value | None:
+    """``max_new_tokens`` of a call of ``generate``; None where it is said elsewhere, or cannot be told."""
+    value = called.keyword("max_new_tokens")
+    known = plain(value) if value is not None else None
+    return value if isinstance(known, int) and not isinstance(known, bool) and known > 0 else None
 
 
 def _note(reading: Reading, found: Evaluation, graph: bool) -> None:
