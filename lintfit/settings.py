@@ -29,6 +29,9 @@ class Special(Enum):
 AUTO = Special.AUTO
 UNKNOWN = Special.UNKNOWN
 
+BY_CARD = "unsloth takes bfloat16 wherever the GPU has it"
+"""Why a script has a half precision that only the card decides."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:

@@ -19,6 +19,7 @@ from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
+from lintfit.run.precision import on_card
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import assemble
@@ -81,6 +82,7 @@ class _Builder:
         sources = self.sources
         settings = resolve(sources)
         hardware = find_hardware(sources, settings)
+        settings = on_card(settings, hardware.gpu)
         folders = (self.locator.base, self.origin.path.parent)
         model = find_model(sources, settings, folders)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)

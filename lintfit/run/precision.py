@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from lintfit.catalog.facts import Gpu
 from lintfit.run.precedence import Sources, default, derived, first
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 
 
 def mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
@@ -86,3 +88,12 @@ def _deepspeed_precision(
             else derived("mixed_precision", "no", why, block, *others)
         )
     return default("mixed_precision", "no", "DeepSpeed's default without a bf16 or fp16 block").over(*others)
+
+
+def on_card(settings: dict[str, Setting], gpu: Gpu | None) -> dict[str, Setting]:
+    """The settings with float16 where the library takes the half precision that the card has, which has no bf16."""
+    if gpu is None or gpu.native_bf16 is not False:
+        return settings
+    provenance = Provenance("assumed", "unsloth takes float16 on a GPU without bfloat16")
+    chosen = {n: s for n, s in settings.items() if s.value == "bf16" and s.provenance.detail == BY_CARD}
+    return settings | {name: replace(s, value="fp16", provenance=provenance) for name, s in chosen.items()}

@@ -37,6 +37,7 @@ class Layer(Tape):
         super().__init__(watched, selective, graph)
         self.facts = facts
         self.recipe = recipe
+        self.keeps_scores = recipe.keeps_scores
         self._batched = batched
         self.asked_batched = False
         self.slides = slides

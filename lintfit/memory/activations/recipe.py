@@ -145,6 +145,8 @@ class Recipe:
     """Whether T5's projection out of the MLP is in fp32 (:func:`.weights.keeps_fp32`)."""
     upcast_outputs: bool = True
     """Whether what comes out of autocast is copied to fp32 behind the model's forward."""
+    keeps_scores: bool = False
+    """Whether the backward of a softmax asks for its input, if only for the dtype (torch up to 1.10)."""
     loss_around: bool = False
     """Whether the loss is made by a class around the language model, which gives its logits back twice."""
 
@@ -264,6 +266,7 @@ def _made(spec: Spec) -> Recipe:
         sdpa=best_sdpa(spec),
         fp32_out=keeps_fp32(spec),
         upcast_outputs=spec.upcast_outputs,
+        keeps_scores=not since(spec, "torch", (1, 11)),
         loss_around=spec.facts.model_type in LOSS_AROUND,
     )
 

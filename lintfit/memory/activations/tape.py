@@ -165,18 +165,19 @@ class Tape:
     with them, ``pinned`` those that stay when the backward is done, until the graph goes. ``lingering``: those that a
     graph made again by non-reentrant checkpointing holds, because the model has a name for one of its results.
     ``graph``: whether autograd records; under ``torch.no_grad()`` nothing needs a gradient and nothing is saved: what
-    a graph would keep is there as long as a name is. ``weights``: bytes of all parameter gradients that the recorded
-    nodes make. ``unseen``: bytes that the forward pass has at once and the backward never sees, neither them nor a
-    gradient.
+    a graph would keep is there as long as a name is. ``keeps_scores``: whether a softmax saves what goes into it, too.
+    ``weights``: bytes of all parameter gradients that the recorded nodes make. ``unseen``: bytes that the forward pass
+    has at once and the backward never sees, neither them nor a gradient.
     """
 
     __slots__ = (
-        "_kept", "_products", "arguments", "graph", "held", "lasting", "lingering", "marked", "nodes", "pinned",
-        "selective", "steps", "unseen", "watched", "weights",
+        "_kept", "_products", "arguments", "graph", "held", "keeps_scores", "lasting", "lingering", "marked", "nodes",
+        "pinned", "selective", "steps", "unseen", "watched", "weights",
     )  # fmt: skip
 
     def __init__(self, watched: bool = False, selective: bool = False, graph: bool = True) -> None:
         self.graph = graph
+        self.keeps_scores = False
         self.nodes: list[Node] = []
         self.steps: list[Step] = []
         self.watched = watched
@@ -319,7 +320,14 @@ class Tape:
         out = Var(x.width, x.item, x.per, Storage(x.width * x.item, x.per, x.storage.kind), x.grad)
         return self.op(out, (x,), (out,), temp=temp)
 
-    expm1 = log_softmax = relu = rsqrt = sigmoid = softmax = tanh = exp
+    expm1 = relu = rsqrt = sigmoid = tanh = exp
+
+    def softmax(self, x: Var) -> Var:
+        """The softmax over the last dimension, whose backward needs its result alone since torch 1.11."""
+        out = Var(x.width, x.item, x.per, Storage(x.width * x.item, x.per, x.storage.kind), x.grad)
+        return self.op(out, (x,), (out, x) if self.keeps_scores else (out,))
+
+    log_softmax = softmax
 
     def cast(self, x: Var, item: int) -> Var:
         """``x.to(dtype)``: the same tensor where it has the dtype already, else a copy; saves nothing."""

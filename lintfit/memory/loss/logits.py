@@ -111,6 +111,7 @@ def _whole(t: Layer, y: Var, named: tuple[Var, ...], loss_path: str, scored: int
     """
     logits = _logits(t, y, loss_path)
     after = Tape()
+    after.keeps_scores = t.recipe.keeps_scores
     out, alive, capped = _loss(t, after, logits, loss_path, scored)
     table = Table()
     loss, own = backward(after, out, table), backward(t, logits, table)

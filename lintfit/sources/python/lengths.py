@@ -8,6 +8,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.sources.python import unsloth
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.state import LENGTHS
 from lintfit.sources.python.values import Bounded, Const, Record, Value, plain
@@ -50,7 +51,7 @@ def _makes_answers(record: Record) -> bool:
 
 def _length_of_text(reading: Reading) -> None:
     """Tokens of a sequence: the trainer's config, else the tokenizer's limit, else a field of that name."""
-    if _of_trainer(reading) or _of_config(reading):
+    if _of_trainer(reading) or unsloth.length(reading) or _of_config(reading):
         return
     made = reading.found.arguments
     if made is not None and any(kind in made.library for kind in ("GRPO", "RLOO", "PPO")):

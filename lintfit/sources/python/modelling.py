@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
-from lintfit.sources.python import adapting, engines, models, operators, picturing, quantizing
+from lintfit.settings import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
+from lintfit.sources.python import adapting, engines, models, operators, picturing, quantizing, unsloth
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain
 
@@ -61,6 +61,7 @@ def _loaded(reading: Reading, load: Record) -> None:
         reading.state("text_only", AUTO, load.node, f"{owner} goes by the checkpoint's model_type")
     _dtype(reading, load)
     _attention(reading, load)
+    unsloth.attention(reading, load)
     cache = load.keyword("use_cache")
     if cache is not None:
         reading.put("use_cache", cache, load)
@@ -105,8 +106,7 @@ def _dtype(reading: Reading, load: Record) -> None:
     if load.spreads:
         return
     if models.by_unsloth(load):
-        why = "unsloth takes bfloat16 wherever the GPU has it"
-        reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", why))
+        reading.settings["weights_dtype"] = Setting("weights_dtype", "bf16", Provenance("assumed", BY_CARD))
         return
     if not reading.at_least("transformers", 5) and _by_bitsandbytes(load):
         version = reading.versions.get("transformers")

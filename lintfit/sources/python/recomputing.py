@@ -42,12 +42,15 @@ def _switches_on(record: Record, quantized: bool) -> bool:
 
 
 def _unsloth(reading: Reading) -> None:
+    """Unsloth's own kind keeps the layers' inputs on the host (``UnslothCheckpointFunction``)."""
     for record in reading.records:
         if record.name == "get_peft_model" and record.function.startswith("unsloth") and record.taken is not False:
             value = record.keyword("use_gradient_checkpointing")
             if value is not None:
                 known = plain(value)
                 reading.put("gradient_checkpointing", value, record, to=True if known == "unsloth" else known)
+                if known == "unsloth":
+                    reading.put("activation_offload", value, record, to=True)
 
 
 def _reentrant(reading: Reading) -> None:

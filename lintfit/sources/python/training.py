@@ -22,6 +22,7 @@ from lintfit.sources.python import (
     recomputing,
     saving,
     unsaved,
+    unsloth,
 )
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
@@ -159,13 +160,16 @@ def _arguments(reading: Reading, made: Object) -> None:
     _deepspeed(reading, made, record)
     _optimizer_argument(reading)
     _checkpointing_argument(reading, made, record)
-    _precision_by_trl(reading, made)
+    if not unsloth.precision(reading):
+        _precision_by_trl(reading, made)
     offload = made.attributes.get("activation_offloading")
     if offload is not None:
         reading.put("activation_offload", offload, record)
     liger = made.attributes.get("use_liger_kernel", made.attributes.get("use_liger"))
     if liger is not None and plain(liger) is not False:
         reading.put("loss", liger, record, to="liger" if plain(liger) is True else UNKNOWN)
+    elif unsloth.sft_load_of(reading) is not None:
+        reading.default("loss", "chunked", "Unsloth computes the loss together with the head")
     elif made.library.endswith("SFTConfig"):
         _sft_loss(reading, made, record)
     _use_cache(reading, made, record)
