@@ -90,11 +90,12 @@ def at_the_loss(step: Step, saved: Live) -> Live:
 
 def bare_head(step: Step, cached: int) -> Live:
     """The same without a graph, with all that the head takes; ``cached``: bytes of autocast's copies at the head."""
-    bare = step.head.bare.plus(Live(step.answered))
+    answered = step.answered if step.answered_bare is None else step.answered_bare
+    bare = step.head.bare.plus(Live(answered))
     if step.head.made is None or not cached:
         return Live(bare.activations, bare.logits, bare.casts + cached, bare.temporaries)
     if step.head.made + cached > bare.logits:
-        return Live(step.answered, step.head.made, cached)
+        return Live(answered, step.head.made, cached)
     return bare
 
 

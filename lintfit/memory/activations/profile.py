@@ -15,7 +15,7 @@ from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.kinds import Kind, kinds, stream_width
 from lintfit.memory.activations.litgpt import layer as litgpt_layer
 from lintfit.memory.activations.recipe import Recipe, untrained
-from lintfit.memory.activations.replay import backward, bare, forward
+from lintfit.memory.activations.replay import backward, bare, forward, late_copies
 from lintfit.memory.activations.tape import Var, rounded
 from lintfit.memory.memo import Memo
 
@@ -241,7 +241,7 @@ def bare_of(t: Layer, x: Var, returned: tuple[Var, ...] = ()) -> Bare:
     """The pass that was written on a tape without a graph."""
     table = Table()
     points = bare(t, x, table)
-    copies = reader(table.numbers([step[0].storage for step in t.steps if step[0].storage.external]))
+    copies = reader(table.numbers(late_copies(t)))
     table.close()
     return Bare(table, x, points, returned, copies)
 

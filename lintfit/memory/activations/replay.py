@@ -9,7 +9,7 @@ from __future__ import annotations
 from operator import neg
 
 from lintfit.memory.activations.form import TEMPORARY, Backward, Passed, Point, Reader, Table, reader
-from lintfit.memory.activations.tape import Storage, Tape, Var
+from lintfit.memory.activations.tape import CAST, Storage, Tape, Var
 
 _Gradient = list[int]
 """A gradient on its way: its number in the table, and how many hold it. A plain list, as there are some fifty to a
@@ -161,6 +161,11 @@ def _holding(own: list[Storage], held: tuple[Var, ...]) -> list[Storage]:
     return list(dict.fromkeys([*own, *[var.storage for var in held if not var.storage.external]]))
 
 
+def late_copies(tape: Tape) -> list[Storage]:
+    """The copies of weights that autocast makes for its cache in a pass without a graph."""
+    return [step[0].storage for step in tape.steps if step[0].storage.kind == CAST and step[0].storage.external]
+
+
 def bare(tape: Tape, x: Var, table: Table) -> tuple[tuple[Reader, Reader], ...]:
     """What is there behind each operation of a watched forward pass without a graph, less the copies for autocast's
     cache that are not made yet; and these.
@@ -170,7 +175,7 @@ def bare(tape: Tape, x: Var, table: Table) -> tuple[tuple[Reader, Reader], ...]:
     number = table.storage
     own = [] if x.storage.external else [x.storage]
     last = {var.storage: index for index, step in enumerate(tape.steps) for var in step[1]}
-    later = {step[0].storage: number(step[0].storage) for step in tape.steps if step[0].storage.external}
+    later = {storage: number(storage) for storage in late_copies(tape)}
     alive: dict[Storage, int] = {}
     held: tuple[Var, ...] = ()
     holding = {storage: number(storage) for storage in own}

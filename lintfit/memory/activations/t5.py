@@ -126,6 +126,7 @@ def _zeros(t: Layer, *, again: bool) -> Var:
 @function
 def _self_attention(t: Layer, x: Var, biases: Var, *, first: bool, last: bool) -> Var:
     q, k, v = (t.linear(name, x, t.facts.hidden, _wide(t.facts)) for name in ("q", "k", "v"))
+    t.name(q, k, v)
     if first:
         _looked_up(t, biases)
     return _out(t, _attended(t, q, k, v, biases if last else t.added(biases)))
@@ -147,11 +148,14 @@ def _attended(t: Layer, q: Var, k: Var, v: Var, biases: Var) -> Var:
         return _eager(t, q, k, v, _for_all(t, biases, pairs), pairs)
     item = biases.item
     masked = t.recipe.padded and not decodes(t.facts)
+    held = t.held
     if decodes(t.facts) or masked:
         seen = t.new(1, 1, False, per=pairs if masked else square)
         seen.storage.external = masked  # the model's own mask; a causal one is made in each layer
+        t.name(seen)
         biases = t.op(t.new(t.facts.heads, item, biases.grad, per=pairs if masked else square), (biases,), (seen,))
     laid_out = t.op(t.new(t.facts.heads, item, biases.grad, per=biases.per if masked else _rows), (biases,))
+    t.held = held
     given = laid_out if masked else _for_all(t, t.cast(laid_out, q.item), pairs)
     return attend(t, q, k, v, heads, dropout=rate, mask=given, half_softmax=True)
 
@@ -167,7 +171,6 @@ def _eager(t: Layer, q: Var, k: Var, v: Var, biases: Var, per: Extent) -> Var:
     facts, rate = t.facts, t.rate("dropout_rate")
     drops = rate > 0 and t.recipe.dropout
     own = not masks_in_biases(t.recipe)
-    t.name(q, k, v)
     held = t.held
     heads = Heads(facts.heads, facts.heads, facts.head_dim)
     out = eager(t, q, k, v, heads, drops=drops, half_softmax=own, per=per, added=biases)
@@ -181,6 +184,7 @@ def _cross_attention(t: Layer, x: Var, zeros: Var, *, last: bool) -> Var:
     h, wide = t.facts.hidden, _wide(t.facts)
     q = t.linear("q", x, h, wide)
     k, v = (t.linear(name, each, h, wide) for name, each in zip(("k", "v"), states(t, last=last), strict=True))
+    t.name(q, k, v)
     t.op(zeros, ())
     return _out(t, _crossed(t, q, k, v, zeros if last else t.added(zeros)))
 
@@ -223,7 +227,9 @@ def _mlp(t: Layer, x: Var) -> Var:
         name = GATED_GELU if facts.activation == "gelu" else facts.activation
         gate = t.activation(t.linear("wi_0", x, h, i), name)
         t.name(gate)
-        y = t.mul(gate, t.linear("wi_1", x, h, i))
+        linear = t.linear("wi_1", x, h, i)
+        t.name(linear)
+        y = t.mul(gate, linear)
     else:
         y = t.activation(t.linear("wi", x, h, i), facts.activation)
     return _wo(t, t.dropped(y, rate), i, h)
@@ -234,6 +240,8 @@ def _wo(t: Layer, x: Var, rows: int, columns: int) -> Var:
     recipe = t.recipe
     item = 4 if recipe.fp32_out else recipe.weights
     t.recipe = replace(recipe, quantized=False, weights=item)
-    out = t.linear("wo", t.cast(x, item), rows, columns)
+    x = t.cast(x, item)
+    t.name(x)
+    out = t.linear("wo", x, rows, columns)
     t.recipe = recipe
     return out

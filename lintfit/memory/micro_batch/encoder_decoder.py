@@ -62,6 +62,7 @@ def both_halves(spec: Spec, states: States) -> Step:
         masks=step.masks + own + zeros - saved,
         let_go=(*step.let_go, *_let_go(encoder, own, zeros, saved)),
         answered=step.answered + encoder.answered(kept=keeps_input(step.recipe, encoder.item, "k", "v")),
+        answered_bare=step.answered + encoder.states(),
         last_norm=norm_forward(
             encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream
         ),
@@ -183,8 +184,11 @@ class Encoder:
         """The last states, which the model gives back: as they are where nothing in the decoder ``kept`` them, and in
         fp32 where Accelerate hands on what comes out of autocast so."""
         copied = self.recipe.autocast and self.recipe.upcast_outputs and self.item == 2
-        size = self.tokens * self.facts.hidden
-        return (0 if kept else rounded(size * self.item)) + (rounded(size * 4) if copied else 0)
+        return (0 if kept else self.states()) + (rounded(self.tokens * self.facts.hidden * 4) if copied else 0)
+
+    def states(self) -> int:
+        """Its last states."""
+        return rounded(self.tokens * self.facts.hidden * self.item)
 
     def inputs(self) -> int:
         """The tokens that it reads with their mask, and the labels, which the decoder's tokens are a copy of."""

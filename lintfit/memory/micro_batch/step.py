@@ -66,6 +66,8 @@ class Step:
     """Bytes that it has names for besides where no layer leaves a graph, or below zero, what then is not there."""
     answered: int = 0
     """Bytes that the model's forward gives back beside the loss, which nobody saves."""
+    answered_bare: int | None = None
+    """The same in a forward without a graph, where that is not as much."""
     last_norm: int = 0
     """Bytes at the worst point of the forward of the norm behind the last layer, where anything is ``named``."""
     copied: int = 0

@@ -105,20 +105,38 @@ def test_near_it_where_the_vocabulary_is_as_small(config: dict[str, Any], more: 
     assert run(config, more).allocated_bytes / MIB == pytest.approx(counted, rel=0.007)
 
 
+RELU = {"feed_forward_proj": "relu"}
+WORDS = {"vocab_size": 32128}
+
+
 @pytest.mark.parametrize(
-    ("more", "counted"),
+    ("config", "more", "counted"),
     [
-        (BF16, 59.04),
-        ({**BF16, **EAGER}, 99.04),
-        (FP32, 118.03),
-        ({**AMP, **EAGER}, 224.53),
-        ({**BF16, "decoder_seq_len": 128}, 53.01),
-        ({**BF16, **EAGER, "decoder_seq_len": 128}, 73.01),
-        ({**BF16, **GC}, 59.04),
+        ({}, BF16, 59.04),
+        ({}, {**BF16, **EAGER}, 99.04),
+        ({}, FP32, 118.03),
+        ({}, AMP, 132.03),
+        ({}, {**AMP, **EAGER}, 224.53),
+        ({}, HALF_AMP, 67.04),
+        ({}, {**AMP, **FEW}, 110.15),
+        ({}, {**HALF_AMP, **ADAPTERS}, 77.02),
+        ({}, {**AMP, "seq_len": 64, "decoder_seq_len": 512}, 125.01),
+        ({}, {**AMP, "micro_batch_size": 3, "seq_len": 333, "evaluation": {"batch_size": 3}}, 101.52),
+        ({}, {**BF16, "decoder_seq_len": 128}, 53.01),
+        ({}, {**BF16, **EAGER, "decoder_seq_len": 128}, 73.01),
+        ({}, {**BF16, **GC}, 59.04),
+        (RELU, BF16, 51.29),
+        (RELU, FP32, 102.28),
+        (RELU, AMP, 108.03),
+        (WORDS, BF16, 310.44),
+        (WORDS, AMP, 801.70),
+        (WORDS, HALF_AMP, 686.94),
+        (WORDS, {**BF16, "decoder_seq_len": 128}, 120.66),
+        (WORDS, {**HALF_AMP, **FEW}, 688.06),
     ],
 )
-def test_evaluation(more: dict[str, Any], counted: float) -> None:
-    found = run({}, {**more, "evaluation": {"batch_size": 4}})
+def test_evaluation(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
+    found = run(config, {"evaluation": {"batch_size": 4}, **more})
     worst = max(moment.allocated for moment in found.moments if moment.phase == "evaluate")
     assert worst / MIB == pytest.approx(counted, rel=2e-4)
 
