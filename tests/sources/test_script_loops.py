@@ -100,3 +100,25 @@ class TestWhoCountsTheSteps:
     def test_a_loop_that_counts_itself(self) -> None:
         source = script(self.LOOP.format(told="", body=self.COUNTED))
         assert not source.steps_every_batch and values(source)["gradient_accumulation_steps"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "optimizer"),
+    [
+        ("", "adamw_torch"),
+        (", fused=True", "adamw_torch_fused"),
+        (", fused=False", "adamw_torch"),
+        (", fused=unknown()", "adamw_torch"),
+    ],
+)
+def test_torch_steps_fused_where_it_is_asked_to(arguments: str, optimizer: str) -> None:
+    text = f"""
+    import torch
+    from transformers import AutoModelForCausalLM
+    model = AutoModelForCausalLM.from_pretrained("m").cuda()
+    optimizer = torch.optim.AdamW(model.parameters(){arguments})
+    for batch in loader:
+        model(**batch).loss.backward()
+        optimizer.step()
+    """
+    assert values(script(text))["optimizer"] == optimizer

@@ -8,10 +8,10 @@ import libcst as cst
 
 from lintfit.memory.tensors.optimizers import PROJECTED
 from lintfit.settings import UNKNOWN
-from lintfit.sources.python import engines
+from lintfit.sources.python import engines, operators
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none
-from lintfit.sources.python.values import Function, Object, Record, plain
+from lintfit.sources.python.values import Const, Function, Object, Record, plain
 
 _STEPS = re.compile(r"\.step\(\s*\)")
 
@@ -119,7 +119,7 @@ def _optimizer_class(reading: Reading) -> None:
             or not re.search(r"(optim|deepspeed|bitsandbytes|bnb|apex|transformers|lion|galore|apollo)", owner)
         ):
             continue
-        chosen.append((record, known))
+        chosen.append((record, known if known != "adamw_torch" or not _fused(record) else "adamw_torch_fused"))
     if not chosen:
         return
     projected = [entry for entry in chosen if entry[1].startswith(PROJECTED)]
@@ -133,6 +133,11 @@ def _optimizer_class(reading: Reading) -> None:
         value = record.keyword(keyword)
         if value is not None:
             reading.put(setting, value, record)
+
+
+def _fused(record: Record) -> bool:
+    """Whether torch's optimizer is certainly asked for its fused step, which makes no copies as its foreach does."""
+    return operators.truth(record.keyword("fused") or Const()) is True
 
 
 def _in_backward(reading: Reading) -> None:
