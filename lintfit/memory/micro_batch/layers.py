@@ -23,11 +23,37 @@ def layers_of(spec: Spec, model: Model, shape: Shape, kept: float, *, flows: boo
 
     ``flows``: whether the first layer's input needs a gradient, where it could do without: a frozen model's.
     """
-    facts, recipe, checkpoints = model.facts, model.recipe, model.checkpoints
+    one = _profiles(spec, model, shape, kept)
+    if model.left.of_text:
+        return _partly_frozen(model, shape, one, flows)
+    count = -(-model.facts.layers // spec.pipeline_parallel)
+    layers = _by_kind(model, shape, one, count)
+    flows, taken = flows or _opened(model), _taken(model)
+    if flows and taken == shape.stream:
+        return layers
+    # Layers behind frozen embeddings have no gradient up to the first with an adapter.
+    first: list[Stretch] = []
+    for index in running(model.facts, beside=model.recipe.beside is not None):
+        if index >= count:
+            break
+        profiled = one(index, shape.stream if first else taken, flows)
+        first.append(Stretch(1, profiled, model.checkpoints, layers[0].waiting))
+        if flows or profiled.form is None or profiled.form.output.grad:
+            break
+    return [*first, *_without(layers, len(first))]
 
-    def one(index: int, stream: int, flows: bool, recipe: Recipe = recipe, checkpoints: bool = checkpoints) -> Profile:
+
+_Profiles = Callable[..., Profile]
+"""Gives a layer's profile by its number, the bytes of an element of what it takes, and whether that needs a gradient;
+and by how it is run and whether it is checkpointed, where that is not the model's way."""
+
+
+def _profiles(spec: Spec, model: Model, shape: Shape, kept: float) -> _Profiles:
+    def one(
+        index: int, stream: int, flows: bool, recipe: Recipe = model.recipe, checkpoints: bool = model.checkpoints
+    ) -> Profile:
         return profile(
-            facts,
+            model.facts,
             recipe,
             shape.batch,
             shape.seq,
@@ -36,43 +62,40 @@ def layers_of(spec: Spec, model: Model, shape: Shape, kept: float, *, flows: boo
             flows=flows,
             checkpointed=checkpoints,
             selective=spec.gradient_checkpointing == "selective",
-            reentrant=spec.use_reentrant,
+            reentrant=model.reentrant,
             kept=kept,
         )
 
-    if model.left.of_text:
-        return _partly_frozen(model, shape, one, flows)
+    return one
+
+
+def _by_kind(model: Model, shape: Shape, one: _Profiles, count: int) -> list[Stretch]:
+    """The first ``count`` layers, into all of which a gradient flows back."""
     counted: dict[Kind, Profile] = {}
     layers: list[Stretch] = []
-    count = -(-facts.layers // spec.pipeline_parallel)
-    for kind, start, length in stretches(facts):
+    for kind, start, length in stretches(model.facts):
         if start >= count:
             break
-        if kind.crosses and recipe.beside is None:
+        if kind.crosses and model.recipe.beside is None:
             continue
-        if kind not in counted:
-            counted[kind] = one(start, shape.stream, flows=True)
+        layer = counted.get(kind)
+        if layer is None:
+            layer = counted[kind] = one(start, shape.stream, True)
         if kind.crosses == "last cross":
-            waiting = gradient_beside(recipe, shape.batch, facts.hidden)
+            waiting = gradient_beside(model.recipe, shape.batch, model.facts.hidden)
             layers = [replace(stretch, waiting=waiting) for stretch in layers]
-        layers.append(Stretch(min(length, count - start), counted[kind], checkpoints))
-    no_gradient = recipe.frozen and not flows and not checkpoints and (recipe.litgpt or not recipe.quantized)
-    taken = _taken(model)
-    if no_gradient and recipe.lora is not None:
-        between = _between(facts)
-        no_gradient = not (between and recipe.lora.on(between))
-    if not no_gradient and taken == shape.stream:
-        return layers
-    # Layers behind frozen embeddings have no gradient up to the first with an adapter.
-    first: list[Stretch] = []
-    for index in running(facts, beside=recipe.beside is not None):
-        if index >= count:
-            break
-        profiled = one(index, shape.stream if first else taken, flows=not no_gradient)
-        first.append(Stretch(1, profiled, checkpoints, layers[0].waiting))
-        if not no_gradient or profiled.form is None or profiled.form.output.grad:
-            break
-    return [*first, *_without(layers, len(first))]
+        layers.append(Stretch(min(length, count - start), layer, model.checkpoints))
+    return layers
+
+
+def _opened(model: Model) -> bool:
+    """Whether the first layer's input needs a gradient, whoever asks for that of the embeddings: over a base that is
+    checkpointed or quantised, or behind an adapter."""
+    recipe, lora = model.recipe, model.recipe.lora
+    if not recipe.frozen or model.checkpoints or (recipe.quantized and not recipe.litgpt):
+        return True
+    between = _between(model.facts)
+    return bool(between) and lora is not None and lora.on(between)
 
 
 def _between(facts: ModelFacts) -> str:
@@ -93,7 +116,7 @@ def _taken(model: Model) -> int:
     return model.stream if changed else embedding_bytes(recipe)
 
 
-def _partly_frozen(model: Model, shape: Shape, one: Callable[..., Profile], flows: bool) -> list[Stretch]:
+def _partly_frozen(model: Model, shape: Shape, one: _Profiles, flows: bool) -> list[Stretch]:
     """The layers of a model of which some are frozen: without a graph up to the first that trains.
 
     Reentrant checkpointing leaves none either where what goes into it needs no gradient, whatever is in it
