@@ -1,4 +1,7 @@
-"""The features that models have around their layers; most have one or two, a plain decoder none."""
+"""The features that models have around their layers; most have one or two, a plain decoder none.
+
+What few models have is imported where one does: it comes with the modules of their layers.
+"""
 
 from __future__ import annotations
 
