@@ -63,7 +63,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "upcast-outputs": ("BOOL", "Whether autocast's outputs are copied to fp32 (Accelerate)."),
     "zero-grad": ("NAME", "When gradients go: step, forward, backward or never."),
     "max-grad-norm": ("NORM", "Clipping's norm; 0 for none."),
-    "trainer": ("NAME", "causal-lm, classification, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo."),
+    "trainer": ("NAME", "causal-lm, classification, sft, dpo, kto, orpo, cpo, reward, grpo, rloo or ppo."),
     "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
     "generation": ("JSON", 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.'),
     "evaluation": ("JSON", 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.'),

@@ -43,7 +43,7 @@ def test_flags_have_the_names_of_these_keys() -> None:
 
 def test_words_and_parts_of_a_spec() -> None:
     rows = _rows(_section("A spec"))
-    assert set(NAME.findall(rows["`trainer`"])) == set(TRAINERS)
+    assert set(NAME.findall(rows["`trainer`"])) == {*TRAINERS, "sft"}
     assert set(NAME.findall(rows["`generation`"])) == set(Generation.__annotations__)
     assert set(KERNELS) <= set(NAME.findall(rows["`front_end`, `fused_kernels`"]))
     evaluation = MEMORY.partition("\n## Evaluation\n")[2].partition("\n## ")[0]

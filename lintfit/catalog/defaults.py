@@ -25,6 +25,13 @@ BEFORE: Mapping[tuple[str, str, str], tuple[tuple[int, ...], Any]] = {
 }
 """Defaults of versions older than all studied ones: the first version that has another, and the value before it."""
 
+OVERRIDDEN: Mapping[tuple[str, str], tuple[tuple[int, ...], Any]] = {
+    ("trl", "bf16"): ((0, 19), None),
+    ("trl", "gradient_checkpointing"): ((0, 22), True),
+}
+"""Fields of ``TrainingArguments`` that all of a library's configs give a default of their own: the first version that
+does, where that lies between two studied ones, and the value."""
+
 
 @frozen
 class Default:
@@ -83,10 +90,15 @@ def default(
     first, value = BEFORE.get((library, cls, field), ((), None))
     if version and version_key(version) < first:
         return Default(value, f"{library} before {'.'.join(map(str, first))}")
+    base = found.get("base")
+    own = OVERRIDDEN.get((library, field))
+    if base and own is not None and version:
+        if version_key(version) < own[0]:
+            return default(base[0], base[1], field, base_version)
+        return Default(own[1], f"{library} {'.'.join(map(str, own[0]))}")
     studied: list[str] = found["versions"]
     state = _state(found["fields"].get(field, []), _index(studied, version))
     if state is None:
-        base = found.get("base")
         return default(base[0], base[1], field, base_version) if base else None
     since = f"{library} {studied[state[0]]}"
     if isinstance(state[1], dict) and state[1].get("required"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lintfit.catalog import sft
 from lintfit.catalog.defaults import default
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
@@ -24,6 +25,8 @@ def complete(values: dict[str, Any], facts: ModelFacts) -> None:
     if "method" not in values and any(key.startswith("lora_") for key in values):
         values["method"] = "lora"
     _engine(values)
+    if values.get("trainer") == "sft":
+        _sft(values, facts)
     if "weights_dtype" not in values:
         checkpoint = facts.checkpoint_dtype if facts.checkpoint_dtype in ("fp32", "bf16", "fp16") else "bf16"
         values["weights_dtype"] = checkpoint if modern else "fp32"
@@ -45,6 +48,23 @@ def _engine(values: dict[str, Any]) -> None:
         values["engine"] = "deepspeed" if sharded else "fsdp" if values.get("fsdp") else plain
     if values["engine"] == "fsdp" and values.get("fsdp") is None:
         values["fsdp"] = Fsdp()
+
+
+def _sft(values: dict[str, Any], facts: ModelFacts) -> None:
+    """TRL's SFT trainer: transformers' with other defaults and a loss of its own.
+
+    Images cannot be cut: who trains on them sets a length, or none.
+    """
+    version = values.get("versions", {}).get("trl")
+    values["trainer"] = "causal-lm"
+    values.setdefault("front_end", "transformers")
+    values.setdefault("gradient_checkpointing", sft.checkpoints(version))
+    values.setdefault("loss", sft.loss(version))
+    if sft.in_bf16(version):
+        values.setdefault("mixed_precision", "bf16")
+    if facts.vision is None or values.get("images") == 0:
+        longest = sft.length(version)
+        values.setdefault("seq_len", min(longest, facts.max_positions or longest))
 
 
 def _trainer(values: dict[str, Any]) -> None:

@@ -260,7 +260,7 @@ READERS: Mapping[str, Read] = {
     "zero_grad": choice("step", "forward", "backward", "never"),
     "upcast_outputs": _flag,
     "max_grad_norm": _amount(0, float("inf")),
-    "trainer": choice(*TRAINERS),
+    "trainer": choice(*TRAINERS, "sft"),
     "front_end": choice("transformers", "litgpt"),
     "fused_kernels": _kernels,
     "kbit_upcast": choice("none", "norms", "all"),

@@ -61,8 +61,13 @@ def spec_from_mapping(obj: Mapping[str, Any]) -> Spec:
     values.update(in_config)
     complete(values, facts)
     consistent(values, facts)
-    stated = frozenset([*[key for key, value in obj.items() if value is not None], *in_config])
+    stated = frozenset([*[key for key, value in obj.items() if value is not None], *in_config, *_said_by(obj)])
     return Spec(facts=facts, gpu=gpu, stated=stated, **values)
+
+
+def _said_by(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the name of a trainer says besides: TRL's SFT trainer runs transformers' models, and whose loss it is."""
+    return ("front_end",) if obj.get("trainer") == "sft" else ()
 
 
 def _stated_cards(name: str, nodes: int) -> dict[str, int]:

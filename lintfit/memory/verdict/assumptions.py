@@ -25,6 +25,8 @@ def assumptions(spec: Spec, peak: Components) -> tuple[str, ...]:
             lines.append(f"micro-batch {spec.micro_batch_size} (not stated)")
         if "gradient_checkpointing" not in said and spec.gradient_checkpointing is False:
             lines.append("gradient checkpointing off (not stated; the libraries' default)")
+        if "gradient_checkpointing" not in said and spec.gradient_checkpointing is True and "trainer" in said:
+            lines.append("gradient checkpointing on (not stated; TRL's default since 0.22)")
         if "attention" not in said:
             lines.append(f"attention {attention_of(spec)} (not stated; transformers' default)")
         if "transformers" not in spec.versions and logits / total > WORTH:

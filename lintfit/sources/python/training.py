@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from lintfit.catalog import sft
 from lintfit.settings import UNKNOWN
 from lintfit.sources.python import (
     asked,
@@ -230,12 +231,12 @@ def _sft_loss(reading: Reading, made: Object, record: Record | None) -> None:
     if known is UNKNOWN:
         return
     version = reading.versions.get("trl")
-    if reading.at_least("trl", 1, 16):
+    if reading.at_least("trl", *sft.FUSES_LOSS):
         reading.default("loss", "chunked", f"TRL {version or '1.16'} computes the loss together with the head")
     elif loss is not None and known is not None:
         reading.put("loss", loss, record, to="chunked" if known == "chunked_nll" else "full")
     elif not made.open:
-        chunked = reading.at_least("trl", 1, 8)
+        chunked = reading.at_least("trl", *sft.CHUNKS_LOSS)
         reading.default("loss", "chunked" if chunked else "full", f"TRL {version} default")
 
 
