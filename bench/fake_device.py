@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -316,6 +316,10 @@ def _whole(tensor: Any) -> bool:
     )
 
 
+PREPARE = "_preprocess_mask_arguments"
+"""What transformers' masks are made of, whatever kind of them is asked for."""
+
+
 @contextlib.contextmanager
 def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
     """Fake tensors on ``cuda:0``, forward, backward and autocast; ``padded``: masks hide something."""
@@ -365,8 +369,10 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
     import transformers.masking_utils as masking
 
     # Whether sequences are packed is looked up in the data, which fake tensors have none of: they are not. Whether a
-    # mask hides anything is not looked up in fake tensors, as though they were traced: it is kept, as one that does.
+    # mask hides anything is not looked up in fake tensors, as though they were traced: it is kept, as one that does,
+    # but for those that a model makes of ones, which it would find to hide nothing.
     patches = (*patches, mock.patch.object(masking, "find_packed_sequence_indices", lambda position_ids: None))
+    patches = (*patches, mock.patch.object(masking, PREPARE, _but_ones(getattr(masking, PREPARE))))
     if not padded:  # nor does a mask hide anything that a model makes itself
         patches = (*patches, mock.patch.object(masking, "is_tracing", lambda tensor=None: False))
         patches = (*patches, mock.patch.object(masking, "fast_all", lambda mask: True))
@@ -378,6 +384,16 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
         stack.enter_context(mode)
         stack.enter_context(autocast)
         yield mode
+
+
+def _but_ones(prepare: Callable[..., Any]) -> Callable[..., Any]:
+    """Without masks of floats, which are the ones that a decoder makes itself (``modeling_bart.py``)."""
+
+    def prepared(config: Any, inputs_embeds: Any, attention_mask: Any, *rest: Any, **more: Any) -> Any:
+        own = attention_mask is not None and attention_mask.ndim == 2 and attention_mask.is_floating_point()
+        return prepare(config, inputs_embeds, None if own else attention_mask, *rest, **more)
+
+    return prepared
 
 
 def _register() -> None:

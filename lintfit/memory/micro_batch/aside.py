@@ -36,7 +36,7 @@ def aside(facts: ModelFacts, recipe: Recipe, batch: int, seq: int, checkpoints: 
     each = positions * facts.kv_heads * facts.head_dim
     crossing = sum(bool(kind.crosses) for kind in kinds(facts)) if beside.hands_in else 0
     cache = 2 * crossing * rounded(each * max(beside.item, recipe.weights))
-    shared = recipe.attention != "eager" and beside.shares(2 if recipe.autocast else beside.mask_item)
+    shared = recipe.attention != "eager" and beside.shares(2 if recipe.autocast else recipe.weights)
     states = rounded(positions * facts.hidden * beside.item)
     kept = checkpoints or keeps_input(recipe, beside.item, "k_proj", "v_proj", "k", "v")
     lasting = (states if kept else 0) + (mask if shared or checkpoints else 0)

@@ -176,7 +176,9 @@ class Encoder:
 
     def mask(self) -> int:
         """The mask of its own tokens, as far as layers or checkpoints keep it."""
-        if not self.padded or not (self.checkpoints or self.recipe.attention == "sdpa"):
+        # Trained biases are picked by it; of a boolean mask itself SDPA makes a copy in every layer.
+        picks = self.recipe.attention == "sdpa" and self.trains_biases
+        if not self.padded or not (self.checkpoints or picks):
             return 0
         return mask_bytes(self.recipe, 1, False, self.shape.batch, self.seq, self.recipe.weights)
 

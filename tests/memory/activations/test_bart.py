@@ -27,6 +27,7 @@ SMALL: dict[str, Any] = {
     "dropout": 0.1,
 }
 EAGER = {"attention": "eager"}
+PADDED = {"padded_batches": True}
 FEW = {**LORA, "lora_targets": ["q_proj", "v_proj"], "lora_dtype": "fp32"}
 ADAPTERS = {
     **FEW,
@@ -66,6 +67,16 @@ def run(kind: str, more: dict[str, Any]) -> Estimate:
         ("mbart", {**HALF_AMP, **FEW, **GC}, 118.68),
         ("mbart", {**HALF_AMP, **FEW, **REENTRANT}, 120.68),
         ("mbart", {**BF16, "decoder_seq_len": 128}, 115.14),
+        ("bart", {**BF16, **PADDED}, 183.38),
+        ("bart", {**AMP, **PADDED}, 285.37),
+        ("mbart", {**BF16, **PADDED}, 187.42),
+        ("mbart", {**AMP, **PADDED}, 293.41),
+        ("mbart", {**FP32, **PADDED}, 362.18),
+        ("mbart", {**BF16, **PADDED, **GC}, 97.31),
+        ("mbart", {**BF16, **PADDED, **REENTRANT}, 99.31),
+        ("mbart", {**BF16, **PADDED, **EAGER}, 280.77),
+        ("mbart", {**HALF_AMP, **FEW, **PADDED, **GC}, 122.68),
+        ("mbart", {**BF16, **PADDED, "micro_batch_size": 3, "seq_len": 333}, 101.90),
         ("m2m_100", BF16, 175.36),
         ("m2m_100", {**BF16, **EAGER}, 414.98),
         ("m2m_100", AMP, 281.24),
