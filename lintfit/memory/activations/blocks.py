@@ -53,11 +53,13 @@ class Layer(Tape):
         return self._batched
 
     def cast(self, x: Var, item: int) -> Var:
-        """As everywhere, but one copy for all products that take a leaf (``autocast_mode.cpp:cached_cast``)."""
+        """As everywhere, but one copy for all products that take a leaf (``autocast_mode.cpp:cached_cast``), which the
+        cache has until the layer has been run again."""
         if x is not self.leaf or item != 2 or x.item == item:
             return super().cast(x, item)
         if self._half is None:
             self._half = super().cast(x, item)
+            self.lasting = (*self.lasting, self._half)
         return self._half
 
     # -- linear ---------------------------------------------------------------------------------------------

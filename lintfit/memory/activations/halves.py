@@ -28,7 +28,8 @@ def alone(t: Layer, x: Var) -> bool:
 def states(t: Layer, *, last: bool) -> tuple[Var, Var]:
     """The encoder's states as the projections of keys and of values take them.
 
-    All layers but the ``last`` add to their gradient. Of a leaf autocast has one copy.
+    All layers but the ``last`` add to their gradient. Of a leaf autocast has one copy, until the
+    layer has been run again.
     """
     beside = t.recipe.beside
     assert beside is not None
@@ -36,5 +37,6 @@ def states(t: Layer, *, last: bool) -> tuple[Var, Var]:
     seen.storage.external = True
     if t.leaf is not None and t.recipe.autocast:
         half = t.cast(seen if last else t.added(seen), 2)
+        t.lasting = (*t.lasting, half)
         return half, half
     return (seen, seen) if last else (t.added(seen), t.added(seen))
