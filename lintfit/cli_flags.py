@@ -44,6 +44,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "lora-dropout": ("SHARE", "0 and up."),
     "use-dora": ("BOOL", "true or false."),
     "quantization": ("NAME", "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8."),
+    "quantized-experts": ("BOOL", "Whether experts that are one parameter are quantised, too (axolotl)."),
     "optimizer": ("NAME", "transformers' name: adamw_torch, adamw_8bit, adafactor, …"),
     "optimizer-in-backward": ("BOOL", "true or false."),
     "micro-batch-size": ("N", "Sequences per card and step."),

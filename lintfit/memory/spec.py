@@ -182,6 +182,8 @@ class Spec:
     lora_dropout: float = 0.0
     use_dora: bool = False
     quantization: Literal["nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"] | None = None
+    quantized_experts: bool = False
+    """Whether bitsandbytes quantises experts that are one parameter, too (axolotl's ``quantize_moe_experts``)."""
     optimizer: str = "adamw_torch_fused"
     optimizer_in_backward: bool = False
     micro_batch_size: int = 1

@@ -285,15 +285,32 @@ def grouped(t: Layer, module: str, x: Var, count: int, rows: int, columns: int) 
     """All experts' matrices as one grouped product, in the weights' dtype: autocast does not know it."""
     recipe = t.recipe
     trains = not recipe.frozen
-    item = recipe.weights
+    item = recipe.quantized_experts or recipe.weights
     x = t.cast(x, item)
+    weight = _dequantized(t, count * rows * columns) if recipe.quantized_experts else None
     fused = recipe.lora.fused if recipe.lora is not None else None
     hits = 0 if fused is None else fused.down if module == "down_proj" else fused.gate_up
     if hits:
         return _with_delta(t, x, count, rows, columns, hits)
+    if weight is not None:
+        out = t.like(x, x.width // rows * columns, item, x.grad)
+        return t.op(out, (x, weight), (weight,) if x.grad else ())
     out = t.like(x, x.width // rows * columns, item, x.grad or trains)
     made = (count * rows * columns * item,) if trains else ()
     return t.op(out, (x,), (x,) if trains else (), weights=made, parameter=x.grad)
+
+
+def _dequantized(t: Layer, size: int) -> Var:
+    """A parameter of experts as its parametrization gives it out, for the whole forward pass of the experts
+    (bitsandbytes ``parametrize.py``, ``_enable_parametrization_cache``): of 8 bits the product with the rows' scales
+    stands beside that with 1/127. Nobody needs a gradient of it, and the backward reads it once more."""
+    item = t.recipe.quantized_experts
+    weight = t.constant(size, item, False, CAST)
+    scaled = (t.constant(size, item, False, CAST),) if item == 4 else ()
+    t.op(weight, scaled)
+    t.unseen = max(t.unseen, sum(var.storage.bytes for var in (*t.lasting, weight, *scaled)))
+    t.lasting = (*t.lasting, weight)
+    return weight
 
 
 def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int) -> Var:
@@ -303,7 +320,7 @@ def _with_delta(t: Layer, x: Var, count: int, rows: int, columns: int, hits: int
     both factors: copies where they are cast, else views of the adapter's own weights (``get_delta_factors``). What it
     has formed is cached until the experts are done (``parametrize.cached``).
     """
-    lora, item = t.recipe.lora, t.recipe.weights
+    lora, item = t.recipe.lora, t.recipe.quantized_experts or t.recipe.weights
     assert lora is not None
     rank = lora.rank * count * hits
     size = (rows + columns) * rank

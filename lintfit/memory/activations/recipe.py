@@ -16,7 +16,14 @@ from lintfit.memory.spec import DTYPE_BYTES, OWN_LOSS, Spec, section
 from lintfit.memory.tensors.fused_experts import Fused, fused, named
 from lintfit.memory.tensors.lora import targets_of
 from lintfit.memory.tensors.tensor_parallel import logit_parts, splits_head
-from lintfit.memory.tensors.weights import adapter_dtype, has_fused_experts, kbit_upcast, keeps_fp32, model_dtype
+from lintfit.memory.tensors.weights import (
+    adapter_dtype,
+    has_fused_experts,
+    kbit_upcast,
+    keeps_fp32,
+    model_dtype,
+    quantises_fused_experts,
+)
 from lintfit.memory.versions import NEWEST_TRANSFORMERS, release, since, transformers_version
 
 Attention = Literal["eager", "sdpa", "flash_attention_2"]
@@ -116,6 +123,8 @@ class Recipe:
     holds_inputs: bool = False
     copies_dequantized: bool = False
     unpacked: Unpacked | None = None
+    quantized_experts: int = 0
+    """Bytes of an element that experts which are one quantised parameter are dequantised to; 0 where there are none."""
     litgpt: bool = False
     kernels: frozenset[str] = frozenset()
     upcast_norms: bool = False
@@ -248,6 +257,7 @@ def _made(spec: Spec) -> Recipe:
         dropout=spec.trainer != "ppo",  # TRL ``disable_dropout_in_model``
         holds_inputs=_holds_inputs(spec),
         copies_dequantized=spec.front_end == "litgpt" and spec.weights_dtype == "bf16",
+        quantized_experts=_dequantized(spec),
         unpacked=unpacked(spec, model_dtype(spec), autocast),
         litgpt=spec.front_end == "litgpt" and spec.facts.moe is None,
         kernels=frozenset(spec.fused_kernels) | (LIGER_BRINGS if spec.loss == "liger" else frozenset()),
@@ -269,6 +279,14 @@ def _made(spec: Spec) -> Recipe:
         keeps_scores=not since(spec, "torch", (1, 11)),
         loss_around=spec.facts.model_type in LOSS_AROUND,
     )
+
+
+def _dequantized(spec: Spec) -> int:
+    """Bytes of a dequantised element of experts: 4 bits give the weights' dtype again, 8 bits fp32 (bitsandbytes
+    ``_ops.py:int8_vectorwise_dequant``)."""
+    if not quantises_fused_experts(spec):
+        return 0
+    return 4 if spec.quantization == "int8" else DTYPE_BYTES[model_dtype(spec)]
 
 
 def _adapted(spec: Spec) -> tuple[str, ...] | None:

@@ -31,6 +31,7 @@ def consistent(values: Mapping[str, Any], facts: ModelFacts) -> None:
     images = values.get("images") or 0
     if images > values["seq_len"] and facts.model_type not in IMAGES_BESIDE:
         raise SpecError(f"images: {images} need a token each, seq_len is {values['seq_len']}")
+    _experts(values, facts)
     if values.get("quantization") and values.get("method", "full") == "full":
         raise SpecError(
             f"quantization: '{values['quantization']}' weights cannot be trained with method 'full'; use 'lora'"
@@ -102,6 +103,16 @@ def _evaluation(values: Mapping[str, Any]) -> None:
     images = values.get("images") or 0
     if evaluation.prompt_len is not None and images > evaluation.prompt_len:
         raise SpecError(f"evaluation.prompt_len: {evaluation.prompt_len} has no room for {images} images")
+
+
+def _experts(values: Mapping[str, Any], facts: ModelFacts) -> None:
+    """What quantises experts that are one parameter: bitsandbytes, where there are such."""
+    if not values.get("quantized_experts"):
+        return
+    if facts.moe is None:
+        raise SpecError(f"quantized_experts: {facts.name or facts.model_type} has no experts")
+    if not (values.get("quantization") or "").startswith(("nf4", "int8")):
+        raise SpecError("quantized_experts: true needs quantization 'nf4', 'nf4-double' or 'int8'")
 
 
 def unshared_experts(facts: ModelFacts, ranks: int) -> str:

@@ -243,6 +243,7 @@ READERS: Mapping[str, Read] = {
     "lora_dropout": _amount(0, 1),
     "use_dora": _flag,
     "quantization": choice(None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"),
+    "quantized_experts": _flag,
     "optimizer": _optimizer,
     "optimizer_in_backward": _flag,
     "micro_batch_size": _count(),

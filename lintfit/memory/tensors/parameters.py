@@ -24,6 +24,7 @@ from lintfit.memory.tensors.weights import (
     loaded_dtype,
     local_tensors,
     model_dtype,
+    quantises_fused_experts,
     rounded,
     trained_dtype,
     value_facts,
@@ -51,6 +52,7 @@ def _known(spec: Spec) -> Inventory:
         model_dtype(spec),
         spec.quantization,
         has_separate_experts(spec),
+        quantises_fused_experts(spec),
         spec.tensor_parallel,
         splits_embedding(spec),
         spec.pipeline_parallel,
@@ -82,7 +84,7 @@ def _known(spec: Spec) -> Inventory:
 def _count(spec: Spec) -> Inventory:
     plain, full = model_dtype(spec), spec.method == "full"
     upcast, wide = kbit_upcast(spec), keeps_fp32(spec)
-    legacy = has_separate_experts(spec)
+    legacy, whole_experts = has_separate_experts(spec), quantises_fused_experts(spec)
     unreached = UNREACHED.get(spec.facts.model_type, ())
     left = frozen_parts(spec)
     weights: list[Weight] = []
@@ -90,13 +92,14 @@ def _count(spec: Spec) -> Inventory:
         values = whole.name.startswith(VALUE)
         litgpt = spec.front_end == "litgpt"
         replaced = bool(spec.quantization) and not values and quantises(spec.facts, whole, legacy, litgpt)
+        replaced = replaced or (whole_experts and whole.role == "expert")
         stored = spec.facts.stored if spec.quantization and not values else None
         for tensor, quantised in parted(whole, stored, replaced):
             cast = not quantised and not values and (upcast == "all" or (upcast == "norms" and tensor.role == "norm"))
             dtype: Dtype = "fp32" if cast or (wide and kept(spec.facts, tensor)) else plain
             storage = tensor.numel * DTYPE_BYTES[dtype]
             if spec.quantization and quantised:
-                storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config))
+                storage = quantised_tensor(tensor, spec.quantization, gptq_group(spec.facts.config), whole_experts)
             weights += _of_layers(
                 Weight(
                     tensor.name,

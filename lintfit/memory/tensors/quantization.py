@@ -48,9 +48,12 @@ def quantises(facts: ModelFacts, tensor: Tensor, legacy_experts: bool, head: boo
     return legacy_experts and tensor.role in ("expert", "router")
 
 
-def quantised_tensor(tensor: Tensor, method: str, group: int = GPTQ_GROUP) -> int:
-    """Bytes of one copy of a quantised tensor; experts that are fused today were matrices of their own."""
-    if len(tensor.shape) != 3:
+def quantised_tensor(tensor: Tensor, method: str, group: int = GPTQ_GROUP, whole: bool = False) -> int:
+    """Bytes of one copy of a quantised tensor; experts that are fused today were matrices of their own.
+
+    ``whole``: unless the parameter that they are is quantised as one (bitsandbytes ``replace_parameter_4bit``).
+    """
+    if len(tensor.shape) != 3 or whole:
         return quantised_bytes(tensor.shape, method, group)
     experts, rows, columns = tensor.shape
     parts = 2 if tensor.name.endswith("gate_up_proj") else 1

@@ -347,6 +347,11 @@ def has_separate_experts(spec: Spec) -> bool:
     return transformers_version(spec) < GROUPED_EXPERTS and spec.facts.model_type not in ALWAYS_FUSED
 
 
+def quantises_fused_experts(spec: Spec) -> bool:
+    """Whether experts that are one parameter are quantised in it, and dequantised as one."""
+    return spec.quantized_experts and has_fused_experts(spec)
+
+
 def has_fused_experts(spec: Spec) -> bool:
     """Whether a layer's experts are one parameter."""
     return spec.facts.moe is not None and not has_separate_experts(spec)

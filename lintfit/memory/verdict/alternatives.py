@@ -272,7 +272,8 @@ def _may_quantise_experts(spec: Spec) -> bool:
     """Whether a transformers of before 5 may run, where bitsandbytes finds the experts among the linear layers."""
     if spec.facts.moe is None or "transformers" in spec.versions or spec.facts.model_type in ALWAYS_FUSED:
         return False
-    return (spec.quantization or "").startswith(("nf4", "int8")) and spec.front_end != "litgpt"
+    said = spec.front_end == "litgpt" or "quantized_experts" in spec.stated
+    return (spec.quantization or "").startswith(("nf4", "int8")) and not said
 
 
 CHEAPER = (
