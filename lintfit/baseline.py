@@ -13,13 +13,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from lintfit.config import config_for
 from lintfit.errors import LintfitError
 from lintfit.findings import Finding
+from lintfit.frozen import frozen
 from lintfit.options import Options
 
 VERSION = 1
@@ -28,7 +28,7 @@ Counts = Mapping[str, Mapping[str, int]]
 """By file and rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """Findings beyond the baselines, those within, and a line on what a baseline counts and nobody finds any more."""
 

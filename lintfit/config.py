@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lintfit.config_values import KEYS, Key, is_file, texts
 from lintfit.errors import LintfitError
+from lintfit.frozen import frozen, replace
 from lintfit.options import Options, RunGroup
 
 CONFIG_NAME = "lintfit.toml"
@@ -99,7 +99,7 @@ def _read(path: Path, table: Sequence[str]) -> Options | None:
     return replace(options, config_path=path, runs=reader.groups(groups))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reader:
     """Reads the tables of one config file."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lintfit.errors import LintfitError
+from lintfit.frozen import frozen
 from lintfit.options import Glob, Margin, selected
 from lintfit.severity import Severity
 
@@ -112,7 +112,7 @@ def _severities(value: object) -> dict[str, Severity]:
         raise ValueError(f"names or codes of rules: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """One key of the config: the field it sets, how its value is read, and whether a ``[[run]]`` may have it."""
 

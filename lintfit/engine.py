@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lintfit.checks.context import FileContext, RunContext
@@ -13,6 +12,7 @@ from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
+from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
@@ -79,7 +79,7 @@ def _with_readers(judged: RunResult, runs: Sequence[Run]) -> RunResult:
     return replace(judged, plan=replace(judged.plan, readers=tuple(run.id for run in others)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Checked:
     result: CheckResult
     loaded: Loaded
@@ -289,7 +289,7 @@ def _delivered(result: CheckResult, texts: Mapping[Path, str], workspace: Worksp
     return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Mended:
     texts: Mapping[Path, str]
     fixed: tuple[Finding, ...]

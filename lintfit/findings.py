@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from lintfit.documents.model import Document, Edit, Span
+from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate
 from lintfit.settings import Place
 from lintfit.severity import Severity as Severity
@@ -22,7 +22,7 @@ class Applicability(StrEnum):
     DISPLAY = "display"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FileEdit:
     """One edit in one document; ``document`` is None for a new file, whose whole text the edit carries."""
 
@@ -31,7 +31,7 @@ class FileEdit:
     document: Document | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Fix:
     """What would mend a finding: an intent and the edits that carry it out, in one or more files.
 
@@ -45,7 +45,7 @@ class Fix:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Related:
     """A second place that a finding speaks of."""
 
@@ -53,7 +53,7 @@ class Related:
     message: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Finding:
     """One thing that a rule reports: a one-line message at a place, with the cost or the library's error."""
 
@@ -69,7 +69,7 @@ class Finding:
     """What to do, where there is no fix to show."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Step:
     """One change of a plan."""
 
@@ -80,7 +80,7 @@ class Step:
     edits: tuple[FileEdit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Rejected:
     """A plan that was tried and does not suffice, with the estimate that says so."""
 
@@ -88,7 +88,7 @@ class Rejected:
     estimate: Estimate
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """A set of changes that turns ``does-not-fit`` into ``fits``, confirmed by reading the result again."""
 

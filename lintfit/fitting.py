@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from lintfit.fit.figures import Extreme, Figure
 from lintfit.fit.options import Effect, Subject, run_of
 from lintfit.fit.search import Search
 from lintfit.fit.space import Space
+from lintfit.frozen import field, frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
@@ -34,7 +34,7 @@ from lintfit.settings import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What to look for and what to do with it. ``diff`` and ``apply`` are numbers of plans as they are listed."""
 
@@ -45,7 +45,7 @@ class Asked:
     view: View = field(default_factory=View)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """What to print, what to complain of, and the exit status."""
 
@@ -54,7 +54,7 @@ class Done:
     status: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Answer:
     """One run with its plans (the first is number ``start``), or the answers to the opposite question."""
 

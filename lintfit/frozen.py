@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform, overload
 
 Record = TypeVar("Record")
 
@@ -48,21 +48,29 @@ def names(cls: type) -> tuple[str, ...]:
     return taken
 
 
+@overload
+def frozen(cls: type[Record]) -> type[Record]: ...
+@overload
+def frozen(*, eq: bool) -> Callable[[type[Record]], type[Record]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(cls: type[Record]) -> type[Record]:
+def frozen(cls: type[Record] | None = None, *, eq: bool = True) -> Any:
     """A class like a dataclass with slots, a hash over all fields, and no assignment that mypy lets pass.
 
-    A method that the class has itself is left to it.
+    A method that the class has itself is left to it. ``eq``: whether records with equal fields are equal; else each is
+    equal to itself alone.
     """
+    return _made(cls, eq) if cls is not None else lambda cls: _made(cls, eq)
+
+
+def _made(cls: type[Record], eq: bool) -> type[Record]:
     names = tuple(cls.__annotations__)
     stated = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
     special = {name: value for name, value in stated.items() if isinstance(value, _Field)}
     taken = tuple([name for name in names if name not in special or special[name].init])
-    compared = attrgetter(*[name for name in names if name not in special or special[name].compare])
+    compared = tuple([name for name in names if name not in special or special[name].compare])
     members = {
         "__init__": _init(taken, stated, hasattr(cls, "__post_init__")),
-        "__eq__": _equal(compared),
-        "__hash__": _hash(compared),
+        **(_by_value(attrgetter(*compared)) if eq else {}),
         "__repr__": _repr(names),
         **{name: value for name, value in cls.__dict__.items() if name not in stated and name not in _OF_NO_SLOTS},
         "__slots__": names,
@@ -121,6 +129,10 @@ class _Fields:
         found: dict[str, Any] = dataclasses.dataclass(init=False, eq=False, repr=False)(twin).__dataclass_fields__
         cls.__dataclass_fields__ = found
         return found
+
+
+def _by_value(compared: Callable[[object], object]) -> dict[str, Any]:
+    return {"__eq__": _equal(compared), "__hash__": _hash(compared)}
 
 
 def _equal(compared: Callable[[object], object]) -> Callable[[object, object], object]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from lintfit.frozen import field, frozen, replace
 from lintfit.settings import Provenance
 from lintfit.severity import Severity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """One ``--output-format FORMAT[:FILE]``; ``file`` is None for standard output."""
 
@@ -24,7 +24,7 @@ class Output:
     file: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Margin:
     """Room that a plan is to leave on every card, beyond what its estimate already plans for: bytes, or a share."""
 
@@ -39,7 +39,7 @@ class Margin:
         return f"{self.share:.0%}" if self.share else f"{self.size / 2**30:g} GiB"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Glob:
     """A gitignore-like pattern and the folder that it is relative to.
 
@@ -57,7 +57,7 @@ class Glob:
         return _compiled(self.pattern).match(relative) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunGroup:
     """A ``[[run]]`` table: absolute paths of the files that are one run, and what the table says about it."""
 
@@ -65,7 +65,7 @@ class RunGroup:
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """Everything that the user asked for. ``origins`` names, by field, the flag or config key that stated it.
 

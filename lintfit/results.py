@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lintfit.findings import Finding, Plan, Rejected
+from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RunResult:
     """One run and what was worked out about it.
 
@@ -39,7 +39,7 @@ class RunResult:
     """Plans that were carried out in memory and, read again, were not what they claimed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class CheckResult:
     """Everything that one ``lintfit check`` has to say.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from lintfit.errors import LintfitError
 from lintfit.findings import Severity
+from lintfit.frozen import frozen
 from lintfit.resources import resource_dir
 
 # Enough for any front matter: a page's prose and cases are only read when somebody asks for them.
@@ -22,7 +22,7 @@ _KEYS = ("name", "code", "summary", "severity", "files", "fix", "since")
 _CODE = re.compile(r"LF[0-9]{3}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule as its page's front matter describes it.
 

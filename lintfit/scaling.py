@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -16,7 +16,7 @@ _DOUBLINGS = 11
 """Numbers that are tried: 1, 2, 4, … 1024 GPUs a node. What is sharded so far has nothing left to shard."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaling:
     """The estimates of one run by its number of GPUs, ascending."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from lintfit.documents.model import KeyPath, Node
+from lintfit.frozen import frozen, replace
 from lintfit.schemas import Key, Older, Schema, keys, newest, resolved, superseded
 
 KEYWORDS = frozenset(
@@ -29,7 +29,7 @@ _LAX_TRUTH = {**_TRUTH, "t": True, "y": True, "1": True, "f": False, "n": False,
 _PLACEHOLDER = re.compile(r"\$|\{\{|\{%|<[^>]+>|%\(|[A-Z][A-Z0-9_]{2,}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Mistake:
     """A value that its key's schema does not allow.
 

@@ -34,11 +34,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
+from lintfit.frozen import frozen
 from lintfit.resources import resource_dir
 from lintfit.suggest import nearest
 
@@ -55,7 +55,7 @@ def newest(_: str) -> bool | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Key:
     """One key of a document. ``path`` ends with it; ``schema`` is None where ``section`` does not have it."""
 
@@ -65,7 +65,7 @@ class Key:
     schema: Schema | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class UnknownKey:
     """A key that its section does not have, or not yet. ``path`` ends with the key.
 
@@ -86,7 +86,7 @@ class UnknownKey:
     never_read: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class OutdatedKey:
     """A key that the schema knows as an old one: renamed, removed or deprecated.
 

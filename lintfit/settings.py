@@ -7,11 +7,11 @@ that only the files know (``bf16``, ``fp16``, ``train_batch_size``, ``learning_r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, TypeGuard
 
 from lintfit.documents.model import Document, Span
+from lintfit.frozen import frozen, replace
 
 
 class Special(Enum):
@@ -33,7 +33,7 @@ BY_CARD = "unsloth takes bfloat16 wherever the GPU has it"
 """Why a script has a half precision that only the card decides."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Place:
     """A span in a document: what a finding points at and a fix edits."""
 
@@ -52,7 +52,7 @@ class Place:
         return f"<{self}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Provenance:
     """Where a value came from.
 
@@ -77,7 +77,7 @@ class Provenance:
         return str(self.place) if self.place else self.detail
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Setting:
     """One named value with its provenance, and the settings of the same name that it overrode."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from lintfit.baseline import split
 from lintfit.checks.context import UnusedContext
@@ -11,13 +10,14 @@ from lintfit.checks.registry import module_of, run_unused_checks
 from lintfit.config import config_for
 from lintfit.documents.model import Document
 from lintfit.findings import Finding
+from lintfit.frozen import frozen, replace
 from lintfit.ignores.comments import Silenced, directives, rule_names, silence
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Sifted:
     """What is reported, what a comment ignores, and what the baseline counts; and lines about the baseline."""
 

@@ -1,7 +1,13 @@
-"""Commands that tests start keep their bytecode: to compile lintfit anew takes longer than most of them run."""
+"""What all tests have in common: commands that they start keep their bytecode, and no example has a time to keep."""
 
 from __future__ import annotations
 
 import os
 
+from hypothesis import HealthCheck, settings
+
+# To compile lintfit anew takes longer than most commands of the tests run.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# On a busy machine an example takes many times as long, one with a process of its own above all.
+settings.register_profile("lintfit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("lintfit")

@@ -43,6 +43,20 @@ class Own:
         return "own"
 
 
+@frozen(eq=False)
+class Place:
+    """Something that is equal to itself alone."""
+
+    line: int
+    words: list[str] = field(default_factory=list)
+
+
+def test_a_record_without_equality_is_equal_to_itself_alone() -> None:
+    one = Place(1)
+    assert one == one and one != Place(1) and len({one, Place(1)}) == 2
+    assert replace(one, line=2).line == 2 and repr(one) == "Place(line=1, words=[])"
+
+
 def test_fields_are_given_by_place_by_name_or_by_default() -> None:
     assert (Point(1).y, Point(1, 5).y, Point(y=6, x=1).y) == (2, 5, 6)
     assert Point(1).sum == 3 and Point(1, 5).doubled == 12

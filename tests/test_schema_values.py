@@ -55,7 +55,7 @@ def test_the_validator_knows_every_keyword_of_the_schemas(name: SchemaName) -> N
 
 @pytest.mark.parametrize("name", ["deepspeed", "accelerate"])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_validator_is_jsonschemas(name: SchemaName, data: st.DataObject) -> None:
     whole = load(name)
     config = data.draw(configs(whole, wrong=True))

@@ -68,7 +68,7 @@ def _answered(spec: dict[str, Any]) -> str:
     return found.error
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(WHOLE)), st.dictionaries(st.sampled_from(sorted(READERS)), st.sampled_from(ODD)))
 def test_odd_values_of_keys(base: str, odd: dict[str, Any]) -> None:
     _answered({**WHOLE[base], **odd})

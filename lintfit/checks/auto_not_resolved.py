@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from lintfit.checks.context import FileContext, Report
@@ -12,6 +11,7 @@ from lintfit.checks.trees import data_of, dotted, entries, without
 from lintfit.checks.wording import listed
 from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings import Applicability, Related, Severity
+from lintfit.frozen import frozen
 from lintfit.schemas import Key, keys, load
 from lintfit.settings import Place
 
@@ -25,7 +25,7 @@ Outcome = Literal["not found in kwargs", "batch", "precision", "default", "word"
 """What comes of a word that nobody replaces. All keys of one outcome have one cause and are one finding."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Auto:
     path: tuple[str, ...]
     entry: Entry

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import Document, Span
 from lintfit.findings import Fix, Plan, Rejected, Related, Severity
+from lintfit.frozen import frozen, replace
 from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lintfit.ignores.comments import Directive
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Report:
     """A finding without the rule's name: the engine adds that from the rule's page.
 
@@ -33,7 +33,7 @@ class Report:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class FileContext:
     """One document on its own, as ``check_file(context)`` gets it.
 
@@ -52,7 +52,7 @@ _TRAINED: Memo[Estimate | None] = Memo(64)
 """Estimates of runs without their evaluations, for which many rules ask."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class RunContext:
     """One run with its estimate, as ``check_run(context)`` gets it."""
 
@@ -111,7 +111,7 @@ class RunContext:
                 return Severity.INFO if headroom is None or headroom >= 0.15 else Severity.WARNING
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class UnusedContext:
     """A comment and a rule in it that silences nothing, as ``check_unused(context)`` gets them.
 

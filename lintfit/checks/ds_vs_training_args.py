@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import COMPARES, older, reader_of
 from lintfit.checks.trees import assigned, dotted, number
 from lintfit.documents.model import Node
 from lintfit.findings import Applicability, Related
+from lintfit.frozen import frozen
 from lintfit.run.model import Run
 from lintfit.settings import Setting
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Pair:
     """A key of the DeepSpeed JSON and the argument that it must equal."""
 

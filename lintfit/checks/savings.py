@@ -6,11 +6,11 @@ Each is judged on top of those before it, so that everything that is reported ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.checks.context import RunContext
 from lintfit.checks.runs import fits, stated_at
+from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
@@ -29,7 +29,7 @@ WORTH = 1.1
 """How many times as long a step must take for a saving to be worth a word: the step-time model is no finer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saving:
     """A saving that is not needed: the settings without it, what the run then takes, and what it costs.
 

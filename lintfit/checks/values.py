@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lintfit.checks.context import FileContext
 from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of, dotted
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Severity
+from lintfit.frozen import frozen
 from lintfit.schema_values import Mistake, mistakes, shown
 from lintfit.schemas import SchemaName, load
 
@@ -19,7 +19,7 @@ _LONGEST = 60
 """Characters of a value that a message shows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Found:
     """A mistake with its document and the library that reads it."""
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, replace
 
 from lintfit.documents.data_edits import reader_of
 from lintfit.documents.model import DataDocument, FileText, Kind, Node, Span
 from lintfit.documents.shell_document import HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import blank
 from lintfit.documents.shell_reader import read_shell
+from lintfit.frozen import frozen, replace
 
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|auto")
 
@@ -43,7 +43,7 @@ def read_here(document: ShellDocument, index: int, kind: Kind) -> DataDocument:
     return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Again:
     """Reads the same file from the text of a changed script."""
 

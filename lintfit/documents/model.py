@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
+from lintfit.frozen import frozen
+
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 KeyPath = tuple[str | int, ...]
@@ -43,7 +45,7 @@ class Span:
             raise ValueError(f"not a span: {self.start}..{self.end}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """A 1-based line and column, as an editor shows it (columns count characters)."""
 
@@ -51,7 +53,7 @@ class Position:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """Replace the characters of ``span`` by ``text``; an empty span inserts."""
 
@@ -59,7 +61,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """Something wrong with the syntax of a document, found while reading it.
 
@@ -93,7 +95,7 @@ class FileText:
         return found.group() if found else "\n"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Entry:
     """One ``key: value`` of a mapping. ``span`` covers key and value."""
 
@@ -103,7 +105,7 @@ class Entry:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Node:
     """A value of a JSON or YAML document and where it stands.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from lintfit.documents.lines import line_end
 from lintfit.documents.model import Document
+from lintfit.frozen import frozen
 
 LEAST = 200
 """Characters of a body that is worth leaving out: a shorter one is read as fast as it is cut out."""
@@ -25,7 +25,7 @@ _PARTS = ("body", "handlers", "cases", "orelse", "finalbody")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Body:
     """The lines of a function's body, with the comments above and behind it that libcst counts to it."""
 
@@ -39,7 +39,7 @@ class Body:
     indent: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outline:
     """The statements of a module."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from lintfit.documents.model import Span
+from lintfit.frozen import frozen
 
 _DIRECTIVE = re.compile(r"^#SBATCH[ \t]+(?P<options>[^\r\n]*)", re.MULTILINE)
 _OPTION = re.compile(
@@ -15,7 +15,7 @@ _OPTION = re.compile(
 _SHORT_OPTION = re.compile(r"(?P<key>-[A-Za-z])(?P<value>[^\s=-]\S*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Directive:
     """One option of an ``#SBATCH`` line: ``--gres=gpu:8`` has the key ``--gres`` and the value ``gpu:8``."""
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from lintfit.documents.model import Document, FileText, Span
 from lintfit.documents.shell_directives import Directive
 from lintfit.documents.shell_words import Variable, Word
+from lintfit.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HereFile:
     """A file that a script writes: its name as far as it is known, and the text of it.
 
@@ -23,7 +24,7 @@ class HereFile:
     expansions: tuple[tuple[Span, str | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """``NAME=value`` in front of a command. ``value`` is None where it cannot be known."""
 
@@ -33,7 +34,7 @@ class Assignment:
     value_span: Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Command:
     """One simple command as it would run.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal
 
@@ -36,6 +35,7 @@ from lintfit.documents.shell_words import (
     whole_substitutions,
     words,
 )
+from lintfit.frozen import frozen, replace
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
 _OPERATOR = re.compile(r"(?:[0-9]?>|<|&>|\||&|;)")
@@ -89,7 +89,7 @@ def _workflow(file: FileText) -> ShellDocument:
     return ShellDocument(file, Kind.SHELL, commands=commands, files=tuple(f for r in readers for f in r.files))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Where:
     """The branch that a statement stands in."""
 

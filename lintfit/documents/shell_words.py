@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from lintfit.documents.model import Span
 from lintfit.documents.shell_arithmetic import calculate
+from lintfit.frozen import frozen, replace
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
@@ -30,7 +31,7 @@ _REPLACEMENT = re.compile(r"/(?P<all>/?)(?P<old>[\w,:;. +=-]+)(?:/(?P<new>[\w,:;
 _ARGUMENT = re.compile(r"\$(?:[1-9]|\{[1-9][0-9]*\})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragment:
     """A piece of a value. ``origin`` is where the text stands, character by character; None where it is computed.
 
@@ -46,7 +47,7 @@ class Fragment:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One word of a command after expansion.
 
@@ -80,7 +81,7 @@ class Word:
         return not (self.at.start <= self.span.start and self.span.end <= self.at.end)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A shell variable: the elements of its value (one, unless it is an array) and where it was last set.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 
 from lintfit.documents.workspace import Workspace
@@ -14,6 +13,7 @@ from lintfit.fit.planner import attempted, displayed, proof
 from lintfit.fit.search import Fitting, Ranked, Search
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
+from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
 from lintfit.options import Options
 from lintfit.run.model import Run
@@ -24,7 +24,7 @@ MOST = 8
 Kind = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Alternatives:
     """The plans of a run, best first, or what is missing where there is none.
 

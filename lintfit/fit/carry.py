@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
 from lintfit.fit.axes.forced_float32 import forces_float32
 from lintfit.fit.confirm import texts_after
+from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.change import ZERO_KEYS
@@ -28,7 +28,7 @@ from lintfit.run.write import why_not, write_one
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Carried:
     """What the files look like with the changes made, the run read from them, and which file each change went to."""
 

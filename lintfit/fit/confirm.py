@@ -6,13 +6,13 @@ Only what then comes out as the fix said is offered or written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
@@ -24,7 +24,7 @@ _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Confirmed:
     """Findings whose fixes hold what they promise; the others keep their message and lose the fix.
 

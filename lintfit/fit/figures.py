@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from lintfit.fit.search import Fitting
+from lintfit.frozen import frozen
 from lintfit.memory.result import Estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Figure:
     """One configuration: what it is called, the settings that change for it, its estimate."""
 
@@ -22,7 +22,7 @@ class Figure:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extreme:
     """One answer: ``best`` fits (None: nothing does), ``beyond`` is the next that does not (None: there is none).
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from lintfit.frozen import frozen
 from lintfit.memory.spec import Spec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """Dense TFLOPS in 16 bits (fp32 accumulation) and in fp32 outside the tensor cores, memory in GB/s, and PCIe's GB/s
     one way (half of it where cards share a switch or go through the host); ``nvlink`` GB/s of ring traffic, 0 without.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from lintfit.findings import Applicability
+from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Hardware, Run
 
@@ -32,7 +32,7 @@ class Effect(IntEnum):
         return Applicability.SAFE if self is Effect.SAME else Applicability.UNSAFE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """The run that is planned for. ``both_ways`` asks the axes for alternatives that take more memory, too."""
 
@@ -41,7 +41,7 @@ class Subject:
     both_ways: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One alternative of one axis.
 
@@ -64,7 +64,7 @@ class Option:
 LEAVE = Option()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """One alternative of every axis, and all settings that change with them."""
 

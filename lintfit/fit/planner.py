@@ -8,7 +8,6 @@ that does not then fit is not offered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
+from lintfit.frozen import frozen, replace
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
@@ -36,7 +36,7 @@ _FURTHEST = Effect.ADAPTERS
 """Beyond it a plan is no fix of this run but another run; ``lintfit fit`` lists those."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """A plan, or None with what is missing; either way the candidates that were tried and do not suffice.
 

@@ -17,6 +17,7 @@ from lintfit.fit.bounds import Bounds
 from lintfit.fit.options import Candidate, Effect, Option
 from lintfit.fit.space import OF_A_STEP, Space, merged
 from lintfit.fit.speed import Rest, arithmetic, arithmetic_of, in_all, rest, rounded, step_seconds
+from lintfit.frozen import frozen
 from lintfit.memory import estimate
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.memory.spec import Spec
@@ -44,7 +45,7 @@ def _on_top(base: Spec, candidate: Candidate) -> Spec:
     return changed_spec(base, {name: changes[name] for name in changes.keys() & OF_A_STEP})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fitting:
     """A candidate that fits, with its spec, estimate and step time relative to the run as it is."""
 

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ from lintfit.documents.lines import indentation
 from lintfit.documents.model import DataDocument, Document, Edit, Kind, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Finding
+from lintfit.frozen import frozen
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives
 from lintfit.ignores.layout import Layout, layout
 from lintfit.options import Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Added:
     """The new texts by path, and lines on what was written and what could not be."""
 

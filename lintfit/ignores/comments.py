@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from lintfit.documents.lines import line_end
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.findings import Finding
+from lintfit.frozen import frozen
 from lintfit.ignores.layout import Layout, layout
 
 IGNORE, FILE_IGNORE = "ignore", "file-ignore"
@@ -32,7 +32,7 @@ _NEXT_COMMENT = re.compile(r"[ \t]+#[ \t]*(?=[A-Za-z])")
 _CODE_LINE = re.compile(r"^[ \t]*(?!#|/[/*]|[ \t\r\n]|\Z)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Directive:
     """One ``lintfit:`` comment as it is written.
 
@@ -71,7 +71,7 @@ class Directive:
         return any(self.covers.start <= at <= self.covers.end for at in (span.start, *(() if self.alone else (last,))))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Silenced:
     """The findings that are left, those that a comment silences, and by which comment's which rule."""
 

@@ -7,18 +7,18 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.frozen import frozen
 
 _CONTINUED = re.compile(r"^(?![ \t]*#)(?:[^\r\n]*\\(?:\r\n|\r|\n))+[^\r\n]*", re.MULTILINE)
 _SIGN = re.compile(r"#|//|/\*")
 _NO_STATEMENT = frozenset((tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Layout:
     """The statements of several lines, as whole lines, and what is no comment although it may look like one.
 

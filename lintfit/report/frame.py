@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lintfit.documents.model import Document, Span
 from lintfit.findings import FileEdit
+from lintfit.frozen import frozen
 from lintfit.report import Line, clean, shown_path
 from lintfit.report.styled import cells
 
@@ -16,7 +16,7 @@ _TAB = "    "
 _DIFF_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     """A span to underline and what to say of it."""
 
@@ -91,7 +91,7 @@ def _source_line(document: Document, number: int, labels: list[Label], gutter: i
     return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Window:
     """The part of a line that is shown: ``raw[start:end]`` with ``…`` where something is cut off."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit
 from lintfit.findings import Applicability, FileEdit, Finding, Plan
+from lintfit.frozen import frozen
 from lintfit.report import View, shown_path
 from lintfit.report.bars import gib
 from lintfit.report.encoding import dumps
@@ -26,7 +26,7 @@ from lintfit.report.pull_request import Hunks, shown_lines
 from lintfit.results import CheckResult, RunResult
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Comment:
     """Something to say on the lines ``first`` to ``last`` (1-based) of a file."""
 

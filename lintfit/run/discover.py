@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from lintfit.config import config_for
 from lintfit.documents.model import Kind
+from lintfit.frozen import frozen
 from lintfit.options import Options
 
 SUFFIXES: dict[str, Kind] = {
@@ -34,13 +34,13 @@ _SKIPPED_FOLDERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """The files to look at, in order; ``named`` are those that the user gave by name."""
 
     files: tuple[Path, ...]
     named: frozenset[Path]
-    errors: tuple[str, ...] = field(default=())
+    errors: tuple[str, ...] = ()
 
 
 def discover(paths: Sequence[Path], options: Options) -> Found:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lintfit.catalog.config import CatalogError, UnknownArchitectureError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.catalog.quantized import quantization_section
 from lintfit.config_values import is_file
+from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
 
@@ -18,7 +18,7 @@ _OWN_DTYPE = frozenset({"qwen", "chatglm"})
 the config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A run's model as the script loads it, or what the user has to state for it to be known."""
 

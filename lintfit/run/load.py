@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
+from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, Found
@@ -20,7 +20,7 @@ from lintfit.sources.prefilter import is_test, maybe_training_script
 _CONFIGS = (Kind.JSON, Kind.YAML)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """The documents that were read, in order, and the runs that they make up."""
 

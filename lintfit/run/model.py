@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.documents.model import Document
+from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.options import Options
 from lintfit.settings import Provenance, Setting
@@ -39,7 +39,7 @@ OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that
 """Where an engine comes from that a file outside of the project may replace."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hardware:
     """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
 
@@ -50,7 +50,7 @@ class Hardware:
     host_memory_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where a run starts: the ``index``-th launch of a shell file, a script, or a config on its own.
 
@@ -63,7 +63,7 @@ class Origin:
     partners: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Run:
     """One training launch, resolved.
 

@@ -8,9 +8,9 @@ use the next in line either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.settings import AUTO, Provenance, Setting
 
@@ -25,7 +25,7 @@ _TRAINERS = frozenset({"transformers", "trl", "lightning", "pytorch_lightning", 
 """Packages whose trainers' ways are known."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Sources:
     """What is known of one run before anything is resolved."""
 

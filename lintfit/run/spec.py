@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
+from lintfit.frozen import frozen, replace
 from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
@@ -74,7 +75,7 @@ _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
 """DeepSpeed's optimizer types by the name with the same state bytes (FusedAdam makes no temporaries)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assembled:
     """A spec, or why there is none. ``doubtful`` names settings that were written but could not be told."""
 

@@ -7,12 +7,13 @@ The keys and what ``accelerate launch`` makes of them follow ``accelerate.comman
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
+from lintfit.frozen import frozen, replace
 from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, number, one_of, truth, word
@@ -34,7 +35,7 @@ SHARDING_STRATEGIES = ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"
 _device = one_of("none", "cpu", "nvme")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """Where a setting stands in the file, how it is read, and the engine that it needs to have an effect."""
 

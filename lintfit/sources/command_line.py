@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from lintfit.documents.shell_words import Word
+from lintfit.frozen import field, frozen, replace
 from lintfit.sources import front_ends
 from lintfit.sources.front_ends import FrontEnd
 
 Launcher = Literal["torchrun", "torch.distributed.launch", "deepspeed", "accelerate", "fabric", "python"] | FrontEnd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Option:
     """``--name``, ``--name value`` or ``--name=value``.
 
@@ -41,7 +41,7 @@ class Option:
         return not self.values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Invocation:
     """A launch command by its parts. ``module`` says that ``script`` is a module's name (``-m``).
 
@@ -66,7 +66,7 @@ class Invocation:
     machines: Option | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grammar:
     """Which of a launcher's options take a value and which do not (names with ``_``)."""
 

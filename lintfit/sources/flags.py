@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from lintfit.documents.model import Document
 from lintfit.findings import FileEdit
+from lintfit.frozen import frozen
 from lintfit.settings import Place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Flag:
     """One ``--name value`` handed to a script.
 
@@ -24,7 +24,7 @@ class Flag:
     value: str | None
     place: Place
     value_place: Place | None = None
-    words: tuple[str, ...] = field(default=())
+    words: tuple[str, ...] = ()
     write: Callable[[str], tuple[FileEdit, ...] | None] | None = None
 
     @property

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from lintfit.documents.shell_words import Word
+from lintfit.frozen import frozen
 
 FrontEnd = Literal["litgpt", "swift", "llamafactory", "axolotl", "trl", "xtuner", "torchtune"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A front end's commands that train (``litgpt finetune_lora``), in the words of its command line."""
 

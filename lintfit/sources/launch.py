@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from lintfit.documents.model import Edit
 from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
 from lintfit.findings import FileEdit
+from lintfit.frozen import frozen
 from lintfit.settings import AUTO, Place, Setting, Special
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation
 from lintfit.sources.flags import Flag
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Launch:
     """One command that starts a training, read as settings.
 
@@ -45,7 +45,7 @@ class Launch:
     conditional: bool = False
     action: str | None = None
     sure: bool = True
-    dialect: str = field(default="launcher")
+    dialect: str = "launcher"
 
     @property
     def line(self) -> int:

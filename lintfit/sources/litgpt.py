@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, Span
+from lintfit.frozen import frozen
 from lintfit.memory.spec import Fsdp
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting, is_count
 from lintfit.sources.flags import Flag
@@ -104,7 +105,7 @@ OPTIMIZERS: Mapping[str, str] = {
 """transformers' names by the class's own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class _Stated:
     """One key's value and where it stands: on the command line (``flag``) or in a config file."""
 

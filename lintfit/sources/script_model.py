@@ -7,13 +7,13 @@ certainly does not, None where that cannot be told.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from lintfit.frozen import field, frozen
 from lintfit.settings import Place, Provenance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Argument:
     """One argument of a call: its value as far as it is known, and where it stands.
 
@@ -30,7 +30,7 @@ class Argument:
     provenance: Provenance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Call:
     """One call. ``function`` is the dotted name as imported (``transformers.TrainingArguments``)."""
 
@@ -63,7 +63,7 @@ class Call:
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Statement:
     """A statement that a fix may delete whole: its place covers complete lines.
 
@@ -74,7 +74,7 @@ class Statement:
     lines: Place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class ScriptFacts:
     """The calls of a script that matter, each in order of execution."""
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings import FileEdit
+from lintfit.frozen import frozen
 from lintfit.settings import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Stated:
     """A count and where it came from."""
 
@@ -21,7 +21,7 @@ class Stated:
     provenance: Provenance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Slurm:
     """What ``#SBATCH`` lines and ``srun``'s flags say; None where they do not. ``gpus`` are those of one node."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from lintfit.documents.model import Document, Span
+from lintfit.frozen import field, frozen
 from lintfit.settings import Provenance
 from lintfit.sources.command_line import Option
 from lintfit.sources.slurm import Slurm
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Surroundings:
     """A launch command's document, the variables that it sees, and the batch job it is in."""
 

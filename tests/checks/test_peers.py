@@ -113,7 +113,7 @@ def prepared(data: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 @given(data=st.data())
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 def test_deepspeed_agrees_on_made_up_configs(deepspeed_says: Parse, wrong: bool, data: st.DataObject) -> None:
     config = prepared(data.draw(configs(load("deepspeed"), wrong=wrong, largest=4)))
     verdict = deepspeed_says(config)
@@ -123,7 +123,7 @@ def test_deepspeed_agrees_on_made_up_configs(deepspeed_says: Parse, wrong: bool,
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 @given(data=st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 def test_accelerate_agrees_on_made_up_configs(
     accelerate_says: Callable[[str], str | None], wrong: bool, data: st.DataObject
 ) -> None:

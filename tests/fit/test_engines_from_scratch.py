@@ -40,7 +40,6 @@ def _batch(judged: RunResult) -> int:
 
 @settings(
     max_examples=6,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
@@ -72,7 +71,6 @@ def _write(plan: Plan, folder: Path, copy: Path) -> None:
 
 @settings(
     max_examples=6,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

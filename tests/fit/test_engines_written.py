@@ -126,7 +126,6 @@ def _expected(run: Run, option: Option) -> dict[str, Any]:
 
 @settings(
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

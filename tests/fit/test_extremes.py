@@ -21,7 +21,6 @@ from tests.fit.generated import specs
 
 few = settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

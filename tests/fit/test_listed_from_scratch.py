@@ -118,7 +118,6 @@ SEEN: Counter[str] = Counter()
 
 @settings(
     max_examples=6,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -169,7 +168,6 @@ def test_the_plans_above_are_of_many_kinds() -> None:
 
 @settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

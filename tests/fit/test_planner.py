@@ -91,7 +91,7 @@ def _batch(judged: RunResult) -> int:
     return spec.micro_batch_size * spec.gradient_accumulation_steps * spec.data_parallel
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(projects)
 def test_a_plan_fits_when_the_written_files_are_checked_from_scratch(project: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -112,7 +112,6 @@ def test_a_plan_fits_when_the_written_files_are_checked_from_scratch(project: di
 
 @settings(
     max_examples=4,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
@@ -137,7 +136,7 @@ def test_every_plan_that_is_listed_fits_when_it_is_written(project: dict[str, An
             assert _batch(after) == _batch(before), plan["name"]
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 @given(projects)
 def test_safe_fixes_alone_keep_the_effective_batch(project: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as name:

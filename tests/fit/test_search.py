@@ -23,7 +23,6 @@ from tests.fit.generated import spec_of, specs
 
 few = settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

@@ -131,7 +131,7 @@ def _settings(run: Run) -> dict[str, Any]:
     return {name: setting.value for name, setting in run.settings.items()}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(styles, asked)
 def test_what_is_asked_is_written_where_it_lives_and_nothing_else_changes(
     style: dict[str, Any], wanted: dict[str, Any]

@@ -26,7 +26,7 @@ ENGINES: tuple[dict[str, Any], ...] = (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(MODELS),
     st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3),

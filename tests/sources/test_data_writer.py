@@ -16,7 +16,7 @@ def texts_and_steps(draw: st.DrawFn) -> tuple[str, list[tuple[int, int, str]]]:
 
 
 # A machine under load draws examples slowly; that says nothing about the code.
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(texts_and_steps())
 def test_edits_of_edits_are_edits_of_the_original(case: tuple[str, list[tuple[int, int, str]]]) -> None:
     original, steps = case

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import children
+from lintfit.frozen import frozen
 from lintfit.settings import Place
 from lintfit.sources.python.expressions import dotted
 
@@ -17,7 +17,7 @@ _NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Loop:
     """A loop, the function that it stands in (None for the module) and the loops around it, outermost first."""
 

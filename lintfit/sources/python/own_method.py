@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import walk
+from lintfit.frozen import field, frozen
 from lintfit.sources.python import loops
 from lintfit.sources.python.expressions import dotted
 from lintfit.sources.python.ways import most
@@ -54,7 +54,7 @@ def method_of(cls: cst.ClassDef, name: str) -> cst.FunctionDef | None:
     return next((node for node in cls.body.body if isinstance(node, cst.FunctionDef) and node.name.value == name), None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Method:
     """A method that makes a step, and where it stands; ``line``: its class and those that it inherits from."""
 

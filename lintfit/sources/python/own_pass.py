@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
+from lintfit.frozen import frozen
 from lintfit.sources.python import loops
 from lintfit.sources.python.evaluations import FORWARD
 from lintfit.sources.python.reading import Reading
@@ -19,7 +19,7 @@ _MODEL = re.compile(r"(^|_)(model|engine|policy|actor|net|lm|llm)(_|\d*$)", re.I
 Scope = cst.For | cst.While | cst.FunctionDef
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Pass:
     """A call of ``backward`` that the run comes by, in the innermost loop or function around it.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
 
 from lintfit.documents.model import DataDocument, Kind
+from lintfit.frozen import frozen, replace
 from lintfit.settings import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import Calls
@@ -140,7 +141,7 @@ class Reading:
         return self.calls.origin_place(origin)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Home:
     """Where a setting lives: the origin of its value, and the call that it is an argument of."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents.model import DataDocument, KeyPath, Span
+from lintfit.frozen import frozen
 from lintfit.settings import UNKNOWN
 from lintfit.sources.flags import Flag
 
@@ -35,21 +36,21 @@ _ABSTRACT = frozenset({"abc.ABC", "object", "typing.Generic", "typing.Protocol",
 """Bases that say nothing of what a class does."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Library:
     """The origin of a value that a library filled in: whose default it is."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Environment:
     """The origin of a value that an environment variable holds."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Datum:
     """The origin of a value that a JSON or YAML file holds, which the script reads."""
 
