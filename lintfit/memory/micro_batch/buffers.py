@@ -12,6 +12,8 @@ from lintfit.memory.activations.families import traits
 from lintfit.memory.activations.frames import frame
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.micro_batch.around import Around, Feature
+from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.stream import Shape
 
 
 def buffers(facts: ModelFacts, item: int) -> int:
@@ -56,6 +58,28 @@ def _decays(facts: ModelFacts, item: int) -> int:
     size, lightning = int(facts.config["block_size"]), facts.config["layer_types"].count("linear_attention")
     return int(lightning * sum(rounded(facts.heads * each * item) for each in (1, size, size, size**2)))
 
+
+_CACHED: Mapping[str, tuple[int, int]] = {
+    "mistral": (4, 42),
+    "mixtral": (4, 48),
+    "phi": (4, 45),
+    "qwen2": (4, 45),
+    "qwen2_moe": (4, 45),
+    "stablelm": (4, 45),
+    "starcoder2": (4, 45),
+}
+"""The first transformers whose layers make rotary tables of a batch; before, each has cosines and sines of all
+positions (``cos_cached``, ``sin_cached``): half a gigabyte of Mistral's 32,768."""
+
+
+def _cached_tables(model: Model, shape: Shape) -> Around:
+    facts = model.facts
+    return Around(kept=2 * facts.layers * rounded((facts.max_positions or 0) * facts.rotary_dim * model.recipe.weights))
+
+
+CACHED_TABLES = Feature(
+    lambda model: model.recipe.transformers < _CACHED.get(model.facts.model_type, (0, 0)), _cached_tables
+)
 
 _SIZES: Mapping[str, Callable[[ModelFacts, int], int]] = {
     "decays": _decays,  # modeling_minimax.py:MiniMaxLightningAttention

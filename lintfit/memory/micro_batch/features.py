@@ -8,7 +8,7 @@ from __future__ import annotations
 from lintfit.memory.activations.tape import rounded
 from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.around import NOTHING, Around, Feature
-from lintfit.memory.micro_batch.buffers import BUFFERS, OF_SOUND
+from lintfit.memory.micro_batch.buffers import BUFFERS, CACHED_TABLES, OF_SOUND
 from lintfit.memory.micro_batch.embedding import DROPOUT, LEAF, NORM, PROJECTION, SUMMANDS
 from lintfit.memory.micro_batch.model import Model
 from lintfit.memory.micro_batch.stream import Shape
@@ -48,6 +48,7 @@ def _relative(model: Model, shape: Shape) -> Around:
 
 FEATURES = (
     BUFFERS,
+    CACHED_TABLES,
     OF_SOUND,
     DROPOUT,
     LEAF,
