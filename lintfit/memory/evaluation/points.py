@@ -167,8 +167,13 @@ def answers(run: Round) -> int:
 
 
 def answered_tokens(run: Round) -> int:
-    """Tokens of a prompt with its answer: the sequence's length where nobody says more."""
+    """Tokens of a prompt with its answer: the sequence's length where nobody says more.
+
+    A decoder keeps keys and values of its own tokens and of all that its encoder has read.
+    """
     prompt, new = run.evaluation.prompt_len, run.evaluation.new_tokens
+    if run.spec.encoded is not None:
+        return run.spec.encoded.seq_len + (new or run.spec.seq_len)
     if prompt is None and new is None:
         return run.spec.seq_len
     return (prompt or run.spec.seq_len) + (new or generating.NEW_TOKENS)

@@ -24,7 +24,7 @@ _SAVES = re.compile(
 """Names of what may write a model, or gather it to be written."""
 _HARMLESS = re.compile(
     r"(Save|Interval)Strategy|save_(strategy|steps|total_limit|only_model|safetensors|on_each_node|for_backward|metrics|to_disk)|savefig"
-    r"|(lora_)?modules_to_save|load_state_dict|saved_tensors"
+    r"|\w*save\w*_(path|dir|folder|name|freq|interval)|(lora_)?modules_to_save|load_state_dict|saved_tensors"
 )
 """Names like these that write no model."""
 _OF_WORDS = re.compile(r"tokeni[sz]er|processor|processing_class", re.IGNORECASE)

@@ -128,6 +128,20 @@ def test_what_cannot_be(evaluation: dict[str, Any], more: dict[str, Any], line: 
         spec(more, **evaluation)
 
 
+@pytest.mark.parametrize("more", [{}, {"prompt_len": 512, "new_tokens": 64}])
+def test_a_decoder_keeps_what_its_encoder_has_read(more: dict[str, Any]) -> None:
+    """``predict_with_generate`` on T5 of 24 layers with 16 heads of 64 (``EncoderDecoderCache``)."""
+    t5 = {"model": "google-t5/t5-large", "weights_dtype": "fp32", "decoder_seq_len": 64, "seq_len": 512}
+    asked = {"batch_size": 8, "predictions": "kept", "samples": 8, "generates": True, **more}
+    found, without = (
+        moments(estimate(spec_from_mapping({**BASE, **t5, "evaluation": {**asked, "beams": beams}})))
+        for beams in (2, 1)
+    )
+    name = "evaluation, generation"
+    added = found[name].components["activations"] - without[name].components["activations"]
+    assert added == 25 * 2 * 16 * 64 * 4 * 8 * (512 + 64)
+
+
 def test_grpo_generates_in_its_own_way() -> None:
     assert moments(estimate(spec({"trainer": "grpo"}))).keys() >= {"evaluation", "evaluation, generation"}
 
