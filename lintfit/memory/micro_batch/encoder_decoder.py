@@ -49,7 +49,7 @@ def both_halves(spec: Spec, states: States) -> Step:
     again = encoder.biases(encoder.seq, encoder.seq) if encoder.checkpoints and encoder.facts.layers > 1 else 0
     words = encoder.embedding_gradient() if step.embedding_scratch else 0
     waits = (own if encoder.trains_biases else 0) + (zeros if beside.opens else 0)
-    decoder = waiting_beside(list(step.stretches), _waiting(step.count, waits))
+    decoder = waiting_beside(list(step.stretches), _waiting(step.count, waits, encoder.answers_all))
     between = (*handed_over(spec, step.recipe), *_looked_up_before(words, step))
     front = (*layers, encoder.end(kept, flows=beside.flows), *between)
     return replace(
@@ -90,9 +90,10 @@ def _let_go(encoder: Encoder, own: int, zeros: int, saved: int) -> tuple[tuple[i
     return ((0, own + zeros),) if encoder.spec.use_reentrant else ((1, own), (0, zeros))
 
 
-def _waiting(layers: int, size: int) -> tuple[int, ...]:
-    """Bytes of a gradient that the last of so many layers makes and the others add to, as it waits beside each."""
-    return (*[size] * (layers - 1), 0)
+def _waiting(layers: int, size: int, zeros: bool) -> tuple[int, ...]:
+    """Bytes of a gradient that the last of so many layers makes and the others add to, as it waits beside each;
+    ``zeros``: the last adds to it as well."""
+    return (*[size] * (layers - 1), size if zeros else 0)
 
 
 class Encoder:
@@ -127,11 +128,16 @@ class Encoder:
         self.item = 4 if wide else self.recipe.weights
 
     @property
+    def answers_all(self) -> bool:
+        """Whether the gradient of what a layer gives back is made of zeros where nobody takes it: reentrant
+        checkpointing is a function of autograd's own, and T5's layers give their biases back."""
+        return self.checkpoints and self.spec.use_reentrant
+
+    @property
     def trains_biases(self) -> bool:
         """Whether the biases of positions have a gradient: reentrant checkpointing asks for one of all that a layer
         gives back."""
-        reentrant = self.checkpoints and self.spec.use_reentrant
-        return self.how.biased and (reentrant or self.recipe.trains("relative_attention_bias"))
+        return self.how.biased and (self.answers_all or self.recipe.trains("relative_attention_bias"))
 
     @property
     def saves_zeros(self) -> bool:
@@ -144,7 +150,7 @@ class Encoder:
         found = layers_of(self.spec, self.model, self.shape, kept, flows=words or self.model.opens)
         found = [replace(part, length=1) for part in found for _ in range(part.length)]
         size = self.biases(self.seq, self.seq) if self.trains_biases else 0
-        return waiting_beside(found, _waiting(self.facts.layers, size))
+        return waiting_beside(found, _waiting(self.facts.layers, size, self.answers_all))
 
     def end(self, kept: float, *, flows: bool) -> Stretch:
         """The norm and the dropout behind them."""
