@@ -24,9 +24,11 @@ _SAVES = re.compile(
 """Names of what may write a model, or gather it to be written."""
 _HARMLESS = re.compile(
     r"(Save|Interval)Strategy|save_(strategy|steps|total_limit|only_model|safetensors|on_each_node|for_backward|metrics|to_disk)|savefig"
-    r"|\w*save\w*_(path|dir|folder|name|freq|interval)|(lora_)?modules_to_save|load_state_dict|saved_tensors"
+    r"|(lora_)?modules_to_save|load_state_dict|saved_tensors"
 )
 """Names like these that write no model."""
+_VALUES = re.compile(r"\w*save\w*_(path|dir|folder|name|freq|interval)")
+"""Names of values, where they are not called."""
 _OF_WORDS = re.compile(r"tokeni[sz]er|processor|processing_class", re.IGNORECASE)
 _BY_CALLBACK = re.compile(r"_LOG_MODEL")
 """Of the variables by which the callbacks of wandb, ClearML and DVC are told to save the model."""
@@ -79,7 +81,7 @@ def _saves(words: list[tokenize.TokenInfo], index: int) -> bool:
     name = words[index].string
     called = index + 1 < len(words) and words[index + 1].string == "("
     owner = words[index - 2].string if index > 1 and words[index - 1].string == "." else ""
-    if _HARMLESS.fullmatch(name) or _OF_WORDS.search(owner):
+    if _HARMLESS.fullmatch(name) or _OF_WORDS.search(owner) or (not called and _VALUES.fullmatch(name)):
         return False
     if name == "save_state" and "trainer" in owner.lower():
         return False  # ``Trainer.save_state`` writes the numbers of its log; Accelerate's writes all
