@@ -164,10 +164,13 @@ def _batch(run: Run) -> list[str]:
 def _evaluates(spec: Spec) -> list[str]:
     """The evaluation's batch, where it is not the training's, and what becomes of its logits."""
     chosen = spec.evaluation
-    if chosen is None or (chosen.batch_size == spec.micro_batch_size and chosen.predictions != "kept"):
+    if chosen is None:
         return []
     kept = ", logits kept for metrics" if chosen.predictions == "kept" and not chosen.generates else ""
-    return [f"evaluation batch {chosen.batch_size}{kept}" if chosen.batch_size else "no evaluation"]
+    what = ", answers alone" if chosen.generates == "only" else kept
+    if chosen.batch_size == spec.micro_batch_size and not what and chosen.predictions != "kept":
+        return []
+    return [f"evaluation batch {chosen.batch_size}{what}" if chosen.batch_size else "no evaluation"]
 
 
 def _by_count(scaling: Scaling, view: View) -> list[Line]:

@@ -39,6 +39,7 @@ def test_how_a_run_is_spread_over_its_cards(stated: dict[str, Any], said: str) -
         ({"batch_size": 2, "predictions": "kept"}, ["evaluation batch 2, logits kept for metrics"]),
         ({"batch_size": 2, "predictions": "dropped"}, []),
         ({"batch_size": 4, "predictions": "kept", "generates": True}, ["evaluation batch 4"]),
+        ({"batch_size": 4, "generates": "only"}, ["evaluation batch 4, answers alone"]),
     ],
 )
 def test_the_evaluation_is_named_where_it_is_not_as_the_training(

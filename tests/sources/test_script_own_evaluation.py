@@ -137,6 +137,12 @@ def test_a_loop_that_only_generates(line: str, found: dict[str, object]) -> None
     assert answers(line) == found
 
 
+def test_beams() -> None:
+    body = "    for batch in eval_loader:\n        model.generate(**batch, max_new_tokens=64, num_beams=4)\n"
+    text = SCRIPT.format(loader=LOADER, prepare=PREPARE, body=body)
+    assert values(script(text, ""))["generation_num_beams"] == 4
+
+
 def test_answers_beside_a_loss() -> None:
     found = said("outputs = model(**batch)\ntokens = model.generate(**batch, max_new_tokens=64)", graph=True)
     assert found["eval_generates"] == "beside"

@@ -68,6 +68,9 @@ def _note_answers(reading: Reading, found: Evaluation, new: Value, called: Recor
     before = reading.settings.get("eval_new_tokens")
     if before is None or before.value < plain(new):
         reading.put("eval_new_tokens", new, called)
+    beams = called.keyword("num_beams")
+    if beams is not None:
+        reading.put("generation_num_beams", beams, called)
 
 
 def _new_tokens(called: Record) -> Value | None:
