@@ -66,7 +66,7 @@ def both_halves(spec: Spec, states: States) -> Step:
         last_norm=norm_forward(
             encoder.decoder, step.recipe, encoder.shape.batch, spec.seq_len, stream=encoder.shape.stream
         ),
-        summands=encoder.embeddings(spec.seq_len) if drops(encoder.model) else 0,
+        summands=encoder.summands(spec.seq_len),
         embedding_scratch=scratch(encoder.tokens, spec.facts.hidden, encoder.shape.stream) + words if words else 0,
         embedded=0 if spec.facts.tied else words,
         words_again=words,
@@ -210,6 +210,13 @@ class Encoder:
     def embeddings(self, seq: int) -> int:
         """The words' embeddings for so many tokens of each sequence."""
         return rounded(self.shape.batch * seq * self.facts.hidden * self.model.embedded)
+
+    def summands(self, seq: int) -> int:
+        """What the decoder has names for while its layers run, where their input is another tensor: the words'
+        embeddings, and learned positions, looked up once for all sequences."""
+        if not self.model.how.learned:
+            return self.embeddings(seq) if drops(self.model) else 0
+        return self.embeddings(seq) + rounded(seq * self.facts.hidden * self.model.embedded)
 
     def embedding_gradient(self) -> int:
         """The gradient of the table of words, made a second time for the words that the encoder reads."""
