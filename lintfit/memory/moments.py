@@ -70,9 +70,9 @@ def moments(spec: Spec, states: States) -> tuple[tuple[Moment, ...], tuple[str, 
         points.append(Moment("checkpoint saved", "save", states.save))
     if spec.images and spec.facts.vision is not None:
         points[2:2] = _encoded(spec, states, step)
-    frozen, gathered = beside_bytes(spec), reference_gathered(spec).lasting
-    if frozen or gathered:
-        points = [_with_reference(point, frozen, gathered) for point in points]
+    lasting, gathered = beside_bytes(spec) + step.buffers, reference_gathered(spec).lasting
+    if lasting or gathered:
+        points = [_with(point, lasting, gathered) for point in points]
     return tuple(points), step.notes
 
 
@@ -87,8 +87,9 @@ def _encoded(spec: Spec, states: States, step: Step) -> list[Moment]:
     return found
 
 
-def _with_reference(point: Moment, size: int, gathered: int) -> Moment:
-    """A moment with frozen models of ``size`` bytes; ``gathered``: bytes that their first forward has left gathered."""
+def _with(point: Moment, size: int, gathered: int) -> Moment:
+    """A moment with ``size`` bytes of frozen models and of the trained one's buffers; ``gathered``: bytes that the
+    frozen ones' first forward has left gathered."""
     stays = 0 if point.phase in BEFORE_THE_FIRST_STEP else gathered
     return Moment(
         point.name, point.phase, plus(point.components, components(parameters=size, communication_buffers=stays))

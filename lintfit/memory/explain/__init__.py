@@ -12,7 +12,7 @@ from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import zero_config
 from lintfit.memory.explain import beside, ppo, running, unsharded
 from lintfit.memory.explain.passing import micro_batch
-from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled
+from lintfit.memory.explain.term import OTHER, ROUNDING, Term, nearest, settled, term
 from lintfit.memory.result import COMPONENTS, Components, Estimate, Moment
 from lintfit.memory.spec import Spec
 
@@ -68,9 +68,11 @@ def at(spec: Spec, estimate: Estimate, moment: Moment) -> tuple[Explained, ...]:
     """Every component that has bytes at a moment."""
     spec = _counted(spec, estimate)
     held = states(spec)
+    run = micro_batch(spec, held)
     found = [
         *_of_states(spec, held, moment),
-        *running.terms(micro_batch(spec, held), moment),
+        term("parameters", "buffers of all positions", run.step.buffers),
+        *running.terms(run, moment),
         *beside.reference_terms(spec, moment),
         *beside.framework_terms(spec, estimate, held),
     ]

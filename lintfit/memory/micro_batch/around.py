@@ -16,7 +16,7 @@ class Around(NamedTuple):
     Until the end of the backward: ``kept`` in any case, ``graphed`` by a graph alone. While the layers run forward:
     ``named``, what the model's forward has names for, and ``named_kept``, what of it is kept as well; ``summands``,
     what the first layer's input is made of, which has names, too, and ``summands_kept``. ``waiting``: gradients, beside
-    each layer while it runs backward; empty where there are none.
+    each layer while it runs backward; empty where there are none. As long as the model is there: ``buffers``.
     """
 
     kept: int = 0
@@ -26,6 +26,7 @@ class Around(NamedTuple):
     summands: int = 0
     summands_kept: int = 0
     waiting: tuple[int, ...] = ()
+    buffers: int = 0
 
     def plus(self, other: Around) -> Around:
         """Both features together."""
@@ -39,6 +40,7 @@ class Around(NamedTuple):
             self.summands + other.summands,
             self.summands_kept + other.summands_kept,
             waiting,
+            self.buffers + other.buffers,
         )
 
 

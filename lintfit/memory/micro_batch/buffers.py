@@ -74,7 +74,8 @@ positions (``cos_cached``, ``sin_cached``): half a gigabyte of Mistral's 32,768.
 
 def _cached_tables(model: Model, shape: Shape) -> Around:
     facts = model.facts
-    return Around(kept=2 * facts.layers * rounded((facts.max_positions or 0) * facts.rotary_dim * model.recipe.weights))
+    table = rounded((facts.max_positions or 0) * facts.rotary_dim * model.recipe.weights)
+    return Around(buffers=2 * facts.layers * table)
 
 
 CACHED_TABLES = Feature(
@@ -92,9 +93,9 @@ _SIZES: Mapping[str, Callable[[ModelFacts, int], int]] = {
 
 BUFFERS = Feature(
     lambda model: bool(model.how.buffers),
-    lambda model, shape: Around(kept=buffers(model.facts, model.recipe.weights)),
+    lambda model, shape: Around(buffers=buffers(model.facts, model.recipe.weights)),
 )
-OF_SOUND = Feature(lambda model: frame(model.whole).hears, lambda model, shape: Around(kept=_of_sound(model.whole)))
+OF_SOUND = Feature(lambda model: frame(model.whole).hears, lambda model, shape: Around(buffers=_of_sound(model.whole)))
 
 
 def _architecture(facts: ModelFacts) -> Any:

@@ -71,6 +71,7 @@ def record_model(
         last_graph=tail.pinned + pinned(layers) if recipe.litgpt else 0,
         out_of_place=ties and sums_out_of_place(spec),
         exchanged=exchanged,
+        buffers=around.buffers,
         notes=model.notes,
         named=by_it.named + around.named,
         named_saved=by_it.lasting + around.named_kept,

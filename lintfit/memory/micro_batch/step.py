@@ -56,6 +56,8 @@ class Step:
     notes: tuple[str, ...]
     exchanged: int = 0
     """Of ``front`` the buffers that a pipeline's stage receives activations or gradients in."""
+    buffers: int = 0
+    """Bytes of the model's buffers over all positions, which are there from its load on."""
     before: int = 0
     """Of ``layers``, those of the image encoder, which run first."""
     named: int = 0

@@ -67,6 +67,7 @@ def both(spec: Spec, states: States) -> Step:
         inputs=policy.inputs + critic.inputs,
         front=policy.front + critic.front,
         masks=policy.masks + critic.masks,
+        buffers=policy.buffers + critic.buffers,
         embedding_scratch=critic.embedding_scratch,
         out_of_place=False,
         outputs=outputs,
