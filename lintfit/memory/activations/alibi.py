@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations.attention import Heads, attend, eager, laid_out, repeat, spread
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.frames import biased_heads
 from lintfit.memory.activations.tape import Var, function, pairs, saved_factors
+from lintfit.memory.activations.traits import Traits
 
 NAMES = {
     "bloom": ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
@@ -78,9 +80,11 @@ def _mlp_apart(t: Layer, x: Var) -> Var:
 
 
 def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
-    """A linear layer. Falcon's adds its bias outside of autocast's product: an fp32 one makes the result fp32, too."""
-    y = t.linear(name, x, inner, outer)
-    if t.facts.model_type == "falcon" and t.facts.config.get("bias"):
+    """A linear layer. Falcon's multiplies by ``weight.T``, and adds its bias outside of autocast's product: an fp32 one
+    makes the result fp32, too."""
+    falcon = _views(t.facts)
+    y = t.linear(name, x, inner, outer, views=falcon)
+    if falcon and t.facts.config.get("bias"):
         return t.cast(y, max(y.item, t.recipe.weights))
     return y
 
@@ -158,3 +162,10 @@ def _biased(t: Layer, q: Var, k: Var, v: Var, shape: Heads, item: int) -> Var:
     out = t.like(q, q.width, q.item, grad or v.grad)
     t.op(out, (weights, v), saved_factors(weights, v))
     return t.map(out)
+
+
+def _views(facts: ModelFacts) -> bool:
+    return facts.model_type == "falcon"
+
+
+TRAITS = Traits(views=_views)

@@ -126,7 +126,7 @@ def _fused(
     fits = heads.dim <= FLASH_DIM and heads.value_dim in (None, heads.dim)
     flash = q.item == 2 and fits and recipe.sdpa == "flash"
     if (grouped and (broadcasts or not flash)) or (recipe.sdpa == "math" and q.item == 2):
-        return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts, per=per)
+        return _math(t, q, k, v, heads, drops, grouped=grouped, broadcasts=broadcasts, masked=masked, per=per)
     if given:
         return _efficient(t, q, k, v, heads, mask=t.new(1, q.item, False, per=pairs) if given != q.item else None)
     if mask is not None:
@@ -288,15 +288,21 @@ def _efficient(t: Layer, q: Var, k: Var, v: Var, heads: Heads, *, mask: Var | No
 
 
 def _math(
-    t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool, per: Extent
-) -> Var:
+    t: Layer, q: Var, k: Var, v: Var, heads: Heads, drops: bool, *, grouped: bool, broadcasts: bool, masked: bool,
+    per: Extent,
+) -> Var:  # fmt: skip
     """SDPA's reference path, in fp32: scaled copies of q and k, k and v for all heads, the scores.
 
     Half-precision tensors are cast first (``attention.cpp:_scaled_dot_product_attention_math``). Groups that SDPA is
     told of are repeated; a single head that it is not told of is spread by the products, which copy it where there are
-    several sequences (``broadcasts``).
+    several sequences (``broadcasts``). A boolean mask that it is given (``masked``) becomes an additive one in its
+    arguments' dtype; else it makes a causal one in fp32.
     """
     item = q.item
+    mask: tuple[Var, ...] = () if frame(t.facts).encoder else (t.new(1, 4, False, per=square),)
+    if masked:
+        mask = (t.new(1, item, False, per=pairs),)
+    t.name(q, k, v)  # autocast's copies, too
     q, k, v = t.cast(q, 4), t.cast(k, 4), t.cast(v, 4)
     t.name(q, k)
     if grouped and not broadcasts:
@@ -305,7 +311,7 @@ def _math(
     q, k = t.map(q), t.map(k)
     if broadcasts:
         k = spread(t, k, heads)
-    t.name(q, repeated, v, *(() if frame(t.facts).encoder else (t.new(1, q.item, False, per=square),)))
+    t.name(q, repeated, v, *mask)
     scores = t.new(heads.queries, q.item, per=per)
     t.op(scores, (q, k), saved_factors(q, k))
     scores = t.add(scores)

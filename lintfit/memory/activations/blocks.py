@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import gptq
 from lintfit.memory.activations.recipe import Recipe
-from lintfit.memory.activations.tape import CAST, Extent, Larger, Scratch, Tape, Var, once, saved_factors
+from lintfit.memory.activations.tape import ACTIVATION, CAST, Extent, Larger, Scratch, Tape, Var, once, saved_factors
 from lintfit.memory.tensors.tensor_parallel import takes_slices
 
 
@@ -66,17 +66,17 @@ class Layer(Tape):
 
     def matmul(
         self, x: Var, rows: int, columns: int, *, item: int, trains: bool, bias: bool = False, copies: int = 1,
-        convolves: bool = False, strided: bool = False, uses: Extent = once,
+        convolves: bool = False, strided: bool = False, uses: Extent = once, views: bool = False,
     ) -> Var:  # fmt: skip
         """``x @ W`` with W of ``rows`` by ``columns`` elements of ``item`` bytes: torch's linear.
 
         ``copies``: of W, each for as many of x's rows (``torch.bmm``). ``convolves``: by a convolution, whose one
         function for all gradients keeps x also for a W that is not trained. ``strided``: x lies channel by channel, so
         that the product with a trained W copies it where there are several sequences (``matmul``, ``should_fold``).
-        ``uses``: how often the module is called, for a part of x each.
+        ``uses``: how often the module is called, for a part of x each. ``views``: W is a view of the parameter.
 
         Saves x where W is trained and W where x needs a gradient. Under autocast both are cast to half precision
-        first; autocast keeps the copy of a trained fp32 weight, a frozen one is copied for each use.
+        first; autocast keeps the copy of a trained fp32 weight, a frozen one or a view is copied for each use.
         """
         size = rows * columns * copies
         if self.recipe.autocast:
@@ -89,9 +89,11 @@ class Layer(Tape):
         saved: list[Var] = [x] if trains or convolves else []
         inputs: list[Var] = [x]
         if self.recipe.autocast and item == 4:
-            weight = self.constant(size, 2, trains, CAST) if trains else self.new(size, 2, False, CAST, uses)
+            kind = ACTIVATION if trains and views else CAST
+            weight = self.constant(size, 2, trains, kind) if trains else self.new(size, 2, False, kind, uses)
             if trains:
-                weight.storage.external = not self.graph  # the cache has it from here to the end of the forward
+                # The cache has it from here to the end of the forward.
+                weight.storage.external = not (self.graph or views)
                 self.op(weight, (), (), weights=(gradient,))
             if trains or not self.graph:
                 inputs.append(weight)
@@ -126,10 +128,11 @@ class Layer(Tape):
         *,
         strided: bool = False,
         uses: Extent = once,
+        views: bool = False,
     ) -> Var:
         """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear).
 
-        ``strided``, ``uses``: see :meth:`matmul`.
+        ``strided``, ``uses``, ``views``: see :meth:`matmul`.
         """
         recipe = self.recipe
         lora = recipe.lora
@@ -143,7 +146,9 @@ class Layer(Tape):
             out = self.quantized(x, rows, columns)
         else:
             item = 4 if recipe.upcast_head and module == "lm_head" else recipe.weights
-            out = self.matmul(x, rows, columns, item=item, trains=trains, bias=bias, strided=strided, uses=uses)
+            out = self.matmul(
+                x, rows, columns, item=item, trains=trains, bias=bias, strided=strided, uses=uses, views=views
+            )
         if lora is None or trains or not lora.on(module):
             return out
         held = self.held

@@ -45,6 +45,7 @@ class Traits(NamedTuple):
     ``first``, ``last``, ``only``, or none of these. ``halves``: of a model of an encoder and a decoder. ``packages``:
     of :data:`.spec.KERNELS`, those that transformers runs these layers with where they are installed, and that keep
     less than plain torch. ``casts_experts``: its experts run as plain products, whose weights autocast casts.
+    ``views``: whether its layers multiply by views of their weights, which autocast's cache does not take.
     ``unread``: whether a config asks for what its module does not follow.
     """
 
@@ -63,4 +64,5 @@ class Traits(NamedTuple):
     halves: Halves | None = None
     packages: tuple[str, ...] = ()
     casts_experts: bool = False
+    views: Callable[[ModelFacts], bool] | None = None
     unread: Callable[[ModelFacts], bool] | None = None

@@ -14,18 +14,19 @@ from lintfit.memory.tensors.weights import VALUE, Weight
 from lintfit.memory.versions import GROUPED_EXPERTS
 
 
-def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool, sees: bool = True) -> int:
+def cached_copies(recipe: Recipe, held: Inventory, *, experts: bool, sees: bool = True, views: bool = False) -> int:
     """Bytes of the copies that the cache holds at the end of the forward pass.
 
     Only weights that need a gradient are cached. A tied embedding is cast as the head; experts that run as one grouped
     product are not cast at all, those of a model whose ``experts`` are plain products are. Not for FSDP, whose mixed
     precision gathers the weights in half precision already. ``sees``: whether there are images; without them an encoder
-    does not run, and one of sound or of frames (:data:`APART`) never does.
+    does not run, and one of sound or of frames (:data:`APART`) never does. ``views``: whether layers multiply by views
+    of their weights, which are not cached.
     """
     if not recipe.autocast:
         return 0
     experts = experts or recipe.transformers < GROUPED_EXPERTS
-    return _COPIES.get(held, (recipe, experts, sees), lambda: _copies(recipe, held, experts, sees))
+    return _COPIES.get(held, (recipe, experts, sees, views), lambda: _copies(recipe, held, experts, sees, views))
 
 
 def head_copy(held: Inventory) -> int:
@@ -66,7 +67,7 @@ TABLES = (".visual_embeddings_table.weight",)
 """How the names of embeddings end that a product takes, not a look-up (Ovis 2)."""
 
 
-def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
+def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool, views: bool) -> int:
     uncast = ("norm", "bias", "conv", *(() if experts else ("expert",)))
     tied = not any(weight.role == "lm_head" for weight in held.weights)
     fused = recipe.lora is not None and recipe.lora.fused is not None
@@ -76,6 +77,7 @@ def _copies(recipe: Recipe, held: Inventory, experts: bool, sees: bool) -> int:
         if (weight.trainable or weight.unreached)
         and (weight.where != "vision" or (sees and not any(name in weight.name for name in APART)))
         and weight.dtype == "fp32"
+        and not (views and weight.where == "layer" and weight.role == "linear")
         and not weight.name.endswith((*OF_SCANS, *ADDED, *LOOKED_UP))
         and not (fused and weight.role == "adapter" and EXPERTS in weight.name)
         and (weight.role not in uncast or (weight.role == "conv" and weight.where != "layer"))

@@ -111,7 +111,8 @@ def _copies(spec: Spec, model: Model, held: Inventory) -> int:
     """Bytes of autocast's copies of all weights."""
     if spec.engine == "fsdp":
         return 0
-    return cached_copies(model.recipe, held, experts=model.own.casts_experts, sees=bool(spec.images))
+    views = model.own.views is not None and model.own.views(model.facts)
+    return cached_copies(model.recipe, held, experts=model.own.casts_experts, sees=bool(spec.images), views=views)
 
 
 def _head(spec: Spec, model: Model, shape: Shape, path: Path, kept: float, layers: list[Stretch]) -> Head:
