@@ -20,6 +20,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import TensorWeakRef
 
 from bench import fake_experts
 
@@ -48,11 +49,15 @@ FULL_UNLESS_TOLD = {
 
 
 class _Autocast(TorchFunctionMode):
-    """Autocast's casts, with its cache of trained fp32 weights, wherever ``torch.autocast("cuda")`` is on."""
+    """Autocast's casts, with its cache of trained fp32 weights, wherever ``torch.autocast("cuda")`` is on.
+
+    The cache owns its copies, and knows weakly what they are of (``autocast_mode.cpp:cached_casts``).
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.cache: dict[int, tuple[Any, Any]] = {}
+        self.cache: list[tuple[Any, Any]] = []
+        self.found: dict[int, tuple[Any, Any]] = {}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -73,9 +78,16 @@ class _Autocast(TorchFunctionMode):
             return value
         if not (value.is_leaf and value.requires_grad) or value._is_view():
             return value.to(torch.bfloat16)
-        if id(value) not in self.cache:
-            self.cache[id(value)] = (value, value.to(torch.bfloat16))
-        return self.cache[id(value)][1]
+        source, copy = self.found.get(id(value), (None, None))
+        if source is None or source() is not value:
+            source, copy = self.found[id(value)] = TensorWeakRef(value), value.to(torch.bfloat16)
+            self.cache.append((source, copy))
+        return copy
+
+    def clear(self) -> None:
+        """What the outermost context does when it ends."""
+        self.cache.clear()
+        self.found.clear()
 
     def _full(self, value: Any) -> Any:
         half = isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
@@ -346,7 +358,7 @@ def machine(*, padded: bool = False) -> Iterator[FakeTensorMode]:
     clear = torch.clear_autocast_cache
 
     def clear_both() -> None:
-        autocast.cache.clear()
+        autocast.clear()
         clear()
 
     engine = torch.autograd._engine_run_backward

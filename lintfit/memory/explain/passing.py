@@ -144,7 +144,8 @@ def kept(run: Pass, count: int, *, copies: int = 1) -> list[Term]:
             groups[key] = groups.get(key, 0) + number
             first.setdefault(key, start)
         start += stretch.length
-    found = []
+    what = "half-precision copy of the weight in front of the layers that the graph keeps (autocast)"
+    found = [term("temporaries", what, copies * run.step.opening_casts)] if run.step.opening_casts else []
     for (live, checkpointed), number in groups.items():
         number *= copies
         marked = layers[first[(live, checkpointed)]].marked

@@ -39,7 +39,7 @@ def layer_without_graph(spec: Spec, step: Step, recipe: Recipe) -> Live:
     yet as bytes below zero.
     """
     alive = without_gradients(spec, recipe)
-    return Live(alive.activations + _around_a_layer(step), casts=max(alive.casts, -step.copies))
+    return Live(alive.activations + _around_a_layer(step), casts=max(alive.casts - step.ending_copies, -step.copies))
 
 
 def copies_by(step: Step, layer: Live) -> int:

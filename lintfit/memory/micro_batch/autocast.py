@@ -38,6 +38,12 @@ def head_copy(held: Inventory) -> int:
     return sum(rounded(2 * head.numel) * head.copies for head in heads if head.trainable and head.dtype == "fp32")
 
 
+def ending_copies(held: Inventory) -> int:
+    """Bytes of the copies of what lies between the last layer and the output layer, trained and fp32."""
+    ends = [weight for weight in held.trainables if weight.where == "final" and weight.role == "linear"]
+    return sum(rounded(2 * end.numel) * end.copies for end in ends if end.dtype == "fp32")
+
+
 def transforms(weight: Weight) -> bool:
     """Whether it belongs to the transform in front of an encoder's output layer."""
     return weight.where == "head" and weight.role == "linear"

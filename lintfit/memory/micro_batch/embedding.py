@@ -9,6 +9,7 @@ from lintfit.memory.activations.tape import CAST, INDEX, rounded
 from lintfit.memory.memo import Memo
 from lintfit.memory.micro_batch.around import Around, Feature
 from lintfit.memory.micro_batch.model import Model
+from lintfit.memory.micro_batch.opened import hooks_inputs
 from lintfit.memory.micro_batch.stream import Shape
 from lintfit.memory.tensors.parameters import Inventory
 
@@ -93,7 +94,10 @@ def _summed(facts: ModelFacts) -> bool:
 
 def _product(model: Model, shape: Shape) -> Around:
     """What the graph keeps of the product and of its adapter; and what a norm gives in front of it, which the forward
-    has a name for."""
+    has a name for.
+
+    Without a graph the embeddings are a leaf wherever a hook opens them, and autocast caches the product's copy of it.
+    """
     through, recipe = projection(model.facts), model.lookup
     assert through is not None
     normed = model.how.normed > 0
@@ -103,11 +107,13 @@ def _product(model: Model, shape: Shape) -> Around:
     x = t.new(embedding_width(model.facts), item, grad=leaf or not recipe.frozen)
     x.storage.external = leaf
     t.linear(through.module, x, x.width, model.facts.hidden, bias=through.biased)
-    kept = sum(storage.size(shape.batch, shape.seq) for storage in t.saved() if storage.kind != CAST)
+    sizes = [(storage.kind == CAST, storage.size(shape.batch, shape.seq)) for storage in t.saved()]
+    kept, casts = (sum(size for copied, size in sizes if copied is of_weights) for of_weights in (False, True))
     if not normed:
-        return Around(graphed=kept)
+        copied = item == 4 and recipe.autocast and hooks_inputs(model.checkpoints, recipe.transformers)
+        return Around(graphed=kept, casts=casts, bare=_size(model, shape, 2) if copied else 0)
     size, saved = _size(model, shape, item), recipe.trains(through.module) and not recipe.autocast
-    return Around(graphed=kept, summands=size, summands_kept=size if saved else 0)
+    return Around(graphed=kept, casts=casts, summands=size, summands_kept=size if saved else 0)
 
 
 PROJECTION = Feature(lambda model: projection(model.facts) is not None, _product)
@@ -120,13 +126,14 @@ def _sum(model: Model) -> bool:
 
 
 def _summands(model: Model, shape: Shape) -> Around:
-    """The embeddings and learned positions; sinusoids have no name."""
+    """The embeddings, or what a product makes of them, and learned positions; sinusoids have no name."""
     how, each = model.how, model.facts.hidden * model.embedded
+    words = model.facts.hidden * 2 if projection(model.facts) and model.lookup.autocast else each
     tokens = shape.batch * shape.seq
     if how.positions == "sinusoids":
-        return Around(summands=rounded(tokens * each))
+        return Around(summands=rounded(tokens * words))
     rows = (tokens if how.positions == "learned each" else shape.seq) if how.learned else 0
-    return Around(summands=rounded(tokens * each) + rounded(rows * each))
+    return Around(summands=rounded(tokens * words) + rounded(rows * each))
 
 
 SUMMANDS = Feature(_sum, _summands)

@@ -15,7 +15,7 @@ from lintfit.memory.loss.logits import head
 from lintfit.memory.loss.preference import Path, scored
 from lintfit.memory.micro_batch.around import Around
 from lintfit.memory.micro_batch.aside import aside
-from lintfit.memory.micro_batch.autocast import cached_copies, head_copy
+from lintfit.memory.micro_batch.autocast import cached_copies, ending_copies, head_copy
 from lintfit.memory.micro_batch.embedding import scratch, trains_embedding
 from lintfit.memory.micro_batch.features import around_layers
 from lintfit.memory.micro_batch.kv_cache import caches_of
@@ -54,10 +54,12 @@ def record_model(
         head=tail,
         recipe=recipe,
         copies=_copies(spec, model, held),
+        ending_copies=ending_copies(held) if recipe.autocast and spec.engine != "fsdp" else 0,
         tiled=head_copy(held) if recipe.autocast and path == "chunked" and spec.engine != "fsdp" else 0,
         inputs=rounded(tokens * INDEX),
         front=shared.lasting + exchanged + around.kept + around.graphed,
         opening=around.graphed,
+        opening_casts=around.casts,
         cached=cache.checkpointed,
         masks=shared.passing + shared.untaken,
         untaken=shared.untaken,
@@ -74,6 +76,7 @@ def record_model(
         buffers=around.buffers,
         notes=model.notes,
         named=by_it.named + around.named,
+        listed=around.bare,
         named_saved=by_it.lasting + around.named_kept,
         summands=around.summands,
         summands_kept=around.summands_kept,

@@ -22,3 +22,8 @@ def opens_inputs(spec: Spec) -> bool:
         return False
     by_itself = transformers_version(spec) >= OPENS_EVERY_INPUT and spec.front_end != "litgpt"
     return by_itself or (adapters and spec.use_reentrant)
+
+
+def hooks_inputs(checkpoints: bool, transformers: tuple[int, ...]) -> bool:
+    """Whether gradient checkpointing hooks the embeddings of every model, in its evaluation as well."""
+    return checkpoints and transformers >= OPENS_EVERY_INPUT

@@ -79,6 +79,10 @@ class Step:
     """Of ``copies`` the head's, where the training's loss casts it tile by tile instead."""
     opening: int = 0
     """Of ``front`` what only a graph keeps: the mask of the first dropout, and embeddings that are a leaf."""
+    ending_copies: int = 0
+    """Of ``copies`` those that are made between the last layer and the head."""
+    opening_casts: int = 0
+    """Bytes of ``copies`` that a graph keeps in front of the first layer."""
     summands: int = 0
     """Bytes that the first layer's input is made of, where it is a sum, or normed: these have names of their own."""
     summands_kept: int = 0
@@ -170,7 +174,7 @@ class Step:
         return stretch.layer.input * (2 if self.offloaded else 1) + stretch.layer.marked
 
     def kept(self, before: int | None = None) -> Live:
-        """What layers keep together: the first ones, up to a number, or all."""
+        """What layers keep together: the first ones, up to a number, or all, and the graph in front of them."""
         left = self.count if before is None else before
         counts: dict[int, int] = {}
         kinds: dict[int, Stretch] = {}
@@ -181,7 +185,7 @@ class Step:
             kinds[kind] = stretch
             counts[kind] = counts.get(kind, 0) + count
             left -= count
-        found = NOTHING
+        found = Live(casts=self.opening_casts) if self.opening_casts else NOTHING
         for kind, stretch in kinds.items():
             found = found.plus(self.keeps(stretch), counts[kind])
         return found

@@ -66,6 +66,7 @@ def both(spec: Spec, states: States) -> Step:
         head=replace(head, head=head.head.plus(Live(logits=logits)), lingering=logits),
         inputs=policy.inputs + critic.inputs,
         front=policy.front + critic.front,
+        opening_casts=policy.opening_casts + critic.opening_casts,
         masks=policy.masks + critic.masks,
         buffers=policy.buffers + critic.buffers,
         embedding_scratch=critic.embedding_scratch,

@@ -53,7 +53,7 @@ def with_tower(spec: Spec, step: Step) -> Step:
         embedded=_embedded(spec),
         named=step.named + wide + held.named,
         named_saved=step.named_saved + (wide if wide_saved else 0) + held.saved,
-        listed=held.bare - held.named,
+        listed=step.listed + held.bare - held.named,
         answered=held.answered,
         last_norm=_last_norm(spec, step.recipe),
         inputs=step.inputs + pixel_bytes(spec),
