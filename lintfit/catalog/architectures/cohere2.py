@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import cohere
+from lintfit.catalog.architectures import _sliding, cohere
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
@@ -18,6 +18,12 @@ DEFAULTS: Mapping[str, Any] = {
     "sliding_window": 4096,
     "sliding_window_pattern": 4,
 }
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``Cohere2Config.__post_init__``."""
+    every = given.get("sliding_window_pattern", given.get("_sliding_window_pattern", 4))
+    return _sliding.named(given, given.get("num_hidden_layers"), every)
 
 
 def shape(config: Config) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import _sliding, llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
@@ -20,6 +20,13 @@ DEFAULTS: Mapping[str, Any] = {
     "sliding_window": 4096,
     "sliding_window_pattern": 4,
 }
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``Exaone4Config.__post_init__``."""
+    slides = given.get("sliding_window", DEFAULTS["sliding_window"]) is not None
+    every = given.get("sliding_window_pattern", DEFAULTS["sliding_window_pattern"]) if slides else None
+    return _sliding.named(given, given.get("num_hidden_layers"), every)
 
 
 def shape(config: Config) -> Shape:

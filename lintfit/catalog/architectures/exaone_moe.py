@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import _sliding, deepseek_v3, llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
-from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config import Config
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
@@ -39,11 +39,7 @@ NOTES = deepseek_v3.NOTES
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """``ExaoneMoeConfig.__post_init__``: the layers' attention one by one."""
     layers, every = (given.get(key, DEFAULTS.get(key)) for key in ("num_hidden_layers", "sliding_window_pattern"))
-    counted = all(isinstance(count, int) and 0 < count <= LARGEST["layers"] for count in (layers, every))
-    if given.get("layer_types") is not None or not counted:
-        return given
-    kinds = ["sliding_attention" if (index + 1) % every else "full_attention" for index in range(layers)]
-    return {**given, "layer_types": kinds}
+    return _sliding.named(given, layers, every)
 
 
 def sparse_layers(config: Config, layers: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import olmo2
+from lintfit.catalog.architectures import _sliding, olmo2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
@@ -15,6 +15,11 @@ REQUIRED = olmo2.REQUIRED
 DEFAULTS: Mapping[str, Any] = {**olmo2.DEFAULTS, "sliding_window": 4096}
 FULL_EVERY = 4
 """transformers ``Olmo3Config``: without ``layer_types`` every fourth layer attends to everything."""
+
+
+def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``Olmo3Config.__post_init__``."""
+    return _sliding.named(given, given.get("num_hidden_layers", DEFAULTS.get("num_hidden_layers")), FULL_EVERY)
 
 
 def shape(config: Config) -> Shape:

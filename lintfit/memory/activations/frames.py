@@ -207,7 +207,8 @@ FRAMES: Mapping[str, Frame] = {
     "falcon": Frame(masked_since=(5, 15), head_masks="alibi", returns_weights=True, own_loss_before=PADDED_LABELS),
     **dict.fromkeys(("falcon_h1", "granite", "granitemoe", "granitemoeshared", "hyperclovax"), Frame(scaled=True)),
     **dict.fromkeys(("falcon_mamba", "mamba", "mamba2"), Frame(positions="none", fp32_stream=True, fp32_logits=True)),
-    **dict.fromkeys(("flex_olmo", "olmo2", "olmo3"), Frame(tables="fp32", norm="full")),
+    **dict.fromkeys(("flex_olmo", "olmo2"), Frame(tables="fp32", norm="full")),
+    "olmo3": Frame(tables="fp32", tables_by="layer_types", norm="full"),
     "gemma": Frame(scaled=True, scales_itself=(5, 0), norm="gemma"),
     "gemma2": Frame(scaled=True, scales_itself=(5, 0), norm="gemma", softcapped=True),
     **dict.fromkeys(
