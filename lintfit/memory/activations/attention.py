@@ -325,6 +325,17 @@ def _math(
     return t.map(t.cast(out, item))
 
 
+UNMASKED_ENCODERS = (5, 0)
+"""The first transformers whose encoders have no mask for eager attention where nothing is padded
+(``create_bidirectional_mask``); before, ``get_extended_attention_mask`` made one of zeros."""
+
+
+def _mask_item(t: Layer) -> int:
+    """Bytes of an element of the additive mask of eager attention; none where nothing is hidden from an encoder."""
+    hidden = t.recipe.padded or t.slides or not frame(t.facts).encoder
+    return t.recipe.opening if hidden or t.recipe.transformers < UNMASKED_ENCODERS else 0
+
+
 def spread(t: Layer, x: Var, heads: Heads) -> Var:
     """A single head as ``matmul`` takes it for all queries: batch and heads are merged, which copies where there are
     several sequences."""
@@ -377,7 +388,7 @@ def eager(
         scores = t.map(scores)
         scores = t.map(t.tanh(scores))
     held = t.held
-    masked = t.add(scores, added) if added is not None else t.cast(scores, max(scores.item, t.recipe.opening))
+    masked = t.add(scores, added) if added is not None else t.cast(scores, max(scores.item, _mask_item(t)))
     t.held = (*held, *((*named, product) if keeps_product else ()), masked)
     full = masked if half_softmax and not t.recipe.autocast else t.cast(masked, 4)
     made = t.softmax(full)

@@ -65,3 +65,17 @@ def test_published_models_are_counted(model: str) -> None:
     base = {"model": model, "micro_batch_size": 16, "seq_len": 256, "weights_dtype": "fp32", "gpu": "T4"}
     found = estimate(spec_from_mapping(base))
     assert not any("nearest" in line for line in found.assumptions)
+
+
+@pytest.mark.parametrize(("attention", "counted"), [("sdpa", 55.075), ("eager", 120.556)])
+def test_an_evaluation_under_autocast(attention: str, counted: float) -> None:
+    """By ``bench.fake_evaluation``, 4 x 512 tokens: scores stay in half precision, as no mask in fp32 is added to them;
+    a transformers before 5 adds one of zeros."""
+    small = {**SMALL, "intermediate_size": 1024, "num_hidden_layers": 2}
+    more = {**AMP, "attention": attention, "gradient_checkpointing": False, "evaluation": {"batch_size": 4}}
+    now, before = (
+        max(moment.allocated for moment in step(small, 4, 512, how).moments if moment.phase == "evaluate")
+        for how in (more, {**more, "versions": {"transformers": "4.57.3"}})
+    )
+    assert now / MIB == pytest.approx(counted, rel=1e-3)
+    assert (before != now) is (attention == "eager")
