@@ -83,10 +83,8 @@ def _linear(t: Layer, name: str, x: Var, inner: int, outer: int) -> Var:
     """A linear layer. Falcon's multiplies by ``weight.T``, and adds its bias outside of autocast's product: an fp32 one
     makes the result fp32, too."""
     falcon = _views(t.facts)
-    y = t.linear(name, x, inner, outer, views=falcon)
-    if falcon and t.facts.config.get("bias"):
-        return t.cast(y, max(y.item, t.recipe.weights))
-    return y
+    lifted = t.recipe.weights if falcon and t.facts.config.get("bias") else 0
+    return t.linear(name, x, inner, outer, views=falcon, lifted=lifted)
 
 
 @function

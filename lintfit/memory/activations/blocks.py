@@ -129,10 +129,12 @@ class Layer(Tape):
         strided: bool = False,
         uses: Extent = once,
         views: bool = False,
+        lifted: int = 0,
     ) -> Var:
         """A linear module by its transformers name, with its LoRA branch where one is attached (PEFT's Linear).
 
-        ``strided``, ``uses``, ``views``: see :meth:`matmul`.
+        ``strided``, ``uses``, ``views``: see :meth:`matmul`. ``lifted``: bytes of an element of a bias that is added to
+        the product's result.
         """
         recipe = self.recipe
         lora = recipe.lora
@@ -149,6 +151,7 @@ class Layer(Tape):
             out = self.matmul(
                 x, rows, columns, item=item, trains=trains, bias=bias, strided=strided, uses=uses, views=views
             )
+        out = self.cast(out, max(out.item, lifted))
         if lora is None or trains or not lora.on(module):
             return out
         held = self.held

@@ -33,6 +33,7 @@ LLAMA: dict[str, Any] = {
 }  # fmt: skip
 PLAIN = {"gradient_checkpointing": False}
 EAGER = {"attention": "eager"}
+ADAPTED = {"method": "lora", "lora_rank": 16, "lora_targets": "all-linear", "lora_dropout": 0.0, "lora_dtype": "fp32"}
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,7 @@ def test_every_head_has_a_mask_of_its_own_with_biases(more: dict[str, Any], coun
         (GROUPED, {**AMP, **EAGER}, 374.217),
         (BIASED, AMP, 196.521),
         (BIASED, {**AMP, **EAGER}, 392.271),
+        (BIASED, {**AMP, **ADAPTED}, 215.365),
     ],
 )
 def test_an_evaluation(config: dict[str, Any], more: dict[str, Any], counted: float) -> None:
