@@ -33,6 +33,7 @@ def layer(t: Layer, x: Var, index: int) -> Var:
     branch = t.dropped(branch, rate)
     t.held = (x, normed, y, branch)
     x, given = t.add(branch, x), x
+    t.lasting = ()  # ``EsmAttention.forward``, which ends here, has the variable of attention's weights.
     t.held = (given, x)
     normed = t.layernorm(x)
     t.held = (given, x, normed)
