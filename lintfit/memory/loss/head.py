@@ -33,9 +33,10 @@ class Head:
 class Form:
     """The same for any micro-batch.
 
-    ``logits``: of these points of the loss's forward the one with most logits counts. ``states``: the head's input,
-    ``hidden`` the same where nobody saves it. ``capped``: logits that only the backward needs. ``loss`` is None where
-    the loss is a node of the head's. ``made``: the logits where a loss behind the model's forward takes them.
+    ``logits``: of these points of the loss's forward the one with most logits counts. ``states``: the head's input, as
+    far as it lives until the loss; ``hidden`` the same where nobody saves it. ``capped``: logits that only the backward
+    needs. ``loss`` is None where the loss is a node of the head's. ``made``: the logits where a loss behind the model's
+    forward takes them.
     """
 
     table: Table

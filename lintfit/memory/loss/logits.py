@@ -109,6 +109,8 @@ def _whole(t: Layer, y: Var, named: tuple[Var, ...], loss_path: str, scored: int
 
     A class around the language model has a name for the embeddings that it gave it, not for its states.
     """
+    # What a head makes of the states before its product goes with the head's own forward.
+    behind = named[0] if frame(t.facts).transforms else y
     logits = _logits(t, y, loss_path)
     after = Tape()
     after.keeps_scores = t.recipe.keeps_scores
@@ -119,7 +121,7 @@ def _whole(t: Layer, y: Var, named: tuple[Var, ...], loss_path: str, scored: int
     return Form(
         table=table,
         logits=((*table.numbers([var.storage for var in alive]), *around), *_upcast(t, logits, loss_path, table)),
-        states=(table.storage(y.storage),),
+        states=(table.storage(behind.storage),),
         hidden=() if around else tuple([table.storage(var.storage) for var in named if not t.saves(var)]),
         capped=table.numbers([capped.storage]) if capped is not None else (),
         made=(table.storage(logits.storage),) if loss_path in FROM_WHOLE or loss_path == "score" else None,

@@ -19,6 +19,7 @@ SMALL: dict[str, Any] = {
     "model_type": "albert", "vocab_size": 1000, "embedding_size": 128, "hidden_size": 512, "num_hidden_layers": 4,
     "num_attention_heads": 8, "intermediate_size": 2048, "max_position_embeddings": 1024,
 }  # fmt: skip
+WORDS = {**SMALL, "vocab_size": 8192}
 GROUPS: dict[str, Any] = {
     **SMALL, "hidden_act": "gelu", "num_hidden_groups": 2, "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
@@ -59,6 +60,9 @@ def test_torchs_own_count(config: dict[str, Any], more: dict[str, Any], counted:
         (SMALL, BF16, 79.81),
         (SMALL, AMP, 133.71),
         (SMALL, {**AMP, **ALL}, 128.51),
+        (WORDS, BF16, 140.58),
+        (WORDS, AMP, 353.39),
+        (WORDS, FP32, 281.11),
         (GROUPS, BF16, 53.82),
         (GROUPS, AMP, 87.74),
     ],
