@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
+from lintfit.checks.readers import older
 from lintfit.checks.runs import place_of
 from lintfit.checks.wording import capability
-from lintfit.findings import Applicability, FileEdit, Fix
+from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
+
+_EMULATES = "2.3"
+"""The first torch whose ``torch.cuda.is_bf16_supported`` counts emulation (2.2.2 says no on a V100, pytorch#124996)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -16,10 +20,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
     gpu = run.hardware.gpu
     if gpu is None or gpu.native_bf16 is not False or run.value("mixed_precision") != "bf16":
         return
+    stops = older((run,), "torch", _EMULATES) is True
+    how = (
+        'training stops with "Your setup doesn\'t support bf16/gpu"' if stops else "torch emulates it, slower than fp32"
+    )
     yield Report(
         place_of(run, "mixed_precision", "bf16"),
-        f"{gpu.name} (compute capability {capability(gpu)}) has no bf16: training stops with "
-        '"Your setup doesn\'t support bf16/gpu", or torch emulates it slowly',
+        f"{gpu.name} (compute capability {capability(gpu)}) has no bf16: {how}",
+        severity=Severity.ERROR if stops else Severity.WARNING,
         fix=_fp16(run),
         help="use fp16, and watch the loss scale: models trained in bf16 may overflow",
     )
