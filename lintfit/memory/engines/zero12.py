@@ -264,23 +264,40 @@ LOCKS_GRADIENTS_BEFORE = (0, 10, 1)
 """The DeepSpeed version before which the optimizer's gradients on the host are page-locked whatever ``pin_memory`` says
 (``initialize_optimizer_states``: ``pin_memory(…) if self.cpu_offload``)."""
 
+LOCKS_MASTERS = ((0, 14, 1), (0, 18, 3))
+"""The DeepSpeed versions from which and before which offloaded masters are page-locked whatever ``pin_memory`` says
+(``if self.cpu_offload: weights_partition = …pin_memory(…)``); before these never, after them as it says."""
+
+BUFFER_SINCE = (0, 17, 0)
+"""The first DeepSpeed release that keeps a 16-bit buffer of the offloaded masters on the host, in which these are cast
+(``param_buffer_of_bit16_for_cpu_offload_groups``)."""
+
 
 def _host(config: ZeroConfig, held: Inventory, size: _Sizes, accumulates: bool) -> RankHost:
     """What one rank keeps on the host under ``offload_optimizer``.
 
-    Page-locked where ``pin_memory``: the masters, a buffer of the shard in the model's dtype, the optimizer's
-    gradients (in any case before :data:`LOCKS_GRADIENTS_BEFORE`) and one largest gradient, and, where steps
-    accumulate, one block for every parameter of the own partition. Not locked: the optimizer's states.
+    Page-locked where ``pin_memory``: the masters (by version: :data:`LOCKS_MASTERS`), a buffer of the shard in the
+    model's dtype (since :data:`BUFFER_SINCE`), the optimizer's gradients (in any case before
+    :data:`LOCKS_GRADIENTS_BEFORE`) and one largest gradient, and, where steps accumulate, one block for every
+    parameter of the own partition. Not locked: the optimizer's states.
     """
-    blocks = [size.masters, size.itemsize * size.shard, size.master * size.shard, size.largest]
+    blocks = [size.largest]
+    if config.version >= BUFFER_SINCE:
+        blocks.append(size.itemsize * size.shard)
     # Half-precision gradients accumulate where the optimizer takes them.
     if accumulates and size.master == 4:
         for weight in held.trainables:
             blocks += [size.itemsize * weight.numel] * -(-weight.copies // size.ranks)
-    if config.pin_optimizer:
-        return RankHost(tuple(blocks), size.states)
-    locked = (size.master * size.shard,) if config.version < LOCKS_GRADIENTS_BEFORE else ()
-    return RankHost(locked, sum(blocks) - sum(locked) + size.states)
+    gradients = size.master * size.shard
+    first, last = LOCKS_MASTERS
+    locks_masters = config.version >= first and (config.pin_optimizer or config.version < last)
+    locks_gradients = config.pin_optimizer or config.version < LOCKS_GRADIENTS_BEFORE
+    sides: tuple[list[int], list[int]] = ([size.states], [])
+    sides[locks_masters].append(size.masters)
+    sides[locks_gradients].append(gradients)
+    sides[config.pin_optimizer].extend(blocks)
+    plain, locked = sides
+    return RankHost(tuple(locked), sum(plain))
 
 
 def flat(numel: int, ranks: int, itemsize: int) -> int:

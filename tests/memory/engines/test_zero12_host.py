@@ -26,3 +26,19 @@ def test_gradients_were_locked_whatever_the_config_says(version: str, locked: bo
     more = found.steady - host("0.12.0", pins=False).steady
     assert more == pytest.approx(2**35 - 4 * 6_050_882_784 if locked else 0, abs=512)
     assert host(version, pins=True).pinned == host("0.12.0", pins=True).pinned
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "locked", "plain"),
+    [("0.14.1", "0.14.0", 2**35, -4 * 6_050_882_784), ("0.17.0", "0.16.9", 2**34, 0)],
+)
+def test_blocks_that_came_with_a_version(version: str, before: str, locked: int, plain: int) -> None:
+    """Page-locked masters (32 GiB), and a 16-bit buffer of them (16 GiB), by the sources of these releases."""
+    now, then = host(version, pins=True), host(before, pins=True)
+    assert now.pinned - then.pinned == locked
+    assert now.steady - then.steady == pytest.approx(locked + plain, abs=512)
+
+
+@pytest.mark.parametrize(("version", "locked"), [("0.14.0", 0), ("0.14.1", 2**35), ("0.18.2", 2**35), ("0.18.3", 0)])
+def test_masters_were_locked_whatever_the_config_says(version: str, locked: int) -> None:
+    assert host(version, pins=False).pinned == locked
