@@ -23,6 +23,10 @@ HOOKS_SINCE = (0, 18, 3)
 Before, the backward began with them (``backward``, ``backward_prologue``): they stand beside the loss's gradients.
 """
 
+COPIES_MASTERS = ((0, 14, 1), (0, 17, 0))
+"""The DeepSpeed releases from and before which an offloaded step puts the new masters on the GPU as they are, to be
+cast there (``fp32_partition.to(get_accelerator().current_device_name())``)."""
+
 COPIED_FIRST_SINCE = (0, 18, 3)
 """The first DeepSpeed release that copies the own partition on the GPU before it goes to the host."""
 
@@ -174,7 +178,8 @@ def _step(
 ) -> Components:
     """The larger of the fp32 conversion and the optimizer's own step; earlier versions' overflow check."""
     if config.offload_optimizer:
-        return {**steady, **components(gradients=4 * size.shard if fp32_flat else 0)}
+        made = components(gradients=4 * size.shard if fp32_flat else 0, temporaries=copied_masters(config, size))
+        return {**steady, **made}
     own = 4 * size.shard if fp32_flat else size.gradient_shard
     cast = size.master * size.shard if size.itemsize != size.master else 0
     copies = 0 if fp32_flat else size.itemsize * size.shard + cast
@@ -190,6 +195,12 @@ def _step(
         **components(gradients=own, temporaries=overflow_check(spec, config, size.largest // size.itemsize)),
     }
     return larger(converting, stepping, checking)
+
+
+def copied_masters(config: ZeroConfig, size: _Sizes) -> int:
+    """Bytes of the offloaded masters' copy on the GPU behind the step, of one group: next to all of them."""
+    first, until = COPIES_MASTERS
+    return size.master * size.shard if first <= config.version < until else 0
 
 
 def overflow_check(spec: Spec, config: ZeroConfig, largest: int) -> int:

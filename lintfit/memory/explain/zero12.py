@@ -242,7 +242,8 @@ def _step(case: _Case) -> list[list[Term]]:
     size, config = case.size, case.config
     accumulated = _shard(case, 4, "gradients accumulated in one fp32 partition")
     if config.offload_optimizer:
-        return [[accumulated] if case.compact else []]
+        copied = [_shard(case, size.master, "the new masters, to be cast", "temporaries")]
+        return [[*([accumulated] if case.compact else []), *(copied if zero12.copied_masters(config, size) else [])]]
     own = [accumulated] if case.compact else [_partition(case)]
     converting = list(own)
     if not case.compact:

@@ -108,6 +108,19 @@ def _may_reorder(spec: Spec) -> bool:
     return lays_out(spec) and WITH_REORDERING[0] <= stated < WITH_REORDERING[1]
 
 
+WITH_COPIED_MASTERS = ((4, 40), (4, 53))
+"""The transformers versions from and before which people installed DeepSpeed 0.14.1 to 0.16.9 (April 2024 to May
+2025)."""
+
+
+def _may_copy_masters(spec: Spec) -> bool:
+    """Whether a DeepSpeed may run whose offloaded step puts the masters on the GPU."""
+    stated = release(spec.versions.get("transformers"))
+    if stated is None or "deepspeed" in spec.versions or spec.zero_stage not in (1, 2):
+        return False
+    return spec.offload_optimizer != "none" and WITH_COPIED_MASTERS[0] <= stated[:2] < WITH_COPIED_MASTERS[1]
+
+
 TORCH_2 = (4, 27)
 """The transformers version of the month in which torch 2 came out (March 2023)."""
 
@@ -326,6 +339,13 @@ DEARER = (
         _with("bitsandbytes", "0.38.1"),
         "a bitsandbytes that saves int8 weights as they are (version not stated; 0.38, of the same months, copies them "
         "twice: the high end)",
+        restated=True,
+    ),
+    Guess(
+        _may_copy_masters,
+        _with("deepspeed", "0.16.9"),
+        "a DeepSpeed whose offloaded step casts on the host (version not stated; 0.14.1 to 0.16.9, of the same months "
+        "as this transformers, put the fp32 masters on the GPU: the high end)",
         restated=True,
     ),
     Guess(
