@@ -147,6 +147,11 @@ class Frame(NamedTuple):
         return self.positions.startswith("learned")
 
     @property
+    def places_once(self) -> bool:
+        """Whether positions are added to the embeddings or to the scores, so that nothing turns keys by them."""
+        return self.learned or self.positions in ("biases", "biases each", "sinusoids")
+
+    @property
     def changes(self) -> bool:
         """Whether the first layer takes something else than what the embedding gave."""
         return self.scaled or self.learned or self.normed > 0 or self.positions == "sinusoids"

@@ -123,8 +123,7 @@ def _item(facts: ModelFacts, recipe: Recipe) -> int:
     if not recipe.autocast:
         return recipe.weights
     how = frame(facts)
-    plain = how.learned or how.half_cache or how.positions in ("biases", "sinusoids")
-    return 2 if plain else stream_bytes(facts, recipe)
+    return 2 if how.places_once or how.half_cache else stream_bytes(facts, recipe)
 
 
 def beside(run: Round) -> int:

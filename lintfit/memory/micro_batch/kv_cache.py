@@ -81,11 +81,7 @@ def forward_states(spec: Spec, facts: ModelFacts, recipe: Recipe, batch: int, se
     """
     if not returns_cache(spec):
         return 0
-    casts = (
-        recipe.autocast
-        and item == 4
-        and not (frame(facts).learned or frame(facts).positions in ("biases", "biases each", "sinusoids"))
-    )
+    casts = recipe.autocast and item == 4 and not frame(facts).places_once
     latent = "kv_lora_rank" in facts.config and caches_text(spec) and not keeps_input(recipe, item, "kv_b_proj")
     every = casts or latent or repeats(facts, recipe)
     own = [kind for kind in attending(facts) if every or repeats(facts, recipe, masked=slides(kind, seq))]

@@ -49,6 +49,18 @@ def test_keys_and_values_of_all_tokens_but_the_last() -> None:
     assert longer["activations"] == pytest.approx(50 * 500 * CACHED * (1 + 1 / 2 / 28), rel=1e-3)
 
 
+def test_keys_that_nothing_turns_stay_in_half_precision_under_autocast() -> None:
+    """BLOOM adds its positions to the scores; Llama's rotary makes fp32 keys of an fp32 stream."""
+
+    def held(model: str, layers: int, wide: int) -> float:
+        autocast = {"model": model, "weights_dtype": "fp32", "mixed_precision": "bf16"}
+        made = moments(estimate(spec(autocast, prompt_len=100, new_tokens=1901)))[GENERATING].components
+        return made["activations"] / (50 * 2000 * 2 * layers * wide)
+
+    assert 2 <= held("bigscience/bloom-560m", 24, 1024) < 2.2
+    assert 4 <= held("huggyllama/llama-7b", 32, 4096) < 4.2
+
+
 def test_the_logits_of_a_prompt() -> None:
     """Llama's ``forward`` knows ``num_logits_to_keep`` since 4.45, GPT-2's since 4.53."""
 
