@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import libcst as cst
@@ -52,33 +52,35 @@ def with_graphs(document: PythonDocument) -> Iterator[Evaluation]:
 
 def without_graphs(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that run under ``no_grad`` or its like, in a function that has switched the model to ``eval()`` before."""
-    if document.module is None or ".eval(" not in document.text:
-        return
-    for loop in loops.loops(document):
-        around = loop.function.body if loop.function is not None else document.module
-        evals = _evals(around)
-        if not evals or any(True for _ in loops.backwards(loop.node)):
-            continue
-        found = _call(document, loop, evals)
+    for loop, evals in _in_evaluation(document):
+        found = _call(document, loop, evals, _called)
         if found is not None and loops.without_gradients(document, found.forward):
             yield found
 
 
 def generating(document: PythonDocument) -> Iterator[Evaluation]:
     """Those that have a model generate which was switched to ``eval()`` before."""
-    if document.module is None or ".eval(" not in document.text or ".generate(" not in document.text:
+    if ".generate(" not in document.text:
+        return
+    for loop, evals in _in_evaluation(document):
+        found = _call(document, loop, evals, _generates)
+        if found is not None:
+            yield found._replace(generates=True)
+
+
+def _in_evaluation(document: PythonDocument) -> Iterator[tuple[Loop, dict[str, cst.Call]]]:
+    """Loops without a backward pass whose function switches models to ``eval()``, with these by name."""
+    if document.module is None or ".eval(" not in document.text:
         return
     for loop in loops.loops(document):
-        around = loop.function.body if loop.function is not None else document.module
-        evals = _evals(around)
-        if not evals or any(True for _ in loops.backwards(loop.node)):
-            continue
-        start = document.span(loop.node).start
-        for node in loops.inside(loop.node.body):
-            name = _generates(node) if isinstance(node, cst.Call) else None
-            if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
-                yield Evaluation(loop, evals[name], node, generates=True)
-                break
+        evals = _evals(loop.function.body if loop.function is not None else document.module)
+        if evals and not any(True for _ in loops.backwards(loop.node)):
+            yield loop, evals
+
+
+def _called(call: cst.Call) -> str | None:
+    """The name of the model that is called."""
+    return FORWARD.sub("", loops.name_of(call.func) or "")
 
 
 def _generates(call: cst.Call) -> str | None:
@@ -101,11 +103,13 @@ def _evals(node: cst.CSTNode) -> dict[str, cst.Call]:
     }
 
 
-def _call(document: PythonDocument, loop: Loop, evals: dict[str, cst.Call]) -> Evaluation | None:
-    """The first call in a loop of a model that was switched to ``eval()`` above it."""
+def _call(
+    document: PythonDocument, loop: Loop, evals: dict[str, cst.Call], model: Callable[[cst.Call], str | None]
+) -> Evaluation | None:
+    """The first call in a loop by which a ``model`` runs that was switched to ``eval()`` above it."""
     start = document.span(loop.node).start
     for node in loops.inside(loop.node.body):
-        name = FORWARD.sub("", loops.name_of(node.func) or "") if isinstance(node, cst.Call) else None
+        name = model(node) if isinstance(node, cst.Call) else None
         if isinstance(node, cst.Call) and name in evals and document.span(evals[name]).start < start:
             return Evaluation(loop, evals[name], node)
     return None
@@ -119,7 +123,7 @@ def _forward(document: PythonDocument, function: cst.FunctionDef) -> Evaluation 
         return None
     evals = _evals(function.body)
     for loop in loops.loops(document):
-        found = _call(document, loop, evals) if loop.function is function else None
+        found = _call(document, loop, evals, _called) if loop.function is function else None
         if found is not None:
             return found._replace(function=function)
     return None
@@ -135,7 +139,7 @@ def _beside_training(document: PythonDocument, loop: Loop) -> Evaluation | None:
     own = loops.text(document, loop.node)
     if _GRADIENTS.search(own) or loops.without_gradients(document, loop.node):
         return None
-    found = _call(document, loop, _switched(document, loop.node))
+    found = _call(document, loop, _switched(document, loop.node), _called)
     return found if found is not None and any(True for _ in loops.backwards(trains)) else None
 
 
