@@ -14,11 +14,11 @@ class Around(NamedTuple):
     """What one feature of a model takes outside of the layers.
 
     Until the end of the backward: ``kept`` in any case, ``graphed`` by a graph alone, ``casts`` by it of the copies of
-    weights that autocast's cache has during the forward. While the layers run forward:
-    ``named``, what the model's forward has names for, and ``named_kept``, what of it is kept as well; ``summands``,
-    what the first layer's input is made of, which has names, too, and ``summands_kept``. ``waiting``: gradients, beside
-    each layer while it runs backward; empty where there are none. ``bare``: throughout a
-    forward without a graph alone. As long as the model is there: ``buffers``.
+    weights that autocast's cache has during the forward. While the layers run forward: ``named``, what the model's
+    forward has names for, and ``named_kept``, what of it is kept as well; ``summands``, what the first layer's input is
+    made of, which has names, too, and ``summands_kept``. ``waiting``: gradients, beside each layer while it runs
+    backward; empty where there are none. ``bare``: throughout a forward without a graph alone. As long as the model is
+    there: ``buffers``.
     """
 
     kept: int = 0
@@ -36,18 +36,7 @@ class Around(NamedTuple):
         """Both features together."""
         mine, others = self.waiting, other.waiting
         waiting = tuple(map(add, mine, others)) if mine and others else mine or others
-        return Around(
-            self.kept + other.kept,
-            self.graphed + other.graphed,
-            self.casts + other.casts,
-            self.named + other.named,
-            self.named_kept + other.named_kept,
-            self.summands + other.summands,
-            self.summands_kept + other.summands_kept,
-            waiting,
-            self.bare + other.bare,
-            self.buffers + other.buffers,
-        )
+        return Around(*map(add, self, other))._replace(waiting=waiting)
 
 
 NOTHING = Around()
