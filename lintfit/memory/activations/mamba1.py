@@ -35,14 +35,20 @@ def _last_but_two(batch: int, seq: int) -> int:
     return batch if seq > 2 else 0
 
 
+def entered(t: Layer, x: Var, shape: Mamba1) -> Var:
+    """The projection into the mixer, of a padded batch without what pads it; both have names until it returns."""
+    if t.recipe.padded:
+        x = t.map(x)
+        t.held = (*t.held, x)
+    projected = t.linear("in_proj", x, t.facts.hidden, 2 * shape.width, bias=shape.bias)
+    t.held = (*t.held, projected)
+    return projected
+
+
 def mixer(t: Layer, x: Var, shape: Mamba1) -> Var:
     """``MambaMixer`` and its copies, from the normalised input to the output projection."""
     h, before, dtype = t.facts.hidden, t.held, x.item
-    if t.recipe.padded:
-        x = t.map(x)
-        t.held = (*before, x)
-    projected = t.linear("in_proj", x, h, 2 * shape.width, bias=shape.bias)
-    t.held = (*t.held, projected)
+    projected = entered(t, x, shape)
     rate = rate_of(t, shape)
     if packages.MAMBA in t.recipe.kernels and shape.norms != WEIGHED:
         out = _packaged(t, projected, shape)

@@ -12,7 +12,7 @@ from lintfit.memory.activations import packages, zamba2
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.convolution import convolution
-from lintfit.memory.activations.mamba1 import rate_of, scan
+from lintfit.memory.activations.mamba1 import entered, rate_of, scan
 from lintfit.memory.activations.packages import OF_MAMBA
 from lintfit.memory.activations.shared import Sharing
 from lintfit.memory.activations.tape import CAST, Var, function, once, sequences
@@ -64,11 +64,7 @@ def _mlp(t: Layer, x: Var, own: Sharing) -> Var:
 def _mixer(t: Layer, x: Var, shape: Mamba1, heads: int) -> Var:
     """``ZambaMambaMixer``: one projection in and out, and between them a scan for each head."""
     h, before, dtype = t.facts.hidden, t.held, x.item
-    if t.recipe.padded:
-        x = t.map(x)
-        t.held = (*before, x)
-    projected = t.linear("in_proj", x, h, 2 * shape.width, bias=shape.bias)
-    t.held = (*t.held, projected)
+    projected = entered(t, x, shape)
     named = t.held
     values, gate = t.split(projected, (shape.width, shape.width))
     values = t.add(values)
