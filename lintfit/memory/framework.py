@@ -141,7 +141,7 @@ def idle_logits(spec: Spec) -> int:
     if loss_path(spec) != "full" and loss_path(spec) not in FROM_WHOLE:
         return 0
     recipe = of(spec)
-    seq = -(-spec.seq_len // spec.sequence_parallel)
+    seq = spec.local_seq
     entries = sequences(spec) * scored(spec, seq) * -(-spec.facts.vocab // logit_parts(spec))
     half = recipe.weights == 2 or recipe.autocast
     if own_loss(spec.facts, recipe):

@@ -268,6 +268,11 @@ class Spec:
         return self.data_parallel * self.sequence_parallel
 
     @property
+    def local_seq(self) -> int:
+        """Tokens of a sequence on one rank: those that share sequences have a part each, the largest rounded up."""
+        return -(-self.seq_len // self.sequence_parallel)
+
+    @property
     def tokens(self) -> int:
         """Tokens of one micro-batch on one rank."""
         return self.micro_batch_size * self.seq_len

@@ -127,7 +127,7 @@ def bare(run: Round) -> Live:
         return run.step.head.bare
     spec, recipe = run.spec, run.step.recipe
     facts = local(language(spec.facts), spec.tensor_parallel)
-    seq = -(-spec.seq_len // spec.sequence_parallel)
+    seq = spec.local_seq
     return head(facts, recipe, sequences(spec), seq, "full", stream=stream_bytes(facts, recipe)).bare
 
 

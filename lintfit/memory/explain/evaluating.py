@@ -121,7 +121,7 @@ def _casts(one: Round, name: str) -> int:
 
 def _logits(one: Round, size: int, what: str) -> Term:
     """Logits as so many times those of a batch on one rank."""
-    tokens = sequences(one.spec) * -(-one.spec.seq_len // one.spec.sequence_parallel)
+    tokens = sequences(one.spec) * one.spec.local_seq
     if not size:
         return term("logits", what, 0)
     entries = one.made // returned_item(one.spec, one.step.recipe)

@@ -55,7 +55,7 @@ class Pass:
 def micro_batch(spec: Spec, states: States) -> Pass:
     """The micro-batch of a run."""
     facts = local(language(spec.facts), spec.tensor_parallel)
-    seq = -(-spec.seq_len // spec.sequence_parallel)
+    seq = spec.local_seq
     return Pass(spec, states, record(spec, states), facts, sequences(spec), seq)
 
 

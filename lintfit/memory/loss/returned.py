@@ -13,7 +13,7 @@ def logits_bytes(spec: Spec, recipe: Recipe) -> int:
     """Bytes of the logits that the model gives back for a batch, on one rank."""
     if loss_path(spec) == "score":
         return 0
-    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
+    tokens = sequences(spec) * spec.local_seq
     return tokens * -(-spec.facts.vocab // logit_parts(spec)) * returned_item(spec, recipe)
 
 

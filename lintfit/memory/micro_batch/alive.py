@@ -73,7 +73,7 @@ def without_gradients(spec: Spec, recipe: Recipe) -> Live:
     ``casts``: less the copies of weights that autocast makes later, in this layer and those behind it.
     """
     facts = local(language(spec.facts), spec.tensor_parallel)
-    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    batch, seq = sequences(spec), spec.local_seq
     stream = stream_bytes(facts, recipe)
     runs = [part for part in stretches(facts) if recipe.beside is not None or not part[0].crosses]
     forms = {kind: without_graph(facts, recipe, batch, seq, start, stream=stream) for kind, start, _ in reversed(runs)}

@@ -38,7 +38,7 @@ def held(spec: Spec, step: Step) -> Step:
 def _pinned(spec: Spec, step: Step) -> tuple[Stretch, ...]:
     """The layers, of each of which the cache holds the keys and values that it saves."""
     facts = local(language(spec.facts), spec.tensor_parallel)
-    tokens = sequences(spec) * -(-spec.seq_len // spec.sequence_parallel)
+    tokens = sequences(spec) * spec.local_seq
     size = layer_states(spec, facts, tokens, 2 if step.recipe.autocast else step.recipe.weights)
     starts = accumulate([stretch.length for stretch in step.stretches], initial=0)
     pairs = zip(starts, step.stretches, strict=False)

@@ -59,7 +59,7 @@ def model_of(spec: Spec, beside: Beside | None = None) -> Model:
 
 def shape_of(spec: Spec, model: Model) -> Shape:
     """A micro-batch of a run on one rank."""
-    return Shape(sequences(spec), -(-spec.seq_len // spec.sequence_parallel), model.stream)
+    return Shape(sequences(spec), spec.local_seq, model.stream)
 
 
 def _made(spec: Spec, beside: Beside | None) -> Model:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog import sft
 from lintfit.catalog.defaults import default
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
@@ -55,6 +54,8 @@ def _sft(values: dict[str, Any], facts: ModelFacts) -> None:
 
     Images cannot be cut: who trains on them sets a length, or none.
     """
+    from lintfit.catalog import sft
+
     version = values.get("versions", {}).get("trl")
     values["trainer"] = "causal-lm"
     values.setdefault("front_end", "transformers")

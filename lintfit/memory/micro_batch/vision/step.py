@@ -83,7 +83,7 @@ def _of_text(spec: Spec, step: Step) -> tuple[tuple[int, int], ...]:
     checkpoints = spec.gradient_checkpointing is not False
     if style(spec.facts).joins or (checkpoints and spec.use_reentrant):
         return ()
-    facts, batch, seq = language(spec.facts), sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    facts, batch, seq = language(spec.facts), sequences(spec), spec.local_seq
     stream = stream_bytes(facts, step.recipe)
     kept, passing = given(local(facts, spec.tensor_parallel), step.recipe, batch, seq, stream, checkpoints=checkpoints)
     size = kept + (passing if checkpoints else 0) - sum([size for _, size in step.let_go])
@@ -94,7 +94,7 @@ def handed_over(spec: Spec, recipe: Recipe) -> tuple[Stretch, ...]:
     """What stands beside the text as a part of its own, between the encoder and the text; empty where nothing does."""
     if recipe.beside is None:
         return ()
-    batch, seq = sequences(spec), -(-spec.seq_len // spec.sequence_parallel)
+    batch, seq = sequences(spec), spec.local_seq
     facts = local(language(spec.facts), spec.tensor_parallel)
     size = aside(facts, among_layers(spec, recipe), batch, seq, spec.gradient_checkpointing is not False).lasting
     gradient = gradient_beside(recipe, batch, facts.hidden)
@@ -120,7 +120,7 @@ def _adding(spec: Spec, step: Step) -> tuple[Stretch, ...]:
 def _last_norm(spec: Spec, recipe: Recipe) -> int:
     """Bytes at the worst point of the forward of the norm behind the text's last layer."""
     facts = local(language(spec.facts), spec.tensor_parallel)
-    seq = -(-spec.seq_len // spec.sequence_parallel)
+    seq = spec.local_seq
     return norm_forward(facts, at_end(spec, recipe), sequences(spec), seq, stream=stream_bytes(facts, recipe))
 
 
