@@ -68,6 +68,7 @@ SPEC: Mapping[str, tuple[str, str]] = {
     "reference-model": ("BOOL", "Whether a frozen copy stands beside the model."),
     "generation": ("JSON", 'A rollout: {"completion_len": 512, "vllm_gpu_memory_utilization": 0.3}.'),
     "evaluation": ("JSON", 'What it evaluates with: {"batch_size": 8, "predictions": "kept"}.'),
+    "gradient-as-bucket-view": ("BOOL", "DDP: whether gradients are views of its buckets (default false)."),
     "saves": ("BOOL", "Whether it saves checkpoints, or the model at its end (default true)."),
     "reward-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),
     "value-model": ("ID", "PPO's, a Hugging Face id; the model itself where it is not stated."),

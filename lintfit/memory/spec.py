@@ -248,6 +248,8 @@ class Spec:
     """ZeRO-3: whether the model is partitioned while it loads (False: every rank loads a full copy first)."""
     loaded_on_gpu: bool = False
     """Whether a full, unsharded copy is moved to the GPU before the engine shards it."""
+    gradient_as_bucket_view: bool = False
+    """DDP: whether gradients are views of its buckets, not a copy beside them."""
     saves: bool = True
     """Whether it ever saves a checkpoint, or the model behind the training."""
     saves_on_gpu: bool = False

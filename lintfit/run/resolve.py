@@ -25,7 +25,7 @@ FROM_SCRIPT = (
     "text_only", "eval_batch_size", "eval_accumulation_steps", "eval_do_concat_batches", "eval_predictions",
     "predict_with_generate", "generation_num_beams", "decoder_seq_len", "image_max_pixels", "eval_graph",
     "whole_state_dict", "torch_compile", "frozen_models", "own_loss", "own_attention", "uncounted", "partly_frozen",
-    "optimizer_in_backward", "saves", "eval_generates", "eval_new_tokens",
+    "optimizer_in_backward", "gradient_as_bucket_view", "saves", "eval_generates", "eval_new_tokens",
 )  # fmt: skip
 """Settings that only a script (with the flags of its launch line) decides."""
 

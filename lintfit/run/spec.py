@@ -37,7 +37,7 @@ _DIRECT = (
     "optimizer_in_backward", "weights_dtype", "mixed_precision", "method", "micro_batch_size",
     "gradient_accumulation_steps", "seq_len", "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param",
     "engine", "reference_model", "front_end", "kbit_upcast", "frozen_modules", "image_max_pixels",
-    "saves",
+    "gradient_as_bucket_view", "saves",
 )  # fmt: skip
 
 FAVOURABLE: Mapping[str, Any] = {

@@ -260,3 +260,20 @@ def test_a_loader_and_a_length_of_a_helper_module(tmp_path: Path) -> None:
     filler = "".join(f"# {'-' * 100}\n" for _ in range(100))
     found = values(project(tmp_path, {"train.py": train, "data.py": dedent(data) + filler}))
     assert (found["micro_batch_size"], found["seq_len"]) == (8, 1024)
+
+
+@pytest.mark.parametrize(
+    ("code", "view"),
+    [
+        ("DistributedDataParallel(net, gradient_as_bucket_view=True)", True),
+        ("DistributedDataParallel(net, gradient_as_bucket_view=False)", None),
+        ("DistributedDataParallel(net)", None),
+        ("DistributedDataParallel(net, gradient_as_bucket_view=chosen())", None),
+        ("Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)])", True),
+        ("Mine(gradient_as_bucket_view=True)", None),
+    ],
+)
+def test_gradients_that_are_views_of_ddps_buckets(code: str, view: bool | None) -> None:
+    imports = "from accelerate import Accelerator, DistributedDataParallelKwargs\n"
+    found = values(script(f"{imports}{LOOP}net = Net(8)\nmodel = {code}\n", ""))
+    assert found.get("gradient_as_bucket_view") is view

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from lintfit.memory.engines.zeroing import in_backward
+from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.parameters import Inventory
+
+
+def reduces(spec: Spec) -> bool:
+    """Whether DDP averages gradients over several ranks."""
+    return spec.engine == "ddp" and spec.data_parallel > 1
+
+
+def views_buckets(spec: Spec) -> bool:
+    """Whether gradients are views of the buckets: each is made apart, copied into its bucket, and gone
+    (``reducer.cpp:mark_variable_ready_dense``)."""
+    return spec.gradient_as_bucket_view and reduces(spec) and not in_backward(spec)
 
 
 def bucket_bytes(inventory: Inventory) -> int:

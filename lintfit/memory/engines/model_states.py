@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lintfit.frozen import replace
 from lintfit.memory.alike import alike
+from lintfit.memory.engines.ddp import reduces
 from lintfit.memory.engines.states import States
 from lintfit.memory.engines.zero_config import not_modelled, zero_config
 from lintfit.memory.memo import Memo
@@ -74,7 +75,7 @@ def _assumptions(spec: Spec) -> tuple[str, ...]:
         )
     if spec.engine == "deepspeed" and spec.zero_stage == 3 and spec.zero3_init and zero_config(spec).mics:
         return ("the model is made under deepspeed.zero.MiCS_Init (zero.Init dies of mics_shard_size)",)
-    if spec.engine == "ddp" and spec.data_parallel > 1:
+    if reduces(spec) and "gradient_as_bucket_view" not in spec.stated:
         return ("gradient_as_bucket_view is off (the default): gradients are there twice",)
     return ()
 

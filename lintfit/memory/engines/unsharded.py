@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.memory.components import components
-from lintfit.memory.engines.ddp import broadcast_bytes, bucket_bytes
+from lintfit.memory.engines.ddp import broadcast_bytes, bucket_bytes, reduces, views_buckets
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.host import RankHost, host_memory
 from lintfit.memory.engines.loading import load_temporary, loaded_bytes
@@ -25,11 +25,13 @@ def unsharded(spec: Spec) -> States:
     entry, not_modelled = optimizer(spec.optimizer, spec.versions)
     parameters = held.bytes
     optimizer_states = resident_bytes(entry, held.weights)
-    buckets = bucket_bytes(held) if spec.engine == "ddp" and spec.data_parallel > 1 else 0
+    buckets = bucket_bytes(held) if reduces(spec) else 0
     gradients = held.trainable_bytes + unreduced_gradient(spec)
     largest = largest_gradient(held)
     if in_backward(spec):
         gradients = largest
+    elif views_buckets(spec):
+        gradients = unreduced_gradient(spec)
     steady = components(
         parameters=parameters,
         optimizer_states=optimizer_states,
@@ -37,7 +39,7 @@ def unsharded(spec: Spec) -> States:
     )
     full = {**steady, **components(gradients=gradients)}
     between = full if added_to(spec) else steady
-    late = tied_gradient(spec, held) + (largest if added_to(spec) else 0)
+    late = tied_gradient(spec, held) + (largest if added_to(spec) or views_buckets(spec) else 0)
     step = {**full, **components(temporaries=step_temporaries(entry, held.weights))}
     rank_host = RankHost(plain=state_bytes(entry, held.weights) - optimizer_states if entry.paged else 0)
     return States(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.memory.engines.ddp import broadcast_bytes
+from lintfit.memory.engines.ddp import broadcast_bytes, reduces, views_buckets
 from lintfit.memory.engines.gradients import largest_gradient, tied_gradient, unreduced_gradient
 from lintfit.memory.engines.loading import load_temporary
 from lintfit.memory.engines.saving import reordered
@@ -43,7 +43,7 @@ def terms(spec: Spec, state: str) -> list[Term]:
     if state in ("backward_start", "first_gradient"):
         return [*steady, *(gradients if added_to(spec) else [])]
     if state == "backward_end":
-        late = [*tied(spec, held), *(new_gradient(held) if added_to(spec) else [])]
+        late = [*tied(spec, held), *(new_gradient(held) if added_to(spec) or views_buckets(spec) else [])]
         return [*steady, *gradients, *late]
     stepping = [] if in_backward(spec) else tensors.step(spec.optimizer, entry, held.weights)
     return [*steady, *gradients, *stepping]
@@ -55,9 +55,11 @@ def _source(name: str) -> str:
 
 
 def _buckets(spec: Spec, held: Inventory) -> list[Term]:
-    if spec.engine != "ddp" or spec.data_parallel < 2:
+    if not reduces(spec):
         return []
     what = "DDP's buckets; gradients are a second copy without gradient_as_bucket_view"
+    if views_buckets(spec):
+        what = "DDP's buckets, of which the gradients are views (gradient_as_bucket_view)"
     return tensors.gradients(held.weights, component="communication_buffers", what=what, source=REDUCER)
 
 
@@ -67,7 +69,7 @@ def _gradients(spec: Spec, held: Inventory) -> list[Term]:
         return [term("gradients", what, largest_gradient(held))]
     what = "the split embedding's gradient of other ranks' rows, which are not reduced yet"
     other = term("gradients", what, unreduced_gradient(spec), source="transformers distributed/tensor_parallel.py")
-    return [*tensors.gradients(held.weights), other]
+    return [other] if views_buckets(spec) else [*tensors.gradients(held.weights), other]
 
 
 def new_gradient(held: Inventory) -> list[Term]:

@@ -68,6 +68,8 @@ def _engine(values: Mapping[str, Any]) -> None:
         raise SpecError(f"zero_stage: {values['zero_stage']} needs engine 'deepspeed', the spec says '{engine}'")
     if values.get("fsdp") is not None and engine != "fsdp":
         raise SpecError(f"fsdp: needs engine 'fsdp', the spec says '{engine}'")
+    if values.get("gradient_as_bucket_view") and engine != "ddp":
+        raise SpecError(f"gradient_as_bucket_view: true needs engine 'ddp', the spec says '{engine}'")
     for key in ("offload_optimizer", "offload_param"):
         if values.get(key, "none") != "none" and engine != "deepspeed":
             raise SpecError(f"{key}: '{values[key]}' needs engine 'deepspeed', the spec says '{engine}'")

@@ -270,6 +270,7 @@ READERS: Mapping[str, Read] = {
     "own_loss": _flag,
     "generation": _generation,
     "evaluation": _evaluation,
+    "gradient_as_bucket_view": _flag,
     "saves": _flag,
     "images": _count(0),
     "image_patches": _count(most=LARGEST_SEQUENCE),

@@ -41,6 +41,15 @@ def engine(reading: Reading) -> None:
             return
 
 
+def bucket_views(reading: Reading) -> None:
+    """``gradient_as_bucket_view``, of torch's DDP and of Accelerate's handler that makes one."""
+    for record in reading.records:
+        if record.name in (*_DDP, "DistributedDataParallelKwargs") and record.taken:
+            value = record.keyword("gradient_as_bucket_view")
+            if value is not None and plain(value) is True and record.function.startswith(("torch.", "accelerate.")):
+                reading.put("gradient_as_bucket_view", value, record)
+
+
 def started_by_ray(reading: Reading) -> None:
     """Ray starts the processes that train, so that what python starts says nothing of their number."""
     for record in reading.records:

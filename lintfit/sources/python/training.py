@@ -87,6 +87,7 @@ def read(reading: Reading) -> None:
     recomputing.read(reading)
     lengths.read(reading)
     compiling.read(reading)
+    plain_loop.bucket_views(reading)
     plain_loop.started_by_ray(reading)
     plain_loop.plays_launcher(reading)
 
