@@ -109,6 +109,7 @@ class _Pass:
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
             notes=(*sifted.notes, *_syntax_errors(found)),
+            skipped=loaded.skipped,
             files_checked=len(documents),
             refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from lintfit.findings import Finding, Plan, Rejected
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate, Verdict
-from lintfit.run.model import Run
+from lintfit.run.model import Run, Skipped
 from lintfit.scaling import Scaling
 
 
@@ -46,6 +46,7 @@ class CheckResult:
     ``findings`` are those that are left, ``fixed`` those that ``--fix`` mended; both in the order in which they are
     shown (by path, then place). ``errors`` are one-line problems with files that the user named (missing,
     unreadable): the exit status is then 2. ``notes`` are lines that change nothing ("7 files skipped: …").
+    ``skipped`` are files that look like a part of a run and were not understood.
     ``diff`` is the unified diff of ``--diff``. ``fixed_stdin`` is the text of standard input after ``--fix``.
     ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
     are told of. ``refused_fixes`` counts the fixes, plans among them, that are not offered because the files, read
@@ -60,6 +61,7 @@ class CheckResult:
     ignored: tuple[Finding, ...] = ()
     baselined: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     diff: str = ""
     files_checked: int = 0
     refused_fixes: int = 0

@@ -32,6 +32,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
         "lintfit_version": __version__,
         "runs": [run_json(run) for run in result.runs],
         "findings": [finding_json(finding) for finding in result.findings],
+        "skipped": [{"path": shown_path(each.path), "reason": each.reason} for each in result.skipped],
         "summary": {
             "errors": count[Severity.ERROR],
             "warnings": count[Severity.WARNING],
@@ -40,6 +41,7 @@ def to_json(result: CheckResult) -> dict[str, Any]:
             "ignored": len(result.ignored),
             "baselined": len(result.baselined),
             "refused_fixes": result.refused_fixes,
+            "skipped": len(result.skipped),
         },
     }
 

@@ -13,7 +13,7 @@ from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, Found
-from lintfit.run.model import Origin, Run
+from lintfit.run.model import Origin, Run, Skipped
 from lintfit.sources import detect
 from lintfit.sources.prefilter import is_test, maybe_training_script
 
@@ -27,6 +27,8 @@ class Loaded:
     documents: tuple[Document, ...]
     runs: tuple[Run, ...]
     errors: tuple[str, ...]
+    skipped: tuple[Skipped, ...] = ()
+    """What looks like a part of a run and was not understood, in the order of the files."""
 
 
 def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
@@ -49,7 +51,7 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
             runs.append(build(Origin("config", document.path), workspace, cli))
             taken |= {_key(document.path) for document in runs[-1].documents}
-    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors))
+    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors), tuple(reader.skipped))
 
 
 class _Reader:
@@ -58,6 +60,7 @@ class _Reader:
     def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
+        self.skipped: list[Skipped] = []
 
     def read_all(self) -> list[Document]:
         documents = (self._read(path) for path in self.found.files)

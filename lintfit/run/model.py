@@ -40,6 +40,18 @@ OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that
 
 
 @frozen
+class Skipped:
+    """A file that looks like a launch, a recipe, a config or a training script and was not understood, and why.
+
+    ``reason`` reads on after the file's name (``a LLaMA-Factory recipe, which is not read yet``) and is the same for
+    all files that are skipped for it.
+    """
+
+    path: Path
+    reason: str
+
+
+@frozen
 class Hardware:
     """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
 
