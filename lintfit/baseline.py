@@ -118,7 +118,7 @@ def _stale(baseline: Path, places: Mapping[Path, Path], findings: Sequence[Findi
 
 
 def _counts(finding: Finding, options: Options) -> bool:
-    return finding.severity >= config_for(finding.place.document.path, options).fail_on
+    return finding.severity >= config_for(finding.place.document.path, options).fail_on.severity
 
 
 def _key(path: Path, baseline: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
 from lintfit.options import Glob, Margin, selected
-from lintfit.severity import Severity
+from lintfit.severity import FailOn, Severity
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*", re.ASCII)
 _UNITS = {"": 2**30, "gib": 2**30, "mib": 2**20, "tib": 2**40, "gb": 10**9, "mb": 10**6, "tb": 10**12}
@@ -69,6 +69,15 @@ def _severity(value: object) -> Severity:
         return Severity[str(value).upper()]
     except KeyError:
         raise ValueError('"error", "warning" or "info"') from None
+
+
+def _fail_on(value: object) -> FailOn:
+    if value == "unknown":
+        return FailOn(Severity.WARNING, unknown=True)
+    try:
+        return FailOn(_severity(value))
+    except ValueError:
+        raise ValueError('"error", "warning", "info" or "unknown"') from None
 
 
 def texts(value: object) -> tuple[str, ...]:
@@ -147,7 +156,7 @@ KEYS: Mapping[str, Key] = {
     "ignore": Key("ignore", lambda value, _: _rules(value)),
     "per-file-ignores": Key("per_file_ignores", _per_file),
     "exclude": Key("exclude", lambda value, root: tuple(Glob(item, root) for item in texts(value))),
-    "fail-on": Key("fail_on", lambda value, _: _severity(value)),
+    "fail-on": Key("fail_on", lambda value, _: _fail_on(value)),
     "severity": Key("severities", lambda value, _: _severities(value)),
     "baseline": Key("baseline", lambda value, root: root / _text(value)),
 }

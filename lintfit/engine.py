@@ -110,7 +110,8 @@ class _Pass:
             baselined=_in_order(sifted.baselined),
             notes=(*sifted.notes, *_syntax_errors(found)),
             skipped=loaded.skipped,
-            files_checked=len(documents),
+            files_read=loaded.files_read,
+            configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
             refused_fixes=confirmed.refused + sum(run.refused_plans for run in runs),
         )
         return _Checked(result, loaded, documents)

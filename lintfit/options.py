@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lintfit.frozen import field, frozen, replace
 from lintfit.settings import Provenance
-from lintfit.severity import Severity
+from lintfit.severity import FailOn, Severity
 
 
 @frozen
@@ -79,6 +79,8 @@ class Options:
     isolated: bool = False
     show_plans: bool = False
     """List every kind of plan that makes a run fit, not only the best."""
+    as_found: bool = False
+    """Take files that are named as those that a search finds."""
     stdin_filename: Path | None = None
     """With ``stdin``: the name under which the text on standard input is checked."""
     stdin: bytes | None = None
@@ -94,7 +96,7 @@ class Options:
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[Glob, tuple[str, ...]], ...] = ()
     exclude: tuple[Glob, ...] = ()
-    fail_on: Severity = Severity.WARNING
+    fail_on: FailOn = FailOn(Severity.WARNING)
     severities: Mapping[str, Severity] = field(default_factory=dict)
     """By the rule's name: how bad its findings are here, whatever the rule says."""
     baseline: Path | None = None

@@ -1,4 +1,4 @@
-"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic."""
+"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic beyond a name for what they hold."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class RunResult:
     run: Run
     estimate: Estimate | None = None
     verdict: Verdict = Verdict.UNKNOWN
+    unknown: tuple[str, ...] = ()
+    """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     plan: Plan | None = None
     rejected: tuple[Rejected, ...] = ()
     shortfall: str = ""
@@ -37,6 +39,11 @@ class RunResult:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0
     """Plans that were carried out in memory and, read again, were not what they claimed."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the run has no verdict."""
+        return self.verdict is Verdict.UNKNOWN
 
 
 @frozen(eq=False)
@@ -51,7 +58,8 @@ class CheckResult:
     ``ignored`` are findings that a comment silences, ``baselined`` those that the baseline counts: none is shown, all
     are told of. ``refused_fixes`` counts the fixes, plans among them, that are not offered because the files, read
     again with them, do not come out as they claim. ``changed`` maps each file that was written to the number of its
-    fixes.
+    fixes. ``files_read`` counts every file that was opened, ``configs`` those of a library's own form, whose keys were
+    checked.
     """
 
     runs: tuple[RunResult, ...] = ()
@@ -63,7 +71,8 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     diff: str = ""
-    files_checked: int = 0
+    files_read: int = 0
+    configs: int = 0
     refused_fixes: int = 0
     fixed_stdin: str | None = None
     changed: Mapping[Path, int] = field(default_factory=dict)

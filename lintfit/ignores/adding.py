@@ -35,7 +35,7 @@ def add_ignores(findings: Sequence[Finding], workspace: Workspace, options: Opti
     A file is left alone, and a line says so, where it cannot carry comments (strict JSON) or would read differently
     with them.
     """
-    wanted = [f for f in findings if f.severity >= config_for(f.place.document.path, options).fail_on]
+    wanted = [f for f in findings if f.severity >= config_for(f.place.document.path, options).fail_on.severity]
     documents = {finding.place.document: None for finding in wanted}
     texts: dict[Path, str] = {}
     notes: list[str] = []

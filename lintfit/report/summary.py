@@ -18,7 +18,7 @@ def summary_lines(result: CheckResult, view: View) -> list[str]:
 
     None at all where no file could be read: the errors say it.
     """
-    if result.errors and not (result.files_checked or result.findings or result.fixed):
+    if result.errors and not (result.files_read or result.findings or result.fixed):
         return []
     lines = [_found(result, view), *_hidden(result)]
     ready = sum(fixable(finding, view.unsafe_fixes) for finding in result.findings)

@@ -100,6 +100,7 @@ class _Builder:
             facts=model.facts,
             spec=assembled.spec,
             unknown=assembled.unknown,
+            lacks_model=assembled.lacks_model,
             doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),
             missing=tuple(self.missing),
             versions=self.versions,

@@ -14,6 +14,7 @@ from lintfit.options import Options
 from lintfit.run.build import build
 from lintfit.run.discover import SUFFIXES, Found
 from lintfit.run.model import Origin, Run, Skipped
+from lintfit.run.skipping import Reading, skipped
 from lintfit.sources import detect
 from lintfit.sources.prefilter import is_test, maybe_training_script
 
@@ -29,6 +30,8 @@ class Loaded:
     errors: tuple[str, ...]
     skipped: tuple[Skipped, ...] = ()
     """What looks like a part of a run and was not understood, in the order of the files."""
+    files_read: int = 0
+    """Files that were opened: those that were found, and those that runs brought along."""
 
 
 def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
@@ -39,8 +42,9 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     """
     reader = _Reader(found, workspace, cli)
     documents = reader.read_all()
-    launches = [origin for document in documents for origin in _launch_origins(document)]
-    runs = [run for run in (build(origin, workspace, cli) for origin in launches) if _launches(run)]
+    origins = [origin for document in documents for origin in _launch_origins(document)]
+    launches = [build(origin, workspace, cli) for origin in origins]
+    runs = [run for run in launches if _launches(run)]
     taken = {_key(document.path) for run in runs for document in run.documents}
     for origin in _lonely_scripts(documents, taken, found, cli):
         run = build(origin, workspace, cli)
@@ -51,7 +55,20 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
             runs.append(build(Origin("config", document.path), workspace, cli))
             taken |= {_key(document.path) for document in runs[-1].documents}
-    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors), tuple(reader.skipped))
+    reading = Reading(
+        found,
+        workspace,
+        {document.path: document for document in documents},
+        frozenset(taken),
+        tuple(run for run in launches if not _launches(run)),
+    )
+    return Loaded(
+        tuple(documents),
+        tuple(runs),
+        tuple(reader.errors),
+        (*reader.skipped, *skipped(reading)),
+        len(reader.read | taken),
+    )
 
 
 class _Reader:
@@ -61,6 +78,8 @@ class _Reader:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
         self.skipped: list[Skipped] = []
+        self.read: set[Path] = set()
+        """The resolved paths of the files that could be read."""
 
     def read_all(self) -> list[Document]:
         documents = (self._read(path) for path in self.found.files)
@@ -69,6 +88,7 @@ class _Reader:
     def _read(self, path: Path) -> Document | None:
         try:
             text = self.workspace.file(path).text
+            self.read.add(_key(path))
             kind = kind_of(path, text)
             named = path in self.found.named
             return self.workspace.read(path) if kind is not None and self._relevant(kind, text, named) else None

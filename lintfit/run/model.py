@@ -96,6 +96,8 @@ class Run:
     facts: ModelFacts | None = None
     spec: Spec | None = None
     unknown: tuple[str, ...] = ()
+    lacks_model: bool = False
+    """Whether it is the model that is missing for a spec."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
     missing: tuple[Setting, ...] = ()

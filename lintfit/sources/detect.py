@@ -138,6 +138,7 @@ _DEEPSPEED_TEXT = (
 _LAUNCH_TEXT = re.compile(
     r"torchrun|deepspeed|accelerate(?:-launch)?\b|torch\.distributed|fabric\b|lightning run\b"
     r"|python[\d.]*\b|llamafactory-cli|\bswift\b|\baxolotl\b|\btrl\b|\blitgpt\b|\btune run\b"
+    r"|\b(?:autotrain|colossalai|composer|ilab|ludwig|megatron|nemo|oumi|xtuner)\b"
 )
 
 

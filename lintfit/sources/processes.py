@@ -280,4 +280,6 @@ _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]
     "torchtune": _torchrun,
     "axolotl": _by_accelerate,
     "trl": _by_accelerate,
+    "megatron-swift": _swift,
+    **dict.fromkeys(("autotrain", "composer", "colossalai", "oumi", "ludwig", "nemo", "instructlab"), _said_by_recipe),
 }

@@ -66,7 +66,7 @@ def test_summary_after_fixing() -> None:
 def test_a_missing_file_has_not_passed(name: str) -> None:
     errors = ("x.json: no such file",)
     assert render(name, CheckResult(errors=errors), View()) == ""
-    others = render(name, CheckResult(errors=errors, files_checked=3), View())
+    others = render(name, CheckResult(errors=errors, files_read=3), View())
     assert others == "All checks passed in the files that could be read.\n"
 
 

@@ -26,7 +26,7 @@ RESULTS = {
     "does-not-fit": Story().result(),
     "fits": samples.quiet_result(),
     "no-card": samples.without_capacity(),
-    "nothing": CheckResult(files_checked=1),
+    "nothing": CheckResult(files_read=1),
     "no-plan": CheckResult(
         runs=(
             RunResult(
@@ -229,8 +229,8 @@ def test_of_several_runs_one_that_is_not_known_takes_a_line() -> None:
     story = Story()
     unknown = RunResult(replace(story.run(), spec=None, unknown=("the model (--model)",)))
     finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
-    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_checked=3), View())
+    shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_read=3), View())
     assert "run.sh:1 memory unknown: to know it, add the model (--model)\n" in shown
     assert "said once" not in shown
-    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_checked=3), View())
+    alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_read=3), View())
     assert "said once" in alone
