@@ -72,7 +72,7 @@ def judge(run: Run) -> RunResult:
         result = replace(result, verdict=verdict)
         unknown = why_unknown(run, result, tuple(decided_by))
     longest = longest if verdict is Verdict.FITS else None
-    return RunResult(run, result, verdict, unknown, longest=longest, scaling=scaled)
+    return RunResult(run, result, verdict, longest=longest, scaling=scaled, unknown=unknown)
 
 
 def _trained_whole(run: Run) -> Run | None:

@@ -25,8 +25,6 @@ class RunResult:
     run: Run
     estimate: Estimate | None = None
     verdict: Verdict = Verdict.UNKNOWN
-    unknown: tuple[str, ...] = ()
-    """Why there is no verdict, each with what would make it known; empty for every other verdict."""
     plan: Plan | None = None
     rejected: tuple[Rejected, ...] = ()
     shortfall: str = ""
@@ -39,6 +37,8 @@ class RunResult:
     """The run on other numbers of GPUs, where nobody states how many it has."""
     refused_plans: int = 0
     """Plans that were carried out in memory and, read again, were not what they claimed."""
+    unknown: tuple[str, ...] = ()
+    """Why there is no verdict, each with what would make it known; empty for every other verdict."""
 
     @property
     def is_unknown(self) -> bool:

@@ -120,7 +120,7 @@ def test_the_diff_has_standard_output_for_itself(run: Run, found: Any) -> None:
         "run.sh:1:27: info launch-remark eight processes\nWould fix 1 finding. All checks passed (1 info).\n"
     )
     found(CheckResult())
-    assert run("check", "--diff") == Outcome(0, "", "All checks passed.\n")
+    assert run("check", "--diff") == Outcome(0, "", "Nothing was judged: 0 files read.\n")
 
 
 def test_fixed_standard_input_goes_to_standard_output(run: Run, found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_flags_reach_the_engine(run: Run, found: Any) -> None:
         (("check", "--output-format", "json:/nowhere/x.json"), "expected a file in a folder that exists"),
         (("check", "--output-format", "json", "--output-format", "text"), "only one format can go to standard output"),
         (("check", "--select", "no-such-rule-at-all"), 'rules that exist, and "no-such-rule-at-all" is none'),
-        (("check", "--fail-on", "fatal"), '--fail-on fatal: expected "error", "warning" or "info"'),
+        (("check", "--fail-on", "fatal"), '--fail-on fatal: expected "error", "warning", "info" or "unknown"'),
         (("check", "-"), "say with --stdin-filename what it is"),
         (("estimate", "--spec", "/no/such/file"), "/no/such/file: cannot be read: No such file or directory"),
         (("estimate", "--spec", "x.json", "--gpus", "2"), "--gpus cannot stand next to it"),

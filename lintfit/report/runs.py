@@ -64,12 +64,6 @@ def short_line(result: RunResult, view: View) -> Line:
     return [*line, *_verdict(estimate, result.longest), (f" · {' · '.join(what_runs(result.run))}", "")]
 
 
-def unknown_line(result: RunResult, view: View) -> list[Line]:
-    """A run of whose memory nothing is known, and what would make it known."""
-    missing = f": to know it, add {', '.join(result.run.unknown)}" if result.run.unknown else ""
-    return wrapped([(result.run.id, "path"), (" ", "")], f"memory unknown{missing}", view.width, 4, "note")
-
-
 def header(run: Run, view: View) -> list[Line]:
     """The launch, then what runs on what."""
     lines: list[Line] = [[(run.id, "path")]]

@@ -71,15 +71,23 @@ def _of_script(path: Path, text: str, named: bool) -> str | None:
 
 
 def _of_launches(reading: Reading, path: Path, text: str, named: bool) -> str | None:
-    dropped = [run.launch for run in reading.dropped if run.origin.path == path and run.launch is not None]
+    dropped = [run for run in reading.dropped if run.origin.path == path]
     if dropped:
-        script = next((launch.script for launch in dropped if launch.script), None)
-        return f"its launch of {script} is not read as a training" if named and script else None
+        return _dropped(dropped[0]) if named else None
     if path.suffix in (".yml", ".yaml"):
         return None
     from lintfit.sources.unread_code import unread_launch
 
     return unread_launch(text) if not _starts_others(reading.parsed.get(path)) else None
+
+
+def _dropped(run: Run) -> str | None:
+    """Why a launch whose words do not tell is no training."""
+    script = run.launch.script if run.launch is not None else None
+    if not script:
+        return None
+    found = len(run.documents) > 1
+    return f"it starts {script}, {'in which nothing that trains was found' if found else 'which was not found'}"
 
 
 def _starts_others(document: Document | None) -> bool:

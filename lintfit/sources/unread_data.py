@@ -164,8 +164,9 @@ def unread_data(text: str, kind: Kind) -> str | None:
     """What a YAML or JSON file looks like, with why it is not understood; None where it looks like no part of a run."""
     if len(text) > _LONGEST:
         return None
-    keys = _json_keys(text) if kind is Kind.JSON else _yaml_keys(text)
-    if keys is None or (kind is Kind.JSON and keys.top & _SAVED):
+    written_as_json = kind is Kind.JSON or text.startswith("{")
+    keys = _json_keys(text) if written_as_json else _yaml_keys(text)
+    if keys is None or (written_as_json and keys.top & _SAVED):
         return None
     return _front_end(text, keys) or _job(text, keys) or _own(keys)
 

@@ -227,10 +227,11 @@ def test_statistics_count_what_was_taken_back() -> None:
 
 def test_of_several_runs_one_that_is_not_known_takes_a_line() -> None:
     story = Story()
-    unknown = RunResult(replace(story.run(), spec=None, unknown=("the model (--model)",)))
+    reasons = ("the model (--model)",)
+    unknown = RunResult(replace(story.run(), spec=None, origin=Origin("launch", Path("run.sh"))), unknown=reasons)
     finding = replace(story.remark(), rule="memory-unknown", run="run.sh:1", message="said once")
     shown = render("text", CheckResult(runs=(unknown, unknown), findings=(finding,), files_read=3), View())
-    assert "run.sh:1 memory unknown: to know it, add the model (--model)\n" in shown
+    assert "\nunknown: run.sh:1, run.sh:1 (2): the model (--model)\n" in shown
     assert "said once" not in shown
     alone = render("text", CheckResult(runs=(unknown,), findings=(finding,), files_read=3), View())
     assert "said once" in alone
