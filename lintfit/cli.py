@@ -59,8 +59,8 @@ class _WithReason(click.Command):
 @click.option(
     "--fail-on",
     metavar="SEVERITY",
-    help="error, warning (default), info or unknown: what makes the exit status 1. unknown is warnings, a run without a "
-    "verdict, or a file that was not understood.",
+    help="error, warning (default), info or unknown: what makes the exit status 1. unknown is warnings, a run without "
+    "a verdict, or a file that was not understood.",
 )
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even where findings are left.")
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit with 1 where something was fixed.")

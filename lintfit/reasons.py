@@ -79,7 +79,8 @@ def _unseen(run: Run) -> Iterator[str]:
     elif run.script is not None and not run.script.walk.parses:
         yield f"{shown}, which can only be assumed from the script (a flag, or lintfit.toml)"
     else:
-        yield f"{shown}, which a command line decides (check the script that starts it, or name the file of its arguments)"
+        how = "check the script that starts it, or name the file of its arguments beside it"
+        yield f"{shown}, which a command line decides, and no launch line is known ({how})"
 
 
 def _not_modelled(run: Run) -> Iterator[str]:
@@ -102,4 +103,6 @@ def _range(result: Estimate | None) -> str:
     if result is None or result.capacity_bytes is None:
         return "what the run is"
     low, high, card = (size / GIB for size in (result.peak.low, result.peak.high, result.capacity_bytes))
-    return f"where in its range it is: {low:.1f} to {high:.1f} of {card:.1f} GiB (state what it assumes: lintfit estimate)"
+    return (
+        f"where in its range it is: {low:.1f} to {high:.1f} of {card:.1f} GiB (state what it assumes: lintfit estimate)"
+    )

@@ -1,4 +1,4 @@
-"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic beyond a name for what they hold."""
+"""What one invocation found out: the engine fills these shapes, the reporters show them. No logic but names."""
 
 from __future__ import annotations
 

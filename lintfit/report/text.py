@@ -15,6 +15,7 @@ from lintfit.report.styled import show, wrapped
 from lintfit.report.summary import UNKNOWN_RULE, fixed_lines, judged, statistics_lines, summary_lines
 from lintfit.results import CheckResult, RunResult
 
+
 def render(result: CheckResult, view: View) -> str:
     """The report as text, coloured where the view asks for it."""
     lines = report_lines(result, view)

@@ -55,7 +55,7 @@ _OTHER_JSON = frozenset(
 
 _ARGUMENTS = frozenset({"model_name_or_path", "output_dir", "per_device_train_batch_size"})
 
-_MEGATRON = frozenset(
+MEGATRON = frozenset(
     {
         "attention_config",
         "checkpoint_activations",
@@ -198,7 +198,7 @@ def is_megatron(keys: Iterable[str]) -> bool:
     """Whether top-level keys are those of a GPT-NeoX or Megatron config that merely contains DeepSpeed's."""
     names = set(keys)
     hyphenated = sum("-" in key for key in names)
-    return hyphenated >= _HYPHENATED_KEYS or len(names & _MEGATRON) >= 2
+    return hyphenated >= _HYPHENATED_KEYS or len(names & MEGATRON) >= 2
 
 
 def _is_zero_section(key: str, value: Node) -> bool:

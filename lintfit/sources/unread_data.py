@@ -1,4 +1,4 @@
-"""What a YAML or JSON file is that no run has read, by the keys in its text: a recipe, arguments, a job, or nothing here.
+"""What a YAML or JSON file is that no run has read, by the keys in its text: a recipe, arguments, a job, or neither.
 
 Nothing is parsed that is not worth it: a search of a folder meets many files, most of them none of lintfit's business.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lintfit.documents.model import Kind
 from lintfit.frozen import frozen
-from lintfit.sources.detect import is_megatron
+from lintfit.sources.detect import MEGATRON
 
 _LONGEST = 60_000
 """Characters of a file that may be a config; what is longer is data."""
@@ -94,7 +94,7 @@ _FORMS: tuple[_Form, ...] = (
         why=NOT_NAMED,
     ),
     _Form("a verl config", frozenset({"actor_rollout_ref"}), _names("algorithm critic data hydra trainer")),
-    _Form("a verl config", _names("data model trainer optim"), _names("use_remove_padding ulysses_sequence_parallel_size")),
+    _Form("a verl config", _names("data model trainer optim"), _names("use_remove_padding")),
     _Form("a NeMo recipe", frozenset({"exp_manager"}), _names("trainer model")),
     _Form("a NeMo-RL recipe", _names("policy cluster"), _names("grpo sft dpo rm distillation checkpointing")),
     _Form(
@@ -107,25 +107,40 @@ _FORMS: tuple[_Form, ...] = (
     _Form("a Ludwig recipe", _names("input_features output_features"), _names("base_model model_type trainer")),
     _Form("an Oumi recipe", _names("model data training"), frozenset({"training"})),
     _Form(
-        "arguments of a training script",
+        "an alignment-handbook or open-r1 recipe",
+        frozenset({"model_name_or_path"}),
+        _names("dataset_configs dataset_mixer dataset_mixture"),
+        why=NOT_NAMED,
+    ),
+    _Form(
+        "arguments of a training script (transformers, TRL)",
         frozenset({"model_name_or_path"}),
         _TRAINER,
         2,
         never=_names("export_dir infer_backend do_predict"),
         why=NOT_NAMED,
     ),
-    _Form("arguments of a training script", frozenset(), _TRAINER - {"learning_rate"}, 4, why=NOT_NAMED),
+    _Form(
+        "arguments of a training script (transformers, TRL)",
+        frozenset(),
+        _TRAINER - {"learning_rate"},
+        4,
+        why=NOT_NAMED,
+    ),
     _Form(
         "an FSDP config of the Trainer",
         frozenset(),
-        _names("""activation_checkpointing auto_wrap_policy backward_prefetch cpu_ram_efficient_loading forward_prefetch
-               fsdp_transformer_layer_cls_to_wrap limit_all_gathers min_num_params reshard_after_forward
-               sync_module_states transformer_layer_cls_to_wrap use_orig_params"""),
+        _names("""activation_checkpointing auto_wrap_policy backward_prefetch cpu_ram_efficient_loading
+               forward_prefetch fsdp_transformer_layer_cls_to_wrap limit_all_gathers min_num_params
+               reshard_after_forward sync_module_states transformer_layer_cls_to_wrap use_orig_params"""),
         2,
         why=NOT_NAMED,
     ),
 )
 """The more particular first."""
+
+_MEGATRON_KEYS = 2
+"""From this many of their own keys on a file is a config of GPT-NeoX or Megatron, which write them with hyphens, too."""
 
 _TORCHTUNE = re.compile(r"_component_:\s*[\"']?torchtune\.")
 _SAVED = _names("""
@@ -178,7 +193,8 @@ def _front_end(text: str, keys: Keys) -> str | None:
     form = next((form for form in _FORMS if form.matches(keys)), None)
     if form is not None:
         return f"{form.what}, {form.why}"
-    return "a GPT-NeoX or Megatron config, which is not read yet" if is_megatron(keys.top) else None
+    plain = {key.replace("-", "_") for key in keys.top}
+    return f"a GPT-NeoX or Megatron config, {NOT_YET}" if len(plain & MEGATRON) >= _MEGATRON_KEYS else None
 
 
 def _job(text: str, keys: Keys) -> str | None:
