@@ -13,18 +13,23 @@ from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Run
-from lintfit.settings import UNKNOWN, in_words
+from lintfit.settings import UNKNOWN, Setting, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
 IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"
 HOST = "how many GPUs a machine has: with some numbers of them its host memory is too small (--gpus, --nodes)"
-CONFIG = "a config alone: no launch line or script that was read uses it (name them together)"
+CONFIG = (
+    "a config alone: no launch line or script that was read uses it (name them together, or give --model and --gpu)"
+)
 _ENGINE = (
     "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
     "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"
 )
 _NAMED = 4
 """How many settings a line names."""
+
+_WITH_SCRIPT = 2
+"""Documents of a launch whose script was found."""
 
 _FLAGS = {"gpus": "--gpus", "seq_len": "--seq-len", "model": "--model"}
 """Settings that lintfit's own flags state."""
@@ -39,19 +44,39 @@ def why_unknown(run: Run, result: Estimate | None, decided_by: tuple[str, ...] =
 
 
 def _missing(run: Run) -> Iterator[str]:
-    yield from run.unknown
-    if run.spec is None and run.lacks_model and run.hardware.capacity_bytes is None:
-        yield missing_gpu(run.settings)
+    if run.spec is not None:
+        yield from run.unknown
+    elif not run.lacks_model:
+        yield from (f"{line} ({_unread(run)})" for line in run.unknown)
+    else:
+        yield from run.unknown
+        if run.hardware.capacity_bytes is None:
+            yield missing_gpu(run.settings)
+
+
+def _unread(run: Run) -> str:
+    """What makes a training known that lintfit has not read."""
+    launch = run.launch
+    sought = launch is not None and launch.action is None and not launch.module and len(run.documents) < _WITH_SCRIPT
+    return "put it where the launch line names it" if sought else "lintfit estimate takes the run as flags, or a --spec"
 
 
 def _doubtful(run: Run) -> Iterator[str]:
     """Settings that only running the script would tell, and files that are named and not there."""
-    missing = {setting.name: setting for setting in run.missing}
-    for setting in missing.values():
+    for setting in run.missing:
         yield f'"{setting.value}", which is named and was not found (correct the path, or put the file there)'
+    told = {setting.name for setting in run.missing}
+    places = {_spot(setting) for setting in run.missing} - {None}
     for name in dict.fromkeys(run.doubtful):
-        if name not in missing:
+        of_missing = _spot(run.settings.get(name)) in places  # the file that is not there would say it
+        if name not in told and not of_missing:
             yield _of_setting(run, name)
+
+
+def _spot(setting: Setting | None) -> tuple[str, int, int] | None:
+    """Where a setting is written, to be compared."""
+    place = setting.provenance.place if setting is not None else None
+    return (place.document.path.as_posix(), place.span.start, place.span.end) if place is not None else None
 
 
 def _of_setting(run: Run, name: str) -> str:

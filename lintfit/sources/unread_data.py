@@ -140,7 +140,7 @@ _FORMS: tuple[_Form, ...] = (
 """The more particular first."""
 
 _MEGATRON_KEYS = 2
-"""From this many of their own keys on a file is a config of GPT-NeoX or Megatron, which write them with hyphens, too."""
+"""From this many of their own keys on a file is a config of GPT-NeoX or Megatron; hyphens count as underscores."""
 
 _TORCHTUNE = re.compile(r"_component_:\s*[\"']?torchtune\.")
 _SAVED = _names("""
