@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode, write_files
-from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding
 from lintfit.fit.confirm import Confirmation, Confirmed, text_of, texts_after, touched
@@ -51,7 +51,7 @@ def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[Ru
     found = _found(paths, options)
     loaded = load(found, workspace, options)
     named = [document for document in loaded.documents if document.path in found.named]
-    loaded = replace(loaded, errors=(*loaded.errors, *_syntax_errors(named, Kind)))
+    loaded = replace(loaded, errors=(*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ)))
     return loaded, tuple(judge(run) for run in loaded.runs)
 
 
@@ -99,16 +99,15 @@ class _Pass:
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
         named = [document for document in documents if document.path in self.found.named]
-        found = [document for document in documents if document.path not in self.found.named]
         sifted = sift(tuple(_unique(findings)), documents, runs, self.options)
         confirmed = self._confirmed(sifted.left, runs)
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
-            errors=(*loaded.errors, *_syntax_errors(named)),
+            errors=(*loaded.errors, *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ)),
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
-            notes=(*sifted.notes, *_syntax_errors(found)),
+            notes=(*sifted.notes, *_notes(documents, named, loaded.runs)),
             skipped=loaded.skipped,
             files_read=loaded.files_read,
             configs=sum(isinstance(each, DataDocument) and detect.dialect(each) is not None for each in documents),
@@ -152,19 +151,29 @@ class _Pass:
         yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
 
 
-_UNRULED = tuple(kind for kind in Kind if kind is not Kind.JSON)
-"""Kinds of files of whose syntax errors no rule speaks."""
+_SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}
 
 
-def _syntax_errors(documents: Iterable[Document], kinds: Iterable[Kind] = _UNRULED) -> Iterator[str]:
-    """Syntax errors of files of these kinds: one line each."""
+def _problems(documents: Iterable[Document], *codes: str) -> Iterator[str]:
+    """What keeps documents from being read, as far as it is of these sorts: one line each."""
     for document in documents:
-        if document.kind not in kinds:
-            continue
         for problem in document.problems:
-            if problem.code == "syntax-error":
+            if problem.code in codes:
                 place = document.position(problem.span.start)
-                yield f"{document.path.as_posix()}:{place.line}:{place.column}: syntax error: {problem.detail}"
+                where = f"{document.path.as_posix()}:{place.line}:{place.column}"
+                yield f"{where}: {_SAID[problem.code]}: {problem.detail}"
+
+
+
+def _notes(documents: Iterable[Document], named: Collection[Document], runs: Sequence[Run]) -> Iterator[str]:
+    """Lines about files that a search found and of whose syntax no rule speaks: no launch names them, and they are no
+    JSON. What tree-sitter alone refuses is no more than a note, for the commands around it are read."""
+    broken = [document for run in runs for document in run.broken]
+    for document in documents:
+        if document not in named and document not in broken and document.kind is not Kind.JSON:
+            yield from _problems([document], SYNTAX_ERROR)
+        if document not in named or document.kind is Kind.SHELL:
+            yield from _problems([document], NOT_READ)
 
 
 def _documents(loaded: Loaded) -> tuple[Document, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.readers import reader_of
+from lintfit.documents.broken import is_broken
 from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
 from lintfit.settings import Place
@@ -19,14 +20,16 @@ _PLACEHOLDER = re.compile(r"\{\{|\{%|<[A-Z_]{3,}>|[:\[,]\s*(?:\$\{?\w+\}?|\{?[A-
 
 def check_file(context: FileContext) -> Iterator[Report]:
     document = context.document
-    if document.kind is not Kind.JSON or _is_template(document) or not (context.source or _is_meant(context)):
+    meant = context.source is not None or _is_meant(context)
+    named = context.named and document.kind is Kind.JSON and is_broken(document)
+    if document.kind is not Kind.JSON or _is_template(document) or not (meant or named):
         return
     for problem in document.problems:
         if problem.code == "syntax-error":
-            yield _broken(document, problem)
+            yield _broken(document, problem, "config" if meant else "file")
     loose = [problem for problem in document.problems if problem.code == "not-strict-json"]
     reader = reader_of(context.runs)
-    if not loose or reader == "deepspeed":
+    if not loose or not meant or reader == "deepspeed":
         return
     yield Report(
         Place(document, loose[0].span),
@@ -39,10 +42,10 @@ def check_file(context: FileContext) -> Iterator[Report]:
     )
 
 
-def _broken(document: Document, problem: Problem) -> Report:
+def _broken(document: Document, problem: Problem, what: str) -> Report:
     return Report(
         Place(document, problem.span),
-        f"not valid JSON: {problem.detail}; no library can read this config",
+        f"not valid JSON: {problem.detail}; no library can read this {what}",
         related=tuple(Related(Place(document, span), message) for span, message in problem.related),
     )
 

@@ -28,14 +28,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.origin.kind == "config":
         return
-    for setting in run.missing:
-        place = setting.provenance.place or anchor(run)
-        yield Report(
-            place,
-            f'"{setting.value}" is named here and was not found: what it says is missing from the estimate',
-            help="check the path; it is looked for beside this file and above it",
-        )
-    if run.missing or context.verdict is not Verdict.UNKNOWN or not _trains(run):
+    if run.broken or any(each.certainty != "open" for each in run.missing):
+        return  # syntax-error, invalid-json and missing-file say it
+    if context.verdict is not Verdict.UNKNOWN or not _trains(run):
         return
     if run.unknown:
         known = f"the memory of this run is not known without {' and '.join(run.unknown)}{_by_count(context)}"

@@ -18,6 +18,11 @@ from lintfit.frozen import frozen
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
+SYNTAX_ERROR = "syntax-error"
+"""The code of a problem that keeps a file from being read by whatever it is for."""
+NOT_READ = "not-read"
+"""The code of a problem that is no mistake in the file: it is too long, or no parser of lintfit's reads it."""
+
 KeyPath = tuple[str | int, ...]
 """The way from the root of a data tree to a value: mapping keys and sequence indices."""
 
@@ -65,8 +70,8 @@ class Edit:
 class Problem:
     """Something wrong with the syntax of a document, found while reading it.
 
-    ``code`` names the sort (``syntax-error``, ``duplicate-key``, ``not-strict-json``, …); ``detail`` completes
-    the sentence and ``edits`` mend it where that is certain.
+    ``code`` names the sort (``syntax-error``, ``duplicate-key``, ``not-strict-json``, …; :data:`NOT_READ` where it is
+    lintfit that cannot read the text); ``detail`` completes the sentence and ``edits`` mend it where that is certain.
     """
 
     code: str

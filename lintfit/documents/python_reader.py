@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,10 +9,11 @@ import libcst as cst
 from libcst.metadata import CodeRange
 
 from lintfit.documents.limits import too_long
-from lintfit.documents.model import Document, FileText, Kind, Problem, Span
+from lintfit.documents.model import NOT_READ, Document, FileText, Kind, Problem, Span
 from lintfit.documents.python_blocks import LINES_ABOVE, FunctionBlock, parse_module
 from lintfit.documents.python_outline import Outline, outline
 from lintfit.documents.python_places import Spans, lines_of, spans_of, statement_lines, statement_spans
+from lintfit.documents.python_syntax import statements
 from lintfit.documents.python_walk import SKIPPED, children
 
 
@@ -94,8 +93,10 @@ class PythonDocument(Document):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """One ``syntax-error``, or none; one for each function that only libcst's parser refuses, once it is read.
+        """One ``syntax-error`` where neither CPython's parser nor libcst's takes the text, else none.
 
+        ``not-read`` is what lintfit itself cannot read: text of too many lines, or what only libcst refuses, once that
+        is asked; one for each function of the kind.
         Where CPython's parser has nothing to say, libcst's, which takes ten times as long, is not asked for it.
         """
         if self._tree is None and not too_long(self.text) and self._cpython().accepts:
@@ -191,7 +192,7 @@ def _parse(document: PythonDocument) -> _Tree:
     text = document.text
     large = too_long(text)
     if large:
-        return _failed(large, 0, 0)
+        return _Tree(None, (_not_read(large, 0, 0),))
     # CPython's parser knows its own limits and gives better messages; libcst knows newer syntax.
     opinion = document._cpython()
     if opinion.refusal:
@@ -205,9 +206,10 @@ def _parse(document: PythonDocument) -> _Tree:
     except cst.ParserSyntaxError as found:
         if error is not None:
             return _failed(error.msg, *_place(document, error.lineno, error.offset))
-        return _failed(_message(found), *_place(document, found.raw_line, found.raw_column + 1))
+        place = _place(document, found.raw_line, found.raw_column + 1)
+        return _Tree(None, (_not_read(_message(found), *place),))
     except (RecursionError, UnicodeError) as found:
-        return _failed(_message(found), 0, 0)
+        return _Tree(None, (_not_read(_message(found), 0, 0),))
 
 
 def _unread(document: PythonDocument, block: FunctionBlock) -> Problem:
@@ -215,8 +217,8 @@ def _unread(document: PythonDocument, block: FunctionBlock) -> Problem:
     error, start = block.lines.error, block.lines.place.start
     if isinstance(error, cst.ParserSyntaxError):
         line = document.position(start).line + error.raw_line - 1 - LINES_ABOVE
-        return _syntax_error(_message(error), *_place(document, line, error.raw_column + 1))
-    return _syntax_error(_message(error), start, start)
+        return _not_read(_message(error), *_place(document, line, error.raw_column + 1))
+    return _not_read(_message(error), start, start)
 
 
 def _message(error: cst.ParserSyntaxError | RecursionError | UnicodeError | None) -> str:
@@ -225,9 +227,7 @@ def _message(error: cst.ParserSyntaxError | RecursionError | UnicodeError | None
 
 def _ask_cpython(document: PythonDocument) -> _Opinion:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(document.text).body
+        body = statements(document.text)
     except SyntaxError as error:
         return _Opinion(error=error)
     except (RecursionError, MemoryError):
@@ -238,11 +238,11 @@ def _ask_cpython(document: PythonDocument) -> _Opinion:
 
 
 def _failed(detail: str, start: int, end: int) -> _Tree:
-    return _Tree(None, (_syntax_error(detail, start, end),))
+    return _Tree(None, (Problem("syntax-error", detail, Span(start, end)),))
 
 
-def _syntax_error(detail: str, start: int, end: int) -> Problem:
-    return Problem("syntax-error", detail, Span(start, end))
+def _not_read(detail: str, start: int, end: int) -> Problem:
+    return Problem(NOT_READ, detail, Span(start, end))
 
 
 def _place(document: PythonDocument, line: int | None, column: int | None) -> tuple[int, int]:

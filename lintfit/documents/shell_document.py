@@ -44,7 +44,7 @@ class Command:
     first assignment to the last word; ``end`` is where an argument can be added, before any redirect.
     ``conditional``: whether it stands in an ``if``, ``case``, loop or behind ``||``; ``function`` names the function
     that it stands in, if any. ``folder`` is where the script's own ``cd`` lead from the folder that it is started in;
-    ``.`` also where that cannot be told.
+    ``.`` also where that cannot be told, and ``lost`` then.
     """
 
     words: tuple[Word, ...]
@@ -55,6 +55,8 @@ class Command:
     conditional: bool = False
     function: str | None = None
     folder: str = "."
+    lost: bool = False
+    """Whether a ``cd`` above it led where nobody can tell."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,5 +68,7 @@ class ShellDocument(Document):
     variables: Mapping[str, Variable] = field(default_factory=dict)
     files: tuple[HereFile, ...] = ()
     """The files that it writes with here-documents, in order."""
+    redirected: tuple[str, ...] = ()
+    """The names of all files that it redirects output to, what cannot be told of them as written."""
     open_text: Callable[[Path], FileText | None] | None = field(default=None, repr=False)
     """Opens the files that it sources: needed to read a changed text of it the same way."""

@@ -50,6 +50,13 @@ def written_file(
     return HereFile(target.text, source.span(body), () if quoted else _expansions(body, source, scope))
 
 
+def redirections(statement: tree_sitter.Node, source: Source, scope: Scope) -> list[str]:
+    """The names of the files that the output of a statement goes to."""
+    outward = [part for part in _parts(statement) if part.type == "file_redirect" and ">" in source.of(part)]
+    places = [child for part in outward for child in part.children_by_field_name("destination")[:1]]
+    return [word.text for place in places for word, _ in words(source.text, source.span(place), scope)]
+
+
 def _parts(statement: tree_sitter.Node) -> list[tree_sitter.Node]:
     """The redirects of a statement, and what belongs to the here-document among them."""
     here = _part(statement.named_children, "heredoc_redirect")

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Literal
 
 import tree_sitter
 
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, too_large
-from lintfit.documents.model import FileText, Kind, Problem, Span
+from lintfit.documents.model import NOT_READ, FileText, Kind, Problem, Span
 from lintfit.documents.shell_conditions import LOOPS, clauses, reads_arguments, taken
 from lintfit.documents.shell_directives import directives, slurm_counts
 from lintfit.documents.shell_document import Assignment, Command, HereFile, ShellDocument
 from lintfit.documents.shell_elsewhere import is_makefile, is_workflow, make_variables, recipes, run_steps
-from lintfit.documents.shell_files import read_variable, written_file
+from lintfit.documents.shell_files import read_variable, redirections, written_file
 from lintfit.documents.shell_source import Source
 from lintfit.documents.shell_sourced import MAX_SOURCED, OpenText, arguments, candidates, opened, taken_over
 from lintfit.documents.shell_words import (
@@ -53,11 +53,12 @@ _MAX_WORDS = 5000
 def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocument:
     """Read a shell script. Never raises for bad text.
 
-    What tree-sitter cannot parse is one ``syntax-error``; the commands around it are still there. ``open_text`` opens
+    What tree-sitter cannot parse is one ``syntax-error``, or ``not-read`` where bash takes it; the commands around it
+    are still there. ``open_text`` opens
     the files that it takes variables from (``source common.sh``).
     """
     if len(file.text) > MAX_BYTES[Kind.SHELL]:
-        large = Problem("syntax-error", too_large(Kind.SHELL), Span(0, 0))
+        large = Problem(NOT_READ, too_large(Kind.SHELL), Span(0, 0))
         return ShellDocument(file, Kind.SHELL, (large,), variables={})
     if is_workflow(file.path):
         return _workflow(file)
@@ -66,18 +67,29 @@ def read_shell(file: FileText, open_text: OpenText | None = None) -> ShellDocume
         reader = _Reader(file, recipes(file.text))
         reader.scope.variables.update(make_variables(file.text))
     reader.run()
-    problem = reader.source.problem()
     return ShellDocument(
         file,
         Kind.SHELL,
         # What make itself fills in need not be bash.
-        () if problem is None or is_makefile(file.path) else (problem,),
+        () if is_makefile(file.path) else tuple(_problems(reader.source, file)),
         commands=tuple(reader.commands),
         directives=reader.directives,
         variables=reader.scope.variables,
         files=tuple(reader.files),
+        redirected=tuple(reader.redirections),
         open_text=open_text,
     )
+
+
+def _problems(source: Source, file: FileText) -> Iterator[Problem]:
+    problem = source.problem()
+    if problem is None:
+        return
+    from lintfit.documents.bash_syntax import refuses
+
+    line = file.text.find("\n", problem.span.end)
+    written = file.text[file.text.rfind("\n", 0, problem.span.start) + 1 : line if line >= 0 else None]
+    yield problem if refuses(file.text, written) else replace(problem, code=NOT_READ)
 
 
 def _workflow(file: FileText) -> ShellDocument:
@@ -86,7 +98,13 @@ def _workflow(file: FileText) -> ShellDocument:
     for reader in readers:
         reader.run()
     commands = tuple(command for reader in readers for command in reader.commands)
-    return ShellDocument(file, Kind.SHELL, commands=commands, files=tuple(f for r in readers for f in r.files))
+    return ShellDocument(
+        file,
+        Kind.SHELL,
+        commands=commands,
+        files=tuple(f for r in readers for f in r.files),
+        redirected=tuple(name for r in readers for name in r.redirections),
+    )
 
 
 @frozen
@@ -113,6 +131,8 @@ class _Reader:
         self.called: set[str] = set()
         self.calls = 0
         self.folder = "."
+        self.lost = False
+        self.redirections: list[str] = []
         self.sourced = 0
         """How many files deep this one is that the script sources."""
 
@@ -143,9 +163,9 @@ class _Reader:
         elif kind in _BRANCHES:
             self.branch(node, where)
         elif kind == "subshell":
-            before, folder = dict(self.scope.variables), self.folder
+            before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             self.children(node, where)
-            self.scope.variables, self.folder = before, folder
+            self.scope.variables, self.folder, self.lost = before, folder, lost
         elif kind not in ("comment", "test_command", "heredoc_body", "command_substitution"):
             self.children(node, where)
 
@@ -195,13 +215,13 @@ class _Reader:
         others = clauses(node)
         for clause in (node, *others):
             here = clause == ran
-            before, folder = dict(self.scope.variables), self.folder
+            before, folder, lost = dict(self.scope.variables), self.folder, self.lost
             inside = replace(where, conditional=where.conditional or not here, depth=where.depth + 1)
             for child in clause.named_children:
                 if child not in others:
                     self.walk(child, inside)
             if not here:
-                self.scope.variables, self.folder = before, folder
+                self.scope.variables, self.folder, self.lost = before, folder, lost
 
     def forget_changes(self, before: Mapping[str, Variable]) -> None:
         """What a branch that may not run has set is not known after it."""
@@ -227,6 +247,7 @@ class _Reader:
 
     def redirected(self, node: tree_sitter.Node, where: _Where) -> None:
         body = node.child_by_field_name("body")
+        self.redirections += redirections(node, self.source, self.scope)
         if body is None:
             return
         if body.type != "command":
@@ -283,6 +304,7 @@ class _Reader:
                 where.conditional,
                 where.function,
                 self.folder,
+                self.lost,
             )
         )
 
@@ -307,6 +329,7 @@ class _Reader:
         below = target is not None and own[:1] == "/" and (target == own or target.startswith(f"{own}/"))
         known = below or (target is not None and target not in ("", "-") and target[0] not in "/~")
         self.folder = posixpath.normpath(posixpath.join(self.folder, target or "")) if known else "."
+        self.lost = self.lost or not known
 
     def leading(self, node: tree_sitter.Node, start: int) -> list[Assignment]:
         """The assignments in front of a command.

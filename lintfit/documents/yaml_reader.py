@@ -18,7 +18,7 @@ from ruamel.yaml.scanner import Scanner
 
 from lintfit.documents import yaml11
 from lintfit.documents.limits import MAX_BYTES, MAX_DEPTH, not_utf8, too_large
-from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
+from lintfit.documents.model import NOT_READ, DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+|(?=[\r\n])|\Z)(?:(?:#[^\r\n]*)?[\r\n]+[ \t]*)*)+")
 _COLON = re.compile(r"[ \t\r\n]*(:)")
@@ -65,7 +65,7 @@ def read_yaml(file: FileText) -> DataDocument:
     holds itself, which PyYAML makes, is refused, too. So is text in UTF-16: Accelerate opens its YAML as UTF-8.
     """
     if len(file.text) > MAX_BYTES[Kind.YAML]:
-        return DataDocument(file, Kind.YAML, (Problem("syntax-error", too_large(Kind.YAML), Span(0, 0)),))
+        return DataDocument(file, Kind.YAML, (Problem(NOT_READ, too_large(Kind.YAML), Span(0, 0)),))
     reader = _Reader(file.text)
     if file.encoding != "utf-8":
         reader.problems.append(Problem("syntax-error", not_utf8(file.encoding), Span(0, 0)))

@@ -105,7 +105,8 @@ def _edit(lines: Layout, line: Span, names: Sequence[str], there: Sequence[Direc
 def _reads_the_same(document: Document, text: str, workspace: Workspace) -> bool:
     """Whether the file says with the comments what it says without them."""
     after = workspace.with_overlay({document.path: text}).read(document.path, document.kind)
-    return bool(_content(after) == _content(document))
+    before = _content(document)
+    return before is not None and bool(_content(after) == before)
 
 
 def _content(document: Document) -> Any:

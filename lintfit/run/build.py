@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,13 @@ from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
+from lintfit.run.missing import Missing, missing
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
-from lintfit.run.spec import assemble
+from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
 from lintfit.settings import Place, Setting
 from lintfit.sources import detect
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 500
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
+
+SCRIPT = "the script that is launched"
+_CALLED: Mapping[str, str] = {"deepspeed": "the DeepSpeed config", "accelerate": "the Accelerate config"}
+_KINDS: Mapping[str, Kind] = {"deepspeed": Kind.JSON, "accelerate": Kind.YAML}
+_CONFIG_FLAGS = frozenset(("cfg", "config", "config_file", "config_path"))
+_DATA = (".json", ".yaml", ".yml", ".toml")
 
 
 def build(origin: Origin, workspace: Workspace, cli: Options) -> Run:
@@ -60,7 +68,9 @@ class _Builder:
         self.origin, self.workspace, self.options = origin, workspace, options
         self.locator = Locator(origin.path, workspace)
         self.versions = with_transformers(versions_near(origin.path, workspace.root))
-        self.missing: list[Setting] = []
+        self.missing: list[Missing] = []
+        self.broken: list[tuple[str, Document]] = []
+        """Files that cannot be parsed, with what they are to the run."""
         self.sources = Sources(options)
         self.documents: list[Document] = []
         self.written: dict[tuple[int, Kind], DataDocument] = {}
@@ -87,6 +97,10 @@ class _Builder:
         model = find_model(sources, settings, folders)
         settings = with_checkpoint_quantization(with_checkpoint_dtype(settings, model.facts), model.facts)
         assembled = assemble(sources, settings, model, hardware, self.versions, folders)
+        lacking = self._lacking()
+        if lacking:
+            others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
+            assembled = Assembled(None, (*lacking, *others), ())
         return Run(
             id=self._id(),
             documents=tuple(self.documents),
@@ -101,13 +115,30 @@ class _Builder:
             spec=assembled.spec,
             unknown=assembled.unknown,
             lacks_model=assembled.lacks_model,
-            doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),
+            doubtful=assembled.doubtful,
             missing=tuple(self.missing),
+            broken=tuple(document for _, document in self.broken),
             versions=self.versions,
             options=self.options,
             origin=self.origin,
             base=self.locator.base,
         )
+
+    def _lacking(self) -> list[str]:
+        """The files that are named and were not read: what nobody has read is not filled in with a guess."""
+        broken = [f"{what} ({document.path.name}, which cannot be parsed)" for what, document in self.broken]
+        return [each.reason for each in self.missing] + broken
+
+    def _lack(self, what: str, name: str, place: Place | None) -> None:
+        """Note a file that is named and not there."""
+        script = next((each for each in self.missing if each.what == SCRIPT), None)
+        if not any(each.name == name and each.what == what for each in self.missing):
+            self.missing.append(missing(what, name, place, self.locator, script))
+
+    def _break(self, what: str, document: Document) -> None:
+        """Note a file that is there and cannot be parsed."""
+        if not any(document is known for _, known in self.broken):
+            self.broken.append((what, document))
 
     def _id(self) -> str:
         path = self.origin.path.as_posix()
@@ -148,9 +179,19 @@ class _Builder:
 
         world = partial(number_of_gpus, self.sources)
         recipe = read_recipe(launch, open_file, world, self.versions)
-        if recipe is not None and recipe.missing is not None:
-            self.missing.append(recipe.missing)
+        for name, place in _recipes(launch):
+            self._named_recipe(name, place)
         return recipe
+
+    def _named_recipe(self, name: str, place: Place) -> None:
+        path = self.locator.find(name)
+        if path is None:
+            self._lack("the recipe", name, place)
+            return
+        document = self._partner(path)
+        if document is not None and document.root is None:
+            self._break("the recipe", document)
+            self._read(path)
 
     def _launched(self, launch: Launch) -> Path | None:
         """The script that a launch line names; ``-m`` finds a package also where an installation takes it from."""
@@ -170,11 +211,16 @@ class _Builder:
             path: Path | None = self.origin.path
         else:
             path = self._launched(launch)
+            if path is None and launch.script and launch.script.endswith(".py") and not launch.module:
+                self._lack(SCRIPT, launch.script, launch.script_place)
         document = self._read(path) if path is not None else None
         if not isinstance(document, PythonDocument):
             return None
         told = launch is None or launch.sure or maybe_training_script(document.text)
-        if not told or document.module is None:
+        if not told:
+            return None
+        if document.module is None:
+            self._break(SCRIPT, document)
             return None
         read = partial(
             read_script,
@@ -238,6 +284,8 @@ class _Builder:
     def _arguments(self, name: str) -> Document | None:
         """A file of words that add to the command line."""
         path = self.locator.find(name)
+        if path is None and (place := _handed(self.sources.launch, f"@{name}")) is not None:
+            self._lack("the file of arguments", name, place)
         return self._read(path, Kind.SHELL) if path is not None else None
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
@@ -246,12 +294,17 @@ class _Builder:
         if here is not None:
             return here
         path = self.locator.find(name) if len(name) < _LONGEST_NAME and name.isprintable() else None
+        place = _handed(self.sources.launch, name)
+        if path is None and place is not None:
+            self._lack("the config", name, place)
         try:
             if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
         except ReadError:
             return None
         document = self._read(path, kind)
+        if place is not None and isinstance(document, DataDocument) and document.root is None:
+            self._break("the config", document)
         return document if isinstance(document, DataDocument) else None
 
     def _here(self, name: str, kind: Kind) -> DataDocument | None:
@@ -280,6 +333,7 @@ class _Builder:
             document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
             if isinstance(document, DataDocument) and document.root is not None:
                 return self._as_launched(read_accelerate(document))
+            self._unparsed("accelerate", named, document)
         return None
 
     def _as_launched(self, source: AccelerateSource) -> AccelerateSource:
@@ -306,6 +360,7 @@ class _Builder:
             document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_deepspeed(document)
+            self._unparsed("deepspeed", named, document)
         return None
 
     def _named_here(self, named: Setting | None, kind: Kind) -> DataDocument | None:
@@ -327,11 +382,19 @@ class _Builder:
         """Where a config of a dialect may be: the file that is named, else partners, else the origin itself."""
         if named is not None and isinstance(named.value, str) and named.value:
             found = self.locator.find(named.value)
-            if found is None:
-                self.missing.append(named)
+            here = self._here(named.value, _KINDS[dialect]) if found is None else None
+            if here is not None:
+                self._unparsed(dialect, named, here)
+            elif found is None:
+                self._lack(_CALLED[dialect], named.value, named.provenance.place)
             return [found] if found is not None else []
         own = [self.origin.path] if self.origin.kind == "config" else []
         return [path for path in (*self.origin.partners, *own) if self._dialect(path) == dialect]
+
+    def _unparsed(self, dialect: str, named: Setting | None, document: Document | None) -> None:
+        """Note a config that a run names and that cannot be parsed."""
+        if named is not None and document is not None:
+            self._break(_CALLED[dialect], document)
 
     def _dialect(self, path: Path) -> str | None:
         document = self._partner(path)
@@ -343,3 +406,22 @@ class _Builder:
         except ReadError:
             return None
         return document if isinstance(document, DataDocument) else None
+
+
+def _recipes(launch: Launch) -> Iterator[tuple[str, Place]]:
+    """The files that a front end is handed as its recipe; a name without a suffix is one of its own."""
+    for flag in launch.flags:
+        if flag.name == "config" and flag.value is not None and flag.value.endswith(_DATA):
+            yield flag.value, flag.origin
+    first = launch.invocation.positional[:1]
+    if first and first[0].value is not None and first[0].value.endswith(_DATA):
+        yield first[0].value, Place(launch.document, first[0].span)
+
+
+def _handed(launch: Launch | None, name: str) -> Place | None:
+    """Where a launch line names a config for its script: as a flag that says so, or as a word of its own."""
+    if launch is None:
+        return None
+    flags = (flag.origin for flag in launch.flags if flag.name in _CONFIG_FLAGS and flag.value == name)
+    words = (Place(launch.document, word.span) for word in launch.invocation.positional if word.value == name)
+    return next(chain(flags, words), None)

@@ -25,7 +25,9 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
         return stated
     handed = first("deepspeed", sources.said("script", "deepspeed"), sources.said("launch", "deepspeed"))
     if handed is not None and handed.value not in (None, False, ""):
-        return Setting("engine", "deepspeed", handed.provenance)
+        # A run is not made one of DeepSpeed's by the name of a file that is not there.
+        unread = isinstance(handed.value, str) and sources.deepspeed is None
+        return Setting("engine", UNKNOWN if unread else "deepspeed", handed.provenance)
     if sources.deepspeed is not None:
         return derived("engine", "deepspeed", f"{sources.deepspeed.document.path} configures DeepSpeed")
     sharded = sources.said("script", "fsdp")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lintfit.config import config_for
+from lintfit.documents import python_syntax
+from lintfit.documents.broken import is_broken
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -19,6 +21,8 @@ from lintfit.sources import detect
 from lintfit.sources.prefilter import is_test, maybe_training_script
 
 _CONFIGS = (Kind.JSON, Kind.YAML)
+_LONGEST = 200_000
+"""Characters of a file of no known use that is parsed because it was named."""
 
 
 @frozen
@@ -91,11 +95,20 @@ class _Reader:
             self.read.add(_key(path))
             kind = kind_of(path, text)
             named = path in self.found.named
-            return self.workspace.read(path) if kind is not None and self._relevant(kind, text, named) else None
+            if kind is not None and self._relevant(kind, text, named):
+                return self.workspace.read(path)
+            return self._broken(path, kind, text) if kind is not None and named else None
         except ReadError as error:
             if path in self.found.named:
                 self.errors.append(str(error))
             return None
+
+    def _broken(self, path: Path, kind: Kind, text: str) -> Document | None:
+        """A file that was named and is none of a run's as far as its text tells, where it cannot be parsed."""
+        if len(text) > _LONGEST or (kind is Kind.PYTHON and python_syntax.accepts(text)):
+            return None
+        document = self.workspace.read(path)
+        return document if is_broken(document) else None
 
     def _relevant(self, kind: Kind, text: str, named: bool) -> bool:
         match kind:
@@ -125,7 +138,9 @@ def _launch_origins(document: Document) -> Iterable[Origin]:
 
 def _launches(run: Run) -> bool:
     """Whether a launch line's run is a training: where the line does not tell, the script does."""
-    return run.launch is None or run.launch.sure or (run.script is not None and run.script.facts.trains)
+    if run.launch is None or run.launch.sure or run.broken:
+        return True
+    return run.script is not None and run.script.facts.trains
 
 
 def _lonely_scripts(documents: Sequence[Document], taken: set[Path], found: Found, cli: Options) -> Iterable[Origin]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +27,7 @@ class Locator:
         path = Path(name)
         if path.is_absolute():
             return path if self.workspace.exists(path) else self._elsewhere(path)
-        folder = self.folder
-        above = [folder, *folder.parents] if not folder.is_absolute() else [folder, *folder.parents][:5]
-        for base in dict.fromkeys([*self._entered(above), folder, self.base, *above, Path()]):
+        for base in self.bases():
             candidate = base / path
             if self.workspace.exists(candidate):
                 if name == (self.launch.script if self.launch is not None else None):
@@ -38,11 +35,20 @@ class Locator:
                 return candidate
         return None
 
-    def _entered(self, above: Sequence[Path]) -> list[Path]:
+    def bases(self) -> list[Path]:
+        """The folders that a relative name may be meant from, the likeliest first."""
+        return list(dict.fromkeys([*self.entered(), self.folder, self.base, *self._above(), Path()]))
+
+    def entered(self) -> list[Path]:
         """Where the launch script's own ``cd`` leads, from its folder, one above it or the root."""
         launch = self.launch
         entered = launch.command.folder if launch is not None else "."
-        return [base / entered for base in (*above, Path())] if entered != "." else []
+        return [base / entered for base in (*self._above(), Path())] if entered != "." else []
+
+    def _above(self) -> list[Path]:
+        """The folder of the first file and those above it."""
+        folder = self.folder
+        return [folder, *folder.parents] if not folder.is_absolute() else [folder, *folder.parents][:5]
 
     def _elsewhere(self, path: Path) -> Path | None:
         """A file that is named by its place on another machine (``/workspace/project/train/sft.py``).

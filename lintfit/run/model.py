@@ -14,6 +14,7 @@ from lintfit.options import Options
 from lintfit.settings import Provenance, Setting
 
 if TYPE_CHECKING:
+    from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launch import Launch
@@ -100,8 +101,10 @@ class Run:
     """Whether it is the model that is missing for a spec."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
-    missing: tuple[Setting, ...] = ()
-    """Settings that name a file which was not found."""
+    missing: tuple[Missing, ...] = ()
+    """The script or configs that it names and that were not found: without them nothing is known of its memory."""
+    broken: tuple[Document, ...] = ()
+    """Those that were found and cannot be parsed."""
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))

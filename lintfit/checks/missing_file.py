@@ -1,0 +1,44 @@
+"""The rule missing-file: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report, RunContext
+from lintfit.checks.runs import anchor
+from lintfit.findings import Severity
+from lintfit.run.missing import Missing
+
+
+def check_run(context: RunContext) -> Iterator[Report]:
+    run = context.run
+    for each in run.missing if run.origin.kind != "config" else ():
+        if each.certainty == "sure":
+            yield Report(each.place or anchor(run), _sure(each), help="it is looked for beside this file and above it")
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    """What may lie elsewhere, once a file, however many launch lines of it name it."""
+    named: set[str] = set()
+    for run in context.runs:
+        for each in run.missing if run.origin.kind != "config" else ():
+            if each.certainty != "elsewhere" or each.place is None or each.place.document is not context.document:
+                continue
+            if each.name not in named:
+                named.add(each.name)
+                yield Report(each.place, _elsewhere(each), Severity.INFO)
+
+
+def _sure(missing: Missing) -> str:
+    return f"{missing.what}, {missing.name}, does not exist: the run stops before it trains{_meant(missing)}"
+
+
+def _elsewhere(missing: Missing) -> str:
+    return (
+        f"{missing.what}, {missing.name}, is not among these files: the memory of this run is not known without it"
+        f"{_meant(missing)}"
+    )
+
+
+def _meant(missing: Missing) -> str:
+    return f'; did you mean "{missing.meant}"?' if missing.meant is not None else ""

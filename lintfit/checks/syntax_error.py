@@ -1,0 +1,37 @@
+"""The rule syntax-error: see its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lintfit.checks.context import FileContext, Report
+from lintfit.documents.broken import is_broken
+from lintfit.documents.model import SYNTAX_ERROR, Document, Kind, Problem
+from lintfit.findings import Related
+from lintfit.settings import Place
+
+_STOPS = {
+    Kind.PYTHON: "Python does not run this file",
+    Kind.SHELL: "bash stops here",
+    Kind.YAML: "no library can read this file",
+}
+
+
+def check_file(context: FileContext) -> Iterator[Report]:
+    document = context.document
+    launched = any(document in run.broken for run in context.runs)
+    named = context.named and (context.source is not None or is_broken(document))
+    if document.kind not in _STOPS or not (launched or named):
+        return
+    for problem in document.problems:
+        if problem.code == SYNTAX_ERROR:
+            yield _report(document, problem)
+
+
+def _report(document: Document, problem: Problem) -> Report:
+    return Report(
+        Place(document, problem.span),
+        f"{problem.detail}: {_STOPS[document.kind]}",
+        related=tuple(Related(Place(document, span), message) for span, message in problem.related),
+        help="the parser noticed it here; what is not closed may stand above",
+    )
