@@ -18,6 +18,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
+from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sifting import sift
@@ -91,6 +92,7 @@ class _Pass:
 
     def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
+        self.code = KeyReads(workspace)
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
@@ -147,7 +149,7 @@ class _Pass:
     def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
         part_of = tuple(run for run in runs if document in run.documents)
         named = document.path in self.found.named
-        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
+        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named, self.code))
 
 
 _UNRULED = tuple(kind for kind in Kind if kind is not Kind.JSON)

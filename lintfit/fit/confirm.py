@@ -12,6 +12,7 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Finding, Fix
+from lintfit.fit.care import Care
 from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
@@ -40,16 +41,22 @@ class Confirmation:
 
     def __init__(self, runs: Sequence[RunResult], workspace: Workspace, options: Options) -> None:
         self.runs, self.workspace, self.options = runs, workspace, options
+        self._care = Care(workspace)
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
-        """The findings without fixes that do not come out as they claim; plans are confirmed where they are made."""
+        """The findings without fixes that do not come out as they claim; plans are confirmed where they are made.
+
+        A fix that takes along a comment or a key that code reads says so and is safe no longer.
+        """
         plans = {id(run.plan.fix) for run in self.runs if run.plan is not None}
         kept: list[Finding] = []
         refused = 0
         for finding in findings:
             fix = finding.fix
-            if fix is None or not fix.edits or id(fix) in plans or self._comes_out(finding, fix):
+            if fix is None or not fix.edits or id(fix) in plans:
                 kept.append(finding)
+            elif self._comes_out(finding, fix):
+                kept.append(replace(finding, fix=self._care.weighed(fix, finding.place)))
             else:
                 kept.append(replace(finding, fix=None))
                 refused += 1
