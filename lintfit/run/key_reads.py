@@ -193,11 +193,11 @@ def _reads(code: _Code, name: str, config: str) -> Iterator[Read]:
         yield from _filtered(code, key)
 
 
-_OPEN = re.compile(r"\[[ \t]*$")
-_CALL = re.compile(r"\.(get|pop|setdefault|select)\([ \t]*$")
-_OF = re.compile(r"\b(?:getattr|hasattr|select)\([ \t]*([\w.]+)[ \t]*,[ \t]*$")
+_OPEN = re.compile(r"\[\s*$")
+_CALL = re.compile(r"\.(get|pop|setdefault|select)\(\s*$")
+_OF = re.compile(r"\b(?:getattr|hasattr|select)\(\s*([\w.]+)\s*,\s*$")
 _IN = re.compile(r"[ \t]+(?:not[ \t]+)?in[ \t]+([\w.\[\]\"']+)")
-_CLOSE = re.compile(r"[ \t]*\]")
+_CLOSE = re.compile(r"\s*\]")
 _SET = re.compile(r"[ \t]*=(?!=)")
 _KEY_OF_DICT = re.compile(r"[ \t]*:(?!\])")
 
