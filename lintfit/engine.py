@@ -119,7 +119,7 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.code).of(findings)
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:

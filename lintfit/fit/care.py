@@ -30,21 +30,23 @@ _GO, _SPEAK = ("go", "goes"), ("speak", "speaks")
 class Taken:
     """What some edits take along: comments, those that speak of a key which goes, and code that reads a key which goes.
 
-    ``unsearched``: they delete a key, and the tree has more code than is searched for it.
+    ``key`` is the key that ``read`` reads. ``unsearched``: the edits delete a key, and the tree has more code than is
+    searched for it.
     """
 
     comments: tuple[str, ...] = ()
     speaking: tuple[str, ...] = ()
     read: Read | None = None
+    key: str = ""
     unsearched: bool = False
 
 
 class Care:
     """Looks at what edits take along, against the files of a workspace and the code around them."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, code: KeyReads | None = None) -> None:
         self._workspace = workspace
-        self._reads = KeyReads(workspace)
+        self._reads = code or KeyReads(workspace)
 
     def weighed(self, fix: Fix, about: Place | None = None) -> Fix:
         """The fix as it may be offered: unsafe where it loses a comment, only shown where code reads what it deletes.
@@ -55,14 +57,16 @@ class Care:
             return fix
         taken = self.of(fix.edits, about)
         if taken.read is not None and taken.read.sure:
-            caution = f"{taken.read.where} reads what it takes away"
-            message = f"{fix.message} ({taken.read})"
-            return replace(fix, applicability=Applicability.DISPLAY, message=message, caution=caution)
+            why = f'{taken.read.where} reads "{taken.key}"'
+            message = f"{fix.message} ({why})"
+            return replace(
+                fix, applicability=Applicability.DISPLAY, message=message, caution=f"{why}, which goes with it"
+            )
         note, caution = _why_unsafe(taken)
         if not caution:
             return fix
         if fix.applicability is Applicability.UNSAFE:
-            caution = fix.caution  # it has a reason of its own
+            caution = f"{fix.why_unsafe}, {caution}"
         return replace(fix, applicability=Applicability.UNSAFE, message=f"{fix.message}{note}", caution=caution)
 
     def of(self, edits: Iterable[FileEdit], about: Place | None = None) -> Taken:
@@ -70,6 +74,7 @@ class Care:
         lost: list[str] = []
         speaking: list[str] = []
         read: Read | None = None
+        key = ""
         unsearched = False
         for document, own in _by_document(edits):
             other = about is None or document.path != about.document.path
@@ -82,9 +87,10 @@ class Care:
             speaking += _placed(self._speaking(document, after), name)
             for path in _lost_keys(document.root, after.root):
                 found = self._reads.of(document.path, path)
-                read = found if found is not None and (read is None or not read.sure) else read
+                if found is not None and (read is None or (found.sure and not read.sure)):
+                    read, key = found, str(path[-1])
                 unsearched = unsearched or (found is None and not self._reads.whole(document.path))
-        return Taken(tuple(lost), tuple(speaking), read, unsearched)
+        return Taken(tuple(lost), tuple(speaking), read, key, unsearched)
 
     def _lost(self, document: Document, text: str, about: Place | None) -> Iterator[int]:
         """The lines of the comments that are there no longer."""
@@ -127,8 +133,8 @@ def _why_unsafe(taken: Taken) -> tuple[str, str]:
         notes.append(f", of which {_clause(taken.speaking, _SPEAK)}")
         reasons.append(f"{_clause(taken.speaking, _SPEAK)} of what goes")
     if taken.read is not None:
-        notes.append(f" ({taken.read})")
-        reasons.append(f"{taken.read.where} may read what goes")
+        notes.append(f' ({taken.read.where} names "{taken.key}")')
+        reasons.append(f'{taken.read.where} may read "{taken.key}", which goes with it')
     elif taken.unsearched:
         reasons.append("the tree has too much code to tell whether any of it reads what goes")
     return "".join(notes), ", ".join(reasons)

@@ -19,6 +19,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import RunResult
 from lintfit.run.build import build
+from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
@@ -39,9 +40,11 @@ class Confirmed:
 class Confirmation:
     """What fixes would do to some runs, judged against what these files and runs are now."""
 
-    def __init__(self, runs: Sequence[RunResult], workspace: Workspace, options: Options) -> None:
+    def __init__(
+        self, runs: Sequence[RunResult], workspace: Workspace, options: Options, code: KeyReads | None = None
+    ) -> None:
         self.runs, self.workspace, self.options = runs, workspace, options
-        self._care = Care(workspace)
+        self._care = Care(workspace, code)
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
         """The findings without fixes that do not come out as they claim; plans are confirmed where they are made.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from lintfit.config import load_config
@@ -64,19 +65,31 @@ class Read:
     def where(self) -> str:
         return f"{self.path.as_posix()}:{self.line}"
 
-    def __str__(self) -> str:
-        return f"{self.where} {'reads' if self.sure else 'names'} it"
+
+class _Code:
+    """One file of code. What its text says of configs is looked for only where it names a key that is asked for."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.shell = path.suffix != ".ipynb" and kind_of(path) is Kind.SHELL
+
+    @cached_property
+    def opens(self) -> bool:
+        """Whether it opens configs."""
+        return _OPENS.search(self.text) is not None
+
+    @cached_property
+    def loaded(self) -> frozenset[str]:
+        """The names that it gives to what it opens."""
+        return frozenset(found[1] for found in _LOADED.finditer(self.text)) if self.opens else frozenset()
 
 
 @frozen
-class _Code:
-    """One file of code: its text, whether it opens configs, and the names that it gives to what it opens."""
+class _Tree:
+    """The code around a file; ``whole`` where that is all of it."""
 
-    path: Path
-    text: str
-    shell: bool
-    opens: bool
-    loaded: frozenset[str]
+    code: tuple[_Code, ...]
+    whole: bool
 
 
 class KeyReads:
@@ -84,8 +97,8 @@ class KeyReads:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._code: dict[Path, tuple[_Code, ...]] = {}
-        self._whole: dict[Path, bool] = {}
+        self._top = workspace.root.resolve()
+        self._trees: dict[tuple[Path, bool], _Tree] = {}
         self._found: dict[tuple[Path, KeyPath], Read | None] = {}
 
     def of(self, config: Path, path: KeyPath) -> Read | None:
@@ -99,14 +112,13 @@ class KeyReads:
 
     def whole(self, config: Path) -> bool:
         """Whether all code of the tree was searched; False where there is too much of it."""
-        self._files(config)
-        return self._whole[config]
+        return self._tree(config).whole
 
     def _search(self, config: Path, path: KeyPath) -> Read | None:
         names = [str(step) for step in path if isinstance(step, str)]
         if not names:
             return None
-        files = self._files(config)
+        files = self._tree(config).code
         for section in names[:-1]:
             named = re.compile(rf"(?<![\w-]){re.escape(section)}(?!\w)")
             if not any(section in code.text and named.search(code.text) for code in files):
@@ -116,34 +128,36 @@ class KeyReads:
             found[0] if found else None
         )
 
-    def _files(self, config: Path) -> tuple[_Code, ...]:
-        if config not in self._code:
-            self._code[config], self._whole[config] = self._read_all(config)
-        return self._code[config]
+    def _tree(self, config: Path) -> _Tree:
+        """The code of the tree that a file belongs to; what is nearest to it, where that is too much."""
+        folder = (self._top / config).resolve().parent
+        root = _root(folder, self._top)
+        tests = not _TESTS.isdisjoint(folder.relative_to(root).parts)
+        found = self._trees.get((root, tests)) or self._trees.get((folder, tests))
+        if found is None:
+            found = self._read_all(folder, root, tests)
+            self._trees[root if found.whole else folder, tests] = found
+        return found
 
-    def _read_all(self, config: Path) -> tuple[tuple[_Code, ...], bool]:
-        """The code of the tree, and whether that is all."""
+    def _read_all(self, folder: Path, root: Path, tests: bool) -> _Tree:
         files: list[_Code] = []
         characters = 0
-        top = self._workspace.root.resolve()
-        for path in _paths((top / config).resolve().parent, top):
+        for path in _paths(folder, root, frozenset() if tests else _TESTS):
             if len(files) >= MAX_FILES or characters > MAX_CHARACTERS:
-                return tuple(files), False
-            shown = path.relative_to(top) if path.is_relative_to(top) else path
+                return _Tree(tuple(files), False)
+            shown = path.relative_to(self._top) if path.is_relative_to(self._top) else path
             try:
                 text = self._workspace.file(shown).text
             except ReadError:
                 continue
             characters += len(text)
-            files.append(_code(shown, text))
-        return tuple(files), True
+            files.append(_Code(shown, text))
+        return _Tree(tuple(files), True)
 
 
-def _paths(folder: Path, top: Path) -> Iterator[Path]:
-    """The files of code of the tree that a folder belongs to, those nearest to it first."""
-    root = _root(folder, top)
+def _paths(folder: Path, root: Path, apart: frozenset[str]) -> Iterator[Path]:
+    """The files of code below a root, those nearest to a folder in it first; none in folders of the names ``apart``."""
     seen: set[Path] = set()
-    apart = frozenset() if _TESTS.intersection(folder.relative_to(root).parts) else _TESTS
     for start in (folder, *folder.parents):
         for here, folders, names in os.walk(start):
             wanted = (name for name in folders if not not_searched(name) and name not in apart)
@@ -167,13 +181,6 @@ def _root(folder: Path, top: Path) -> Path:
     if found is not None and found.config_path is not None and found.config_path.parent in above:
         return found.config_path.parent
     return top if top in above else folder
-
-
-def _code(path: Path, text: str) -> _Code:
-    shell = path.suffix != ".ipynb" and kind_of(path) is Kind.SHELL
-    opens = _OPENS.search(text) is not None
-    loaded = frozenset(found[1] for found in _LOADED.finditer(text)) if opens else frozenset()
-    return _Code(path, text, shell, opens, loaded)
 
 
 def _reads(code: _Code, name: str, config: str) -> Iterator[Read]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from lintfit.documents.model import DataDocument, Document, Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.engine import check
 from lintfit.findings import Applicability, FileEdit, Fix
-from lintfit.fit.care import Care
+from lintfit.fit.care import Care, Taken
 from lintfit.options import Options
 from lintfit.settings import Place
+from tests.support import lintfit
 
 JSON = """\
 {
@@ -109,11 +111,11 @@ def test_comments_of_code(name: str, text: str, old: str, new: str, lost: bool, 
     assert ("the comment on line" in fix.message) is lost
 
 
-def test_a_fix_that_is_unsafe_already_says_so_too_and_keeps_its_reason(tmp_path: Path) -> None:
+def test_a_fix_that_is_unsafe_already_says_so_beside_its_own_reason(tmp_path: Path) -> None:
     fix = weighed(tmp_path, "a.py", "f(a)  # one\n", (Edit(Span(0, 12), ""),), "unsafe")
     assert fix.applicability is Applicability.UNSAFE
     assert fix.message == "mend it, with the comment on line 1"
-    assert fix.why_unsafe == "it may change how the run trains"
+    assert fix.why_unsafe == "it may change how the run trains, the comment on line 1 goes with it"
 
 
 def test_many_comments_are_counted(tmp_path: Path) -> None:
@@ -160,6 +162,40 @@ def test_a_key_that_code_reads_is_not_taken_away(
         assert ("train.py:1" in fix.message) is (code != "bf16 = True")
 
 
+FSDP = Path(__file__).parents[1] / "projects" / "fsdp-to-deepspeed-yaml" / "input"
+
+
+def project(folder: Path) -> Path:
+    """A run whose Accelerate YAML has an FSDP section, which plans for DeepSpeed take away."""
+    return shutil.copytree(FSDP, folder / "project")
+
+
+def test_a_plan_that_takes_away_what_code_reads_is_carried_out_by_hand(tmp_path: Path) -> None:
+    work = project(tmp_path)
+    (work / "show.py").write_text('print(yaml.safe_load(open("fsdp.yaml"))["fsdp_config"])\n')
+    (run,) = lintfit("fit", ".", "--output-format", "json", cwd=work).json["runs"]
+    plan = next(plan for plan in run["plans"] if plan["name"] == "ZeRO-3 with the optimizer offloaded")
+    assert plan["applicability"] == "display"
+    assert plan["by_hand"] == 'show.py:1 reads "fsdp_config", which goes with it'
+
+
+def test_a_plan_that_loses_comments_says_so(tmp_path: Path) -> None:
+    work = project(tmp_path)
+    lines = (work / "fsdp.yaml").read_text().splitlines()
+    (work / "fsdp.yaml").write_text("".join(f"{line}  # {number}\n" for number, line in enumerate(lines)))
+    shown = " ".join(lintfit("fit", ".", cwd=work).out.split())
+    assert "it may change how the run trains, 9 comments (lines 6 to 14 of fsdp.yaml) go with it" in shown
+
+
+def test_a_safe_plan_that_loses_a_comment_is_safe_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project(tmp_path))
+    for taken, expected in ((Taken(), Applicability.SAFE), (Taken(("the comment on line 7",)), Applicability.UNSAFE)):
+        monkeypatch.setattr(Care, "of", lambda *_, taken=taken: taken)
+        plan = check([Path()], Options()).runs[0].plan
+        assert plan is not None
+        assert plan.applicability is plan.fix.applicability is expected
+
+
 ZERO = ["stage3_max_live_parameters", "sub_group_size", "cpu_offload", "overlap_comm", "stage3_prefetch_bucket_size"]
 TOP = ["gradient_clipping", "sparse_attention", "fp16_master_weights_and_gradients", "nobody_knows", "bfloat16"]
 VALUES = st.sampled_from([True, False, 1, "auto", 1e9])
@@ -190,7 +226,7 @@ def commented_json(draw: st.DrawFn) -> str:
     top = draw(st.lists(st.sampled_from(TOP), unique=True, max_size=4))
     zero = draw(st.lists(st.sampled_from(ZERO), unique=True, max_size=4))
     bf16 = draw(st.lists(st.sampled_from(["loss_scale", "initial_scale_power", "enabled"]), unique=True))
-    head = lines(["train_micro_batch_size_per_gpu", *top], "  ").replace("\n", ",\n", 0)
+    head = lines(["train_micro_batch_size_per_gpu", *top], "  ")
     separator = f"  {'// ' + words() if draw(st.booleans()) else ''}\n"
     body = f'{separator}  , "bf16": {{\n{lines(bf16, "    ")}  }},\n'
     return f'{above("")}{{\n{head}{body}  "zero_optimization": {{\n{lines(["stage", *zero], "    ")}  }}\n}}\n'

@@ -43,7 +43,7 @@ def test_code_that_reads_a_key(line: str, tmp_path: Path) -> None:
     assert read is not None
     assert read.sure
     assert not read.takes
-    assert str(read) == f"src/train.py:{2 + line.count(chr(10))} reads it"
+    assert read.where == f"src/train.py:{2 + line.count(chr(10))}"
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,15 @@ def test_the_tree_is_the_repository_around_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", [".venv", "node_modules", "tests"])
 def test_folders_that_are_not_searched(folder: str, tmp_path: Path) -> None:
     assert found(tmp_path, {f"{folder}/train.py": 'config["my_section"]\n'}) is None
+
+
+def test_code_of_tests_reads_the_configs_of_tests(tmp_path: Path) -> None:
+    for name in ("ds.json", "tests/ds.json", "tests/test_train.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('config["my_section"]')
+    reads = KeyReads(Workspace(tmp_path))
+    assert reads.of(Path("ds.json"), ("my_section",)) is None
+    assert reads.of(Path("tests/ds.json"), ("my_section",)) is not None
 
 
 def test_the_nearest_code_is_searched_first_and_not_all_of_too_much(
