@@ -41,7 +41,9 @@ class _WithReason(click.Command):
 @lintfit.command(cls=_WithReason, short_help="Lint files, and fix them with --fix.")
 @click.argument("paths", nargs=-1)
 @click.option("--fix", is_flag=True, help="Write the safe fixes, and the plan where it is safe.")
-@click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains.")
+@click.option(
+    "--unsafe-fixes", is_flag=True, help="With --fix: also those that may change how the run trains or lose a comment."
+)
 @click.option("--diff", is_flag=True, help="Print what --fix would change; write nothing.")
 @click.option("--select", metavar="RULES", multiple=True, help="Only these rules (names or codes, comma-separated).")
 @click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")

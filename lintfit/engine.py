@@ -18,6 +18,7 @@ from lintfit.memory.result import Verdict
 from lintfit.options import Options
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.discover import Found, discover
+from lintfit.run.key_reads import KeyReads
 from lintfit.run.load import Loaded, load
 from lintfit.run.model import Run
 from lintfit.sifting import sift
@@ -91,6 +92,7 @@ class _Pass:
 
     def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
+        self.code = KeyReads(workspace)
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
@@ -118,7 +120,7 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.code).of(findings)
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
@@ -148,7 +150,7 @@ class _Pass:
     def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
         part_of = tuple(run for run in runs if document in run.documents)
         named = document.path in self.found.named
-        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
+        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named, self.code))
 
 
 _SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}

@@ -12,7 +12,8 @@ from importlib import import_module
 from types import ModuleType
 
 from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
-from lintfit.findings import Finding
+from lintfit.findings import Applicability, Finding, Fix, Severity
+from lintfit.frozen import replace
 from lintfit.rules_catalog import Rule, load_rules
 
 Enabled = Callable[[Rule], bool]
@@ -76,14 +77,22 @@ def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) ->
 
 
 def _finding(rule: Rule, report: Report, run: str | None) -> Finding:
+    severity = rule.severity if report.severity is None else report.severity
     return Finding(
         rule=rule.name,
         code=rule.code,
-        severity=rule.severity if report.severity is None else report.severity,
+        severity=severity,
         message=report.message,
         place=report.place,
         related=report.related,
         run=run,
-        fix=report.fix,
+        fix=_of_weight(report.fix, severity),
         help=report.help,
     )
+
+
+def _of_weight(fix: Fix | None, severity: Severity) -> Fix | None:
+    """The fix of a finding of this severity, whatever the user makes of that: information rewrites no file unasked."""
+    if fix is None or severity is not Severity.INFO or fix.applicability is not Applicability.SAFE:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, caution="nothing here has to be mended")

@@ -16,6 +16,7 @@ from lintfit.documents.model import Edit, Span
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import FileEdit
 from lintfit.fit.axes.forced_float32 import forces_float32
+from lintfit.fit.care import Care
 from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
 from lintfit.options import Options
@@ -51,6 +52,7 @@ class Pen:
 
     def __init__(self, run: Run, workspace: Workspace, cli: Options) -> None:
         self.run, self.workspace, self.cli = run, workspace, cli
+        self.care = Care(workspace)
         self._known: dict[str, str] = {}
         self._undone: dict[str, str] = {}
 

@@ -121,7 +121,7 @@ def _how(plan: Plan) -> str:
         case Applicability.SAFE:
             return "safe: the training stays the same; `lintfit check --fix` writes it"
         case Applicability.UNSAFE:
-            return "unsafe: it may change how the run trains; `lintfit check --fix --unsafe-fixes` writes it"
+            return f"unsafe: {text(plan.fix.why_unsafe)}; `lintfit check --fix --unsafe-fixes` writes it"
         case Applicability.DISPLAY:
             return "by hand"
 

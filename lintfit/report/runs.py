@@ -318,7 +318,7 @@ def _costs(result: RunResult, view: View) -> list[Line]:
             apply = "`--fix` carries it out, `--diff` shows it"
         case "unsafe":
             flags = "`--fix --unsafe-fixes` carries it out, `--diff --unsafe-fixes` shows it"
-            apply = f"{flags} (unsafe: it may change how the run trains)"
+            apply = f"{flags} (unsafe: {plan.fix.why_unsafe})"
         case _:
             why = f": {plan.by_hand}" if plan.by_hand else ""
             apply = f"to be carried out by hand{why}"

@@ -160,10 +160,12 @@ def _advice(finding: Finding, gutter: int, view: View, run: RunResult | None) ->
     lines = _equals("help", "help", fix.message, gutter, view)
     lines += diff_lines(fix.edits, gutter, view.width, finding.place.document)
     if fix.applicability is Applicability.UNSAFE:
-        note = "this fix is unsafe: it may change how the run trains; `--fix --unsafe-fixes` applies it"
+        note = f"this fix is unsafe: {fix.why_unsafe}; `--fix --unsafe-fixes` applies it"
         lines += _equals("note", "note", note, gutter, view)
     elif fix.applicability is Applicability.DISPLAY and fix.edits:
-        lines += _equals("note", "note", "this change is only shown: check it and carry it out by hand", gutter, view)
+        why = f"{fix.caution}; " if fix.caution else ""
+        note = f"this change is only shown: {why}check it and carry it out by hand"
+        lines += _equals("note", "note", note, gutter, view)
     return lines
 
 

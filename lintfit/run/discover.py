@@ -26,7 +26,7 @@ SUFFIXES: dict[str, Kind] = {
     ".mk": Kind.SHELL,
 }
 
-_NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 """Files without a suffix that hold commands."""
 
 NOTEBOOK = ".ipynb"
@@ -85,7 +85,7 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not _skipped(here / name, options))
         for name in sorted(names):
             path = here / name
-            wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in _NAMES
+            wanted = path.suffix in SUFFIXES or path.suffix == NOTEBOOK or name in NAMES
             if ".github" in here.parts:
                 wanted = path.parts[-3:-1] == (".github", "workflows") and path.suffix in (".yml", ".yaml")
             if wanted and not options.excluded(path):
@@ -93,6 +93,10 @@ def _walk(folder: Path, cli: Options) -> Iterator[Path]:
 
 
 def _skipped(folder: Path, options: Options) -> bool:
-    name = folder.name
+    return not_searched(folder.name) or options.excluded(folder)
+
+
+def not_searched(name: str) -> bool:
+    """Whether a folder of this name is passed over: it is hidden, an environment, or what a build or a run has made."""
     hidden = name.startswith(".") and name != ".github"
-    return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info") or options.excluded(folder)
+    return hidden or name in _SKIPPED_FOLDERS or name.endswith(".egg-info")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lintfit.engine import check
+from lintfit.findings import Applicability, Finding, Severity
 from lintfit.options import Options
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import INDEX, load_rules
@@ -33,6 +34,10 @@ def run(folder: Path, case: Case, **switches: bool) -> CheckResult:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, "utf-8", newline="")
     return check([folder], Options(select=(case.rule,), origins={"select": "the page"}, **switches))
+
+
+def is_safe(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.SAFE
 
 
 def shown(result: CheckResult, folder: Path) -> list[str]:
@@ -79,6 +84,9 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     result = run(tmp_path, case)
     assert not result.errors
+    assert not [f for f in result.findings if f.severity is Severity.INFO and is_safe(f)], (
+        "information is not rewritten"
+    )
     lines = shown(result, tmp_path)
     expected = case.findings or []
     assert len(lines) == len(expected), lines
