@@ -1,7 +1,7 @@
 """The root: the folder below which lintfit writes.
 
 Of a path that the user names it is the nearest folder at or above it with a lintfit config or version control; where
-there is none, the working directory.
+there is none, the working directory, or the named folder itself where that lies elsewhere.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ def output_roots(paths: Iterable[Path], options: Options) -> tuple[Path, ...]:
 def root_of(path: Path, options: Options) -> Path:
     """The root of one path, links followed."""
     here = Path.cwd()
-    start = Path(os.path.normpath(path.absolute()))
-    if is_below(start, (here,)) and not is_below(resolved(start), (resolved(here),)):
-        start = here  # a link leads out of the working directory: where to is not looked at
-    elif not is_real_folder(start):
-        start = start.parent
+    named = Path(os.path.normpath(path.absolute()))
+    start, otherwise = (named, named) if is_real_folder(named) else (named.parent, here)
+    if is_below(named, (here,)):
+        otherwise = here
+        if not is_below(resolved(named), (resolved(here),)):
+            start = here  # a link leads out of the working directory: where to is not looked at
     marked = (_under_version_control(start), _configured(start, options))
-    nearest = max(
-        (folder for folder in marked if folder is not None), key=lambda folder: len(folder.parts), default=here
-    )
-    return resolved(nearest)
+    found = [folder for folder in marked if folder is not None]
+    return resolved(max(found, key=lambda folder: len(folder.parts), default=otherwise))
 
 
 def _configured(folder: Path, options: Options) -> Path | None:

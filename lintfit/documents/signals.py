@@ -21,12 +21,13 @@ def held() -> Iterator[Callable[[], str]]:
         return
     named = (getattr(signal, name) for name in _ENDING if hasattr(signal, name))
     ending = {each for each in named if signal.getsignal(each) is not signal.SIG_IGN}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
     def waiting() -> str:
         return next((each.name for each in sorted(signal.sigpending() & ending - before)), "")
 
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ending)
         yield waiting
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
