@@ -82,10 +82,11 @@ def check(paths: tuple[str, ...], **flags: Any) -> int:
     file that is missing or unreadable.
     """
     options, named = _options(paths, flags)
+    below = cli_output.below_roots(options, named)
     from lintfit import engine
 
     result = engine.check(named, options)
-    _show(result, options, flags)
+    _show(result, options, flags, below)
     return _status(result, options, flags)
 
 
@@ -130,7 +131,7 @@ def _reason(text: str | None) -> str | None:
     return text.strip() if text is not None else None
 
 
-def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> None:
+def _show(result: CheckResult, options: Options, flags: Mapping[str, Any], below: Sequence[Path]) -> None:
     """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
@@ -141,7 +142,7 @@ def _show(result: CheckResult, options: Options, flags: Mapping[str, Any]) -> No
         cli_output.echo(result.fixed_stdin)
     for output in options.outputs:
         if output.file is not None:
-            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)))
+            cli_output.write(output.file, render(output.format, result, cli_output.view(flags, None)), below)
         elif not taken:
             cli_output.echo(render(output.format, result, cli_output.view(flags, sys.stdout)))
         else:

@@ -13,7 +13,7 @@ from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Run
-from lintfit.settings import UNKNOWN, Setting, in_words
+from lintfit.settings import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
 IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"
@@ -44,12 +44,15 @@ def why_unknown(run: Run, result: Estimate | None, decided_by: tuple[str, ...] =
 
 
 def _missing(run: Run) -> Iterator[str]:
-    if run.spec is not None:
-        yield from run.unknown
-    elif not run.lacks_model:
-        yield from (f"{line} ({_unread(run)})" for line in run.unknown)
-    else:
-        yield from run.unknown
+    not_there = {each.reason for each in run.missing}
+    for line in run.unknown:
+        if line in not_there:
+            yield f"{line} (correct the path, or put the file there)"
+        elif run.spec is None and not run.lacks_model:
+            yield f"{line} ({_unread(run)})"
+        else:
+            yield line
+    if run.spec is None and run.lacks_model:
         if run.hardware.capacity_bytes is None:
             yield missing_gpu(run.settings)
 
@@ -62,21 +65,9 @@ def _unread(run: Run) -> str:
 
 
 def _doubtful(run: Run) -> Iterator[str]:
-    """Settings that only running the script would tell, and files that are named and not there."""
-    for setting in run.missing:
-        yield f'"{setting.value}", which is named and was not found (correct the path, or put the file there)'
-    told = {setting.name for setting in run.missing}
-    places = {_spot(setting) for setting in run.missing} - {None}
+    """Settings that only running the script would tell."""
     for name in dict.fromkeys(run.doubtful):
-        of_missing = _spot(run.settings.get(name)) in places  # the file that is not there would say it
-        if name not in told and not of_missing:
-            yield _of_setting(run, name)
-
-
-def _spot(setting: Setting | None) -> tuple[str, int, int] | None:
-    """Where a setting is written, to be compared."""
-    place = setting.provenance.place if setting is not None else None
-    return (place.document.path.as_posix(), place.span.start, place.span.end) if place is not None else None
+        yield _of_setting(run, name)
 
 
 def _of_setting(run: Run, name: str) -> str:

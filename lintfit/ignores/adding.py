@@ -42,6 +42,9 @@ def add_ignores(findings: Sequence[Finding], workspace: Workspace, options: Opti
     written = 0
     for document in documents:
         own = [finding for finding in wanted if finding.place.document is document]
+        if reason := workspace.why_not_changed(document.path):
+            notes.append(f"{reason}: {_plural(len(own), 'finding')} left")
+            continue
         text = _with_comments(document, own, options.add_ignores or "")
         if text is not None and _reads_the_same(document, text, workspace):
             texts[document.path] = text

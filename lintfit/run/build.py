@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError
 from lintfit.documents.model import DataDocument, Document, Kind, Span
+from lintfit.documents.paths import is_below, resolved
 from lintfit.documents.workspace import Workspace
 from lintfit.options import Options
 from lintfit.run.discover import SUFFIXES
@@ -61,6 +62,15 @@ def _options(origin: Origin, cli: Options) -> Options:
     return options.for_run(group, cli) if group is not None else options
 
 
+def _states(document: Document, settings: Iterable[Setting]) -> bool:
+    """Whether one of the settings, or one that it overrode, is written in a document."""
+    for setting in settings:
+        place = setting.provenance.place
+        if (place is not None and place.document is document) or _states(document, setting.overrode):
+            return True
+    return False
+
+
 class _Builder:
     """Collects the documents of one run, from its origin outwards."""
 
@@ -73,6 +83,8 @@ class _Builder:
         """Files that cannot be parsed, with what they are to the run."""
         self.sources = Sources(options)
         self.documents: list[Document] = []
+        self.opened: list[Document] = []
+        """Data that the script opens itself."""
         self.written: dict[tuple[int, Kind], DataDocument] = {}
         """Files that the launch script writes, by their index and what they are read as."""
 
@@ -101,9 +113,12 @@ class _Builder:
         if lacking:
             others = [reason for reason in assembled.unknown if not reason.startswith(SCRIPT)]
             assembled = Assembled(None, (*lacking, *others), ())
+        opened = self._merely_opened()
+        idle = [document for document in opened if not _states(document, settings.values())]
         return Run(
             id=self._id(),
-            documents=tuple(self.documents),
+            documents=tuple(document for document in self.documents if document not in idle),
+            opened=opened,
             settings=settings,
             hardware=hardware,
             launch=sources.launch,
@@ -155,6 +170,31 @@ class _Builder:
         if document not in self.documents:
             self.documents.append(document)
         return document
+
+    def _merely_opened(self) -> tuple[Document, ...]:
+        """What the script opens that is no config of this run."""
+        sources = (self.sources.deepspeed, self.sources.accelerate)
+        configs = [source.document for source in sources if source is not None]
+        return tuple(document for document in self.opened if document not in configs)
+
+    def _is_near(self, path: Path) -> bool:
+        """Whether a file is of the project: below its root or the run's first folder, or named by the user."""
+        folder = resolved(self.workspace.root / self.origin.path.parent)
+        file = resolved(self.workspace.root / path)
+        named = [resolved(self.workspace.root / partner) for partner in self.origin.partners]
+        return self.workspace.is_inside(path) or is_below(file, (folder,)) or file in named
+
+    def _config(self, path: Path, kind: Kind | None) -> DataDocument | None:
+        """A config by its name, parsed or not; from elsewhere only what is plainly one, whatever a launch line says."""
+        if not self._is_near(path):
+            try:
+                found = self.workspace.read(path, kind)
+            except ReadError:
+                return None
+            if not isinstance(found, DataDocument) or not detect.is_config(found):
+                return None
+        document = self._read(path, kind)
+        return document if isinstance(document, DataDocument) else None
 
     def _launch(self) -> Launch | None:
         from lintfit.sources.launcher import read_launch
@@ -286,7 +326,7 @@ class _Builder:
         path = self.locator.find(name)
         if path is None and (place := _handed(self.sources.launch, f"@{name}")) is not None:
             self._lack("the file of arguments", name, place)
-        return self._read(path, Kind.SHELL) if path is not None else None
+        return self._read(path, Kind.SHELL) if path is not None and self._is_near(path) else None
 
     def _data(self, name: str, kind: Kind) -> DataDocument | None:
         """A JSON or YAML file that the script reads itself."""
@@ -298,14 +338,18 @@ class _Builder:
         if path is None and place is not None:
             self._lack("the config", name, place)
         try:
-            if path is None or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
+            if path is None or not self._is_near(path) or len(self.workspace.file(path, kind).text) > _LONGEST_CONFIG:
                 return None
         except ReadError:
             return None
         document = self._read(path, kind)
-        if place is not None and isinstance(document, DataDocument) and document.root is None:
+        if not isinstance(document, DataDocument):
+            return None
+        if place is not None and document.root is None:
             self._break("the config", document)
-        return document if isinstance(document, DataDocument) else None
+        if document not in self.opened and document.path != self.origin.path:
+            self.opened.append(document)
+        return document
 
     def _here(self, name: str, kind: Kind) -> DataDocument | None:
         """A file that the launch script itself writes above its launch line."""
@@ -330,8 +374,8 @@ class _Builder:
         if here is not None:
             return self._as_launched(read_accelerate(here))
         for path in self._config_paths("accelerate", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
-            if isinstance(document, DataDocument) and document.root is not None:
+            document = self._config(path, None if path.suffix in SUFFIXES else Kind.YAML)
+            if document is not None and document.root is not None:
                 return self._as_launched(read_accelerate(document))
             self._unparsed("accelerate", named, document)
         return None
@@ -357,8 +401,8 @@ class _Builder:
         if own is not None:
             return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
-            if isinstance(document, DataDocument) and document.root is not None:
+            document = self._config(path, None if path.suffix in SUFFIXES else Kind.JSON)
+            if document is not None and document.root is not None:
                 return read_deepspeed(document)
             self._unparsed("deepspeed", named, document)
         return None

@@ -49,16 +49,16 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     origins = [origin for document in documents for origin in _launch_origins(document)]
     launches = [build(origin, workspace, cli) for origin in origins]
     runs = [run for run in launches if _launches(run)]
-    taken = {_key(document.path) for run in runs for document in run.documents}
+    taken = {path for run in runs for path in _taken(run)}
     for origin in _lonely_scripts(documents, taken, found, cli):
         run = build(origin, workspace, cli)
         if run.script is not None and run.script.facts.trains:
             runs.append(run)
-            taken |= {_key(document.path) for document in run.documents}
+            taken |= _taken(run)
     for document in documents:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
             runs.append(build(Origin("config", document.path), workspace, cli))
-            taken |= {_key(document.path) for document in runs[-1].documents}
+            taken |= _taken(runs[-1])
     reading = Reading(
         found,
         workspace,
@@ -121,6 +121,10 @@ class _Reader:
                 return detect.maybe_launch(text)
             case Kind.PYTHON:
                 return maybe_training_script(text)
+
+
+def _taken(run: Run) -> set[Path]:
+    return {_key(document.path) for document in (*run.documents, *run.opened)}
 
 
 def _key(path: Path) -> Path:

@@ -86,6 +86,7 @@ class Run:
 
     id: str
     documents: tuple[Document, ...]
+    """What the run is read from; of the data that its script opens, files that state a setting."""
     settings: Mapping[str, Setting]
     hardware: Hardware
     launch: Launch | None = None
@@ -108,6 +109,8 @@ class Run:
     versions: Mapping[str, str] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     origin: Origin = field(default_factory=lambda: Origin("config", Path()))
+    opened: tuple[Document, ...] = ()
+    """Data that the script opens itself and hands on to no library as its config."""
     base: Path = field(default_factory=Path)
     """The folder that the launch line's relative paths start from."""
 

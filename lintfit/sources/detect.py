@@ -165,6 +165,11 @@ def is_arguments(document: DataDocument) -> bool:
     return not _ARGUMENTS.isdisjoint(entry.key for entry in root.entries)
 
 
+def is_config(document: DataDocument) -> bool:
+    """Whether a document can be read and is plainly the config of one library."""
+    return document.root is not None and dialect(document) is not None
+
+
 def dialect(document: DataDocument) -> Dialect | None:
     """The dialect of a JSON or YAML document; None for anything else, and where there is doubt."""
     root = document.root
