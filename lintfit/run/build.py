@@ -20,7 +20,7 @@ from lintfit.run.locate import Locator
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
-from lintfit.run.processes import number_of_gpus
+from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import assemble
 from lintfit.run.versions import versions_near, with_transformers
@@ -100,6 +100,7 @@ class _Builder:
             facts=model.facts,
             spec=assembled.spec,
             unknown=assembled.unknown,
+            all_gpus=all_there_are(sources, settings.get("gpus")),
             doubtful=(*assembled.doubtful, *(setting.name for setting in self.missing)),
             missing=tuple(self.missing),
             versions=self.versions,

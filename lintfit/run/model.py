@@ -41,13 +41,17 @@ OF_THE_MACHINE = Provenance("assumed", "accelerate launch without a config: that
 
 @frozen
 class Hardware:
-    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
+    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes.
+
+    ``available`` are the GPUs that its machines have together, of which it uses ``gpus``.
+    """
 
     gpu: Gpu | None = None
     gpus: int | None = None
     nodes: int = 1
     capacity_bytes: int | None = None
     host_memory_bytes: int | None = None
+    available: int | None = None
 
 
 @frozen
@@ -86,6 +90,8 @@ class Run:
     unknown: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
+    all_gpus: str | None = None
+    """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Setting, ...] = ()
     """Settings that name a file which was not found."""
     versions: Mapping[str, str] = field(default_factory=dict)
