@@ -57,6 +57,8 @@ def judge(run: Run) -> RunResult:
         decided_by.append(IMAGES)
     if run.unseen_flags:
         verdict = Verdict.UNKNOWN
+    if run.all_gpus is not None:
+        result = replace(result, assumptions=(run.all_gpus, *result.assumptions))
     if run.value("torch_compile") is True:
         result = replace(result, assumptions=(*result.assumptions, COMPILED))
     result = replace(result, verdict=verdict)

@@ -69,14 +69,17 @@ class RunGroup:
 class Options:
     """Everything that the user asked for. ``origins`` names, by field, the flag or config key that stated it.
 
-    A field that is missing from ``origins`` has its default. ``gpus`` counts all cards over all ``nodes``; memory is
-    in bytes, ``gpu_memory_bytes`` of one card, ``host_memory_bytes`` of one node; ``seq_len`` in tokens.
+    A field that is missing from ``origins`` has its default. ``gpus`` is what there is: over all ``nodes`` where these
+    are stated, else on each machine. Memory is in bytes, ``gpu_memory_bytes`` of one card, ``host_memory_bytes`` of
+    one node; ``seq_len`` in tokens.
     """
 
     fix: bool = False
     unsafe_fixes: bool = False
     diff: bool = False
     isolated: bool = False
+    what_if: bool = False
+    """Whether flags replace what the files say of a run, rather than tell what there is (``estimate`` of files)."""
     show_plans: bool = False
     """List every kind of plan that makes a run fit, not only the best."""
     as_found: bool = False

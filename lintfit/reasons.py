@@ -52,9 +52,8 @@ def _missing(run: Run) -> Iterator[str]:
             yield f"{line} ({_unread(run)})"
         else:
             yield line
-    if run.spec is None and run.lacks_model:
-        if run.hardware.capacity_bytes is None:
-            yield missing_gpu(run.settings)
+    if run.spec is None and run.lacks_model and run.hardware.capacity_bytes is None:
+        yield missing_gpu(run.settings)
 
 
 def _unread(run: Run) -> str:

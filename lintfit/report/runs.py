@@ -131,6 +131,7 @@ def _sharding(spec: Spec) -> str:
     if spec.engine == "fsdp":
         fsdp = spec.fsdp
         offload = ", offloaded to cpu" if fsdp and fsdp.cpu_offload else ""
+        offload += fsdp.unwrapped if fsdp else ""
         return f"FSDP{fsdp.version if fsdp else ''} {fsdp.strategy if fsdp else ''}".strip() + offload
     return "DDP" if spec.engine == "ddp" else "one process"
 

@@ -23,7 +23,7 @@ from lintfit.run.missing import Missing, missing
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
-from lintfit.run.processes import number_of_gpus
+from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
@@ -130,6 +130,7 @@ class _Builder:
             spec=assembled.spec,
             unknown=assembled.unknown,
             lacks_model=assembled.lacks_model,
+            all_gpus=all_there_are(sources, settings.get("gpus")),
             doubtful=assembled.doubtful,
             missing=tuple(self.missing),
             broken=tuple(document for _, document in self.broken),

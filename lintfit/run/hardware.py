@@ -10,6 +10,7 @@ from lintfit.catalog.facts import Gpu
 from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
+from lintfit.run.processes import available
 from lintfit.settings import Setting, is_count
 
 _SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -23,13 +24,14 @@ def find_hardware(sources: Sources, settings: Mapping[str, Setting]) -> Hardware
     options = sources.options
     gpu = _gpu(settings, options.gpu_memory_bytes)
     capacity = options.gpu_memory_bytes or (gpu.usable_bytes if gpu is not None else None)
-    gpus, nodes = settings.get("gpus"), settings.get("nodes")
+    gpus, nodes, there = settings.get("gpus"), settings.get("nodes"), available(sources)
     return Hardware(
         gpu=gpu,
         gpus=gpus.value if gpus is not None and is_count(gpus.value, LARGEST_COUNT) else None,
         nodes=nodes.value if nodes is not None and is_count(nodes.value, LARGEST_COUNT) else 1,
         capacity_bytes=capacity,
         host_memory_bytes=options.host_memory_bytes or _slurm_memory(sources),
+        available=there.value if there is not None and sources.what_if("gpus") is None else None,
     )
 
 

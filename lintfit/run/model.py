@@ -54,13 +54,17 @@ class Skipped:
 
 @frozen
 class Hardware:
-    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes."""
+    """What the run runs on; None where nobody said. Memory in bytes, ``gpus`` over all nodes.
+
+    ``available`` are the GPUs that its machines have together, of which it uses ``gpus``.
+    """
 
     gpu: Gpu | None = None
     gpus: int | None = None
     nodes: int = 1
     capacity_bytes: int | None = None
     host_memory_bytes: int | None = None
+    available: int | None = None
 
 
 @frozen
@@ -102,6 +106,8 @@ class Run:
     """Whether it is the model that is missing for a spec."""
     doubtful: tuple[str, ...] = ()
     """Settings that are written but could not be told; ``spec`` takes what needs least memory for them."""
+    all_gpus: str | None = None
+    """Says that the run is taken to use every GPU that there is; None where its files tell how many."""
     missing: tuple[Missing, ...] = ()
     """The script or configs that it names and that were not found: without them nothing is known of its memory."""
     broken: tuple[Document, ...] = ()

@@ -19,6 +19,11 @@ _SLURM_VARIABLE = re.compile(r"(?:^|=)[\"']?\$\{?(SLURM_[A-Z_]+)\}?[\"']?$")
 """An option's value that is nothing but one of SLURM's variables."""
 
 
+_MPI = frozenset({"mpirun", "mpiexec"})
+_MPI_COUNTS = frozenset({"-np", "--np", "-n", "-c"})
+"""How many processes there are, in the words of Open MPI and MPICH."""
+
+
 def process_settings(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """``gpus`` (processes over all nodes) and ``nodes``, as far as the command says or implies them."""
     settings = tuple(_LAUNCHERS[invocation.launcher](invocation, around))
@@ -207,6 +212,10 @@ def _devices(option: Option, around: Surroundings) -> Stated:
 
 def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     slurm = around.slurm
+    by_mpi = _mpi(invocation, around)
+    if by_mpi is not None:
+        yield Setting("gpus", by_mpi.value, by_mpi.provenance)
+        return
     if not around.by_srun:
         yield Setting("gpus", 1, Provenance.default(f"{invocation.launcher} starts one process"))
         return
@@ -218,6 +227,19 @@ def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
         return
     per_node = slurm.tasks_per_node or Stated(1, Provenance.default("srun's default (1 task per node)"))
     yield from _product(per_node, nodes)
+
+
+def _mpi(invocation: Invocation, around: Surroundings) -> Stated | None:
+    """The processes that ``mpirun -np 8`` starts, on however many machines; without the option one on each slot."""
+    words = [word.text for word in invocation.prefix]
+    started = next((i for i, word in enumerate(words) if word.rpartition("/")[2] in _MPI), None)
+    if started is None:
+        return None
+    option = next((i for i in range(started + 1, len(words)) if words[i] in _MPI_COUNTS), None)
+    if option is None or option + 1 == len(words):
+        return Stated(UNKNOWN, around.at(invocation.prefix[started].span, "one process on each of mpirun's slots"))
+    count = words[option + 1]
+    return Stated(int(count) if count.isdigit() else UNKNOWN, around.at(invocation.prefix[option + 1].span))
 
 
 def _said_by_recipe(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
