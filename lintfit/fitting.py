@@ -191,7 +191,7 @@ def _write(plan: Plan, number: int, workspace: Workspace, asked: Asked) -> str:
     diff = "".join(unified_diff(path, text_of(path, workspace), text) for path, text in texts.items())
     if asked.apply is None:
         return diff
-    write_files({workspace.read(path).file if workspace.exists(path) else path: t for path, t in texts.items()})
+    write_files({workspace.file(path) if workspace.exists(path) else path: t for path, t in texts.items()})
     names = ", ".join(shown_path(path) for path in texts)
     peak, capacity = plan.estimate.peak.high / 2**30, (plan.estimate.capacity_bytes or 0) / 2**30
     return f"Wrote plan {number} ({plan.name}) to {names}: {peak:.1f} of {capacity:.1f} GiB to plan for, fits.\n"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
+_CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST_NAME = 500
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
@@ -51,6 +52,11 @@ def _options(origin: Origin, cli: Options) -> Options:
     options = config_for(origin.path, cli)
     group = options.group_of(origin.path)
     return options.for_run(group, cli) if group is not None else options
+
+
+def _config_kind(path: Path, role: Kind) -> Kind | None:
+    """What a file that is named as a config is read as: by its suffix where that is a config's, else by its role."""
+    return None if SUFFIXES.get(path.suffix) in _CONFIGS else role
 
 
 class _Builder:
@@ -276,7 +282,7 @@ class _Builder:
         if here is not None:
             return self._as_launched(read_accelerate(here))
         for path in self._config_paths("accelerate", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.YAML)
+            document = self._read(path, _config_kind(path, Kind.YAML))
             if isinstance(document, DataDocument) and document.root is not None:
                 return self._as_launched(read_accelerate(document))
         return None
@@ -302,7 +308,7 @@ class _Builder:
         if own is not None:
             return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
-            document = self._read(path, None if path.suffix in SUFFIXES else Kind.JSON)
+            document = self._read(path, _config_kind(path, Kind.JSON))
             if isinstance(document, DataDocument) and document.root is not None:
                 return read_deepspeed(document)
         return None
