@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode, write_files
@@ -51,8 +52,16 @@ def load_runs(paths: Sequence[Path], options: Options) -> tuple[Loaded, tuple[Ru
     found = _found(paths, options)
     loaded = load(found, workspace, options)
     named = [document for document in loaded.documents if document.path in found.named]
-    loaded = replace(loaded, errors=(*loaded.errors, *_syntax_errors(named, Kind)))
-    return loaded, tuple(judge(run) for run in loaded.runs)
+    mistakes = Mistakes()
+    runs = tuple(_judged(run, mistakes) for run in loaded.runs)
+    return replace(loaded, errors=(*loaded.errors, *_syntax_errors(named, Kind), *mistakes.lines)), runs
+
+
+def _judged(run: Run, mistakes: Mistakes) -> RunResult:
+    """The run with its verdict; without one where this program fails over it."""
+    with mistakes.end_at(run.id):
+        return judge(run)
+    return RunResult(run)
 
 
 def _workspace(options: Options) -> Workspace:
@@ -91,10 +100,11 @@ class _Pass:
 
     def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
+        self.mistakes = Mistakes()
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(_with_readers(self._planned(judge(run)), loaded.runs) for run in loaded.runs)
+        runs = tuple(_with_readers(self._judged(run), loaded.runs) for run in loaded.runs)
         documents = _documents(loaded)
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded.runs)]
@@ -105,7 +115,7 @@ class _Pass:
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
-            errors=(*loaded.errors, *_syntax_errors(named)),
+            errors=(*loaded.errors, *_syntax_errors(named), *self.mistakes.lines),
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
             notes=(*sifted.notes, *_syntax_errors(found)),
@@ -117,7 +127,13 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.mistakes.end_at).of(findings)
+
+    def _judged(self, run: Run) -> RunResult:
+        judged = _judged(run, self.mistakes)
+        with self.mistakes.end_at(run.id):
+            return self._planned(judged)
+        return judged  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
@@ -142,12 +158,14 @@ class _Pass:
         context = RunContext(
             judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall, judged.scaling
         )
-        yield from run_run_checks(context)
+        yield from run_run_checks(context, apart=self.mistakes.end_at)
 
     def _file_findings(self, document: Document, runs: Sequence[Run]) -> Iterator[Finding]:
         part_of = tuple(run for run in runs if document in run.documents)
         named = document.path in self.found.named
-        yield from run_file_checks(FileContext(document, _source(document, part_of), part_of, named))
+        with self.mistakes.end_at(document.path.as_posix()):
+            context = FileContext(document, _source(document, part_of), part_of, named)
+            yield from run_file_checks(context, apart=self.mistakes.end_at)
 
 
 _UNRULED = tuple(kind for kind in Kind if kind is not Kind.JSON)
@@ -214,8 +232,9 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
+    mistakes = Mistakes()
     for _ in range(MAX_PASSES):
-        mended = _mend(checked, workspace.with_overlay(texts), options)
+        mended = _mend(checked, workspace.with_overlay(texts), options, mistakes)
         if not mended.fixed:
             break
         texts.update(mended.texts)
@@ -226,7 +245,8 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
         replace(judged, before=before.get(judged.run.id)) if touched(judged.run, texts) else judged
         for judged in checked.result.runs
     )
-    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
+    errors = tuple(dict.fromkeys((*checked.result.errors, *mistakes.lines)))
+    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed), errors=errors)
     return replace(checked, result=result), texts
 
 
@@ -295,12 +315,12 @@ class _Mended:
     fixed: tuple[Finding, ...]
 
 
-def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
+def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> _Mended:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
     texts: dict[Path, str] = {}
     edits: list[FileEdit] = []
     fixed: list[Finding] = []
-    confirmation = Confirmation(checked.result.runs, workspace, options)
+    confirmation = Confirmation(checked.result.runs, workspace, options, mistakes.end_at)
     for finding in _fixable(checked.result.findings, options):
         assert finding.fix is not None
         try:

@@ -19,6 +19,13 @@ class LintfitError(Exception):
     """
 
 
+def internal_error(error: Exception) -> str:
+    """A mistake of this program's own, in one line."""
+    detail = " ".join(str(error).split())[:300]
+    described = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
+    return f"internal error: {described}; please report it (LINTFIT_DEBUG=1 shows where)"
+
+
 def shown(value: Any) -> str:
     """A value as a message quotes it, in one line whatever is in it."""
     try:

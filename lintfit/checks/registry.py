@@ -7,6 +7,7 @@ A rule's module has the name of its page with underscores and defines ``check_fi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -17,6 +18,9 @@ from lintfit.rules_catalog import Rule, load_rules
 
 Enabled = Callable[[Rule], bool]
 """Whether a rule is wanted: ``--select``, ``--ignore`` and the config decide."""
+
+Apart = Callable[[str], AbstractContextManager[None]]
+"""What holds up a rule that fails over a file or run of this name, so that the other rules are still asked."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -34,7 +38,9 @@ def rules_for(dialects: Collection[str], enabled: Enabled | None = None) -> list
     return [(rule, module_of(rule.name)) for rule in _wanted(frozenset(dialects)) if enabled is None or enabled(rule)]
 
 
-def run_file_checks(context: FileContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+def run_file_checks(
+    context: FileContext, enabled: Enabled | None = None, apart: Apart = nullcontext
+) -> Iterator[Finding]:
     """What the rules say of one document on its own.
 
     A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind.
@@ -43,14 +49,17 @@ def run_file_checks(context: FileContext, enabled: Enabled | None = None) -> Ite
     for rule, module in rules_for({dialect}, enabled):
         check = getattr(module, "check_file", None)
         if check is not None:
-            for report in check(context):
-                yield _finding(rule, report, None)
+            with apart(context.document.path.as_posix()):
+                for report in check(context):
+                    yield _finding(rule, report, None)
 
 
 _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script", "shell": "launcher"}
 
 
-def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Iterator[Finding]:
+def run_run_checks(
+    context: RunContext, enabled: Enabled | None = None, apart: Apart = nullcontext
+) -> Iterator[Finding]:
     """What the rules say of one run: its settings, its estimate and its plan."""
     run = context.run
     present = {
@@ -62,8 +71,9 @@ def run_run_checks(context: RunContext, enabled: Enabled | None = None) -> Itera
     for rule, module in rules_for({name for name, source in present.items() if source is not None}, enabled):
         check = getattr(module, "check_run", None)
         if check is not None:
-            for report in check(context):
-                yield _finding(rule, report, run.id)
+            with apart(run.id):
+                for report in check(context):
+                    yield _finding(rule, report, run.id)
 
 
 def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:

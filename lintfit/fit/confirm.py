@@ -5,7 +5,8 @@ Only what then comes out as the fix said is offered or written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from lintfit.documents.edits import apply
@@ -24,6 +25,10 @@ _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
 
 
+Apart = Callable[[str], AbstractContextManager[None]]
+"""What holds up a mistake of this program's over a file of this name: the fix is then not confirmed."""
+
+
 @frozen(eq=False)
 class Confirmed:
     """Findings whose fixes hold what they promise; the others keep their message and lose the fix.
@@ -38,8 +43,10 @@ class Confirmed:
 class Confirmation:
     """What fixes would do to some runs, judged against what these files and runs are now."""
 
-    def __init__(self, runs: Sequence[RunResult], workspace: Workspace, options: Options) -> None:
-        self.runs, self.workspace, self.options = runs, workspace, options
+    def __init__(
+        self, runs: Sequence[RunResult], workspace: Workspace, options: Options, apart: Apart = nullcontext
+    ) -> None:
+        self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
         """The findings without fixes that do not come out as they claim; plans are confirmed where they are made."""
@@ -57,6 +64,11 @@ class Confirmation:
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
+        with self.apart(finding.place.document.path.as_posix()):
+            return self._holds(finding, texts)
+        return False
+
+    def _holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         assert finding.fix is not None
         changed = self.workspace.with_overlay(texts)
         for edit in finding.fix.edits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.config import config_for
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
@@ -36,20 +37,31 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
     """
     reader = _Reader(found, workspace, cli)
+    mistakes = reader.mistakes
     documents = reader.read_all()
-    launches = [origin for document in documents for origin in _launch_origins(document)]
-    runs = [run for run in (build(origin, workspace, cli) for origin in launches) if _launches(run)]
+    launches = [origin for document in documents for origin in _launch_origins(document, mistakes)]
+    built = (_built(origin, workspace, cli, mistakes) for origin in launches)
+    runs = [run for run in built if run is not None and _launches(run)]
     taken = {_key(document.path) for run in runs for document in run.documents}
     for origin in _lonely_scripts(documents, taken, found, cli):
-        run = build(origin, workspace, cli)
-        if run.script is not None and run.script.facts.trains:
+        run = _built(origin, workspace, cli, mistakes)
+        if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
             taken |= {_key(document.path) for document in run.documents}
     for document in documents:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
-            runs.append(build(Origin("config", document.path), workspace, cli))
-            taken |= {_key(document.path) for document in runs[-1].documents}
-    return Loaded(tuple(documents), tuple(runs), tuple(reader.errors))
+            run = _built(Origin("config", document.path), workspace, cli, mistakes)
+            if run is not None:
+                runs.append(run)
+                taken |= {_key(document.path) for document in run.documents}
+    return Loaded(tuple(documents), tuple(runs), (*reader.errors, *mistakes.lines))
+
+
+def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Run | None:
+    """The run that begins here; None where this program fails over it."""
+    with mistakes.end_at(origin.path.as_posix()):
+        return build(origin, workspace, cli)
+    return None
 
 
 class _Reader:
@@ -58,10 +70,15 @@ class _Reader:
     def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
+        self.mistakes = Mistakes()
 
     def read_all(self) -> list[Document]:
-        documents = (self._read(path) for path in self.found.files)
-        return [document for document in documents if document is not None]
+        documents: list[Document] = []
+        for path in self.found.files:
+            with self.mistakes.end_at(path.as_posix()):
+                document = self._read(path)
+                documents += [document] if document is not None else []
+        return documents
 
     def _read(self, path: Path) -> Document | None:
         try:
@@ -91,13 +108,14 @@ def _key(path: Path) -> Path:
     return Path(path).resolve()
 
 
-def _launch_origins(document: Document) -> Iterable[Origin]:
+def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL:
         return
     from lintfit.sources.launcher import count_launches
 
-    for index in range(count_launches(document)):
-        yield Origin("launch", document.path, index)
+    with mistakes.end_at(document.path.as_posix()):
+        for index in range(count_launches(document)):
+            yield Origin("launch", document.path, index)
 
 
 def _launches(run: Run) -> bool:
