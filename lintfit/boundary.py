@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from lintfit.errors import LintfitError, internal_error
+
+Apart = Callable[[str], AbstractContextManager[None]]
+"""What holds up a mistake of this program's over the file or run of this name, so that the rest goes on."""
+
+
+def to_the_end(_: str) -> AbstractContextManager[None]:
+    """No boundary: a mistake ends whatever is going on."""
+    return nullcontext()
 
 
 class Mistakes:

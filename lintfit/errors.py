@@ -32,4 +32,9 @@ def shown(value: Any) -> str:
         text = repr(value)
     except (RecursionError, ValueError):  # nested deeper than repr follows; more digits than Python writes out
         return f"a {type(value).__name__} too large to show"
+    return shorten(text)
+
+
+def shorten(text: str) -> str:
+    """The beginning of a long text."""
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

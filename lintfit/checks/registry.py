@@ -7,20 +7,17 @@ A rule's module has the name of its page with underscores and defines ``check_fi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
 from types import ModuleType
 
+from lintfit.boundary import Apart, to_the_end
 from lintfit.checks.context import FileContext, Report, RunContext, UnusedContext
 from lintfit.findings import Finding
 from lintfit.rules_catalog import Rule, load_rules
 
 Enabled = Callable[[Rule], bool]
 """Whether a rule is wanted: ``--select``, ``--ignore`` and the config decide."""
-
-Apart = Callable[[str], AbstractContextManager[None]]
-"""What holds up a rule that fails over a file or run of this name, so that the other rules are still asked."""
 
 
 def module_of(name: str) -> ModuleType:
@@ -39,11 +36,12 @@ def rules_for(dialects: Collection[str], enabled: Enabled | None = None) -> list
 
 
 def run_file_checks(
-    context: FileContext, enabled: Enabled | None = None, apart: Apart = nullcontext
+    context: FileContext, enabled: Enabled | None = None, apart: Apart = to_the_end
 ) -> Iterator[Finding]:
     """What the rules say of one document on its own.
 
-    A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind.
+    A document whose syntax is broken has no source; the rules of its dialect still see it, by its kind. Where a rule
+    fails, ``apart`` says whether the others are still asked.
     """
     dialect = context.source.dialect if context.source else _DIALECT_OF_KIND.get(context.document.kind.value, "")
     for rule, module in rules_for({dialect}, enabled):
@@ -57,10 +55,11 @@ def run_file_checks(
 _DIALECT_OF_KIND = {"json": "deepspeed", "yaml": "accelerate", "python": "script", "shell": "launcher"}
 
 
-def run_run_checks(
-    context: RunContext, enabled: Enabled | None = None, apart: Apart = nullcontext
-) -> Iterator[Finding]:
-    """What the rules say of one run: its settings, its estimate and its plan."""
+def run_run_checks(context: RunContext, enabled: Enabled | None = None, apart: Apart = to_the_end) -> Iterator[Finding]:
+    """What the rules say of one run: its settings, its estimate and its plan.
+
+    Where one of them fails, ``apart`` says whether the others are still asked.
+    """
     run = context.run
     present = {
         "deepspeed": run.deepspeed,

@@ -37,7 +37,7 @@ class Workspace:
             return True
         try:
             return resolved.is_file()
-        except OSError:
+        except (OSError, ValueError):  # no name of a file: a NUL, half a pair of surrogates
             return False
 
     def file(self, path: Path, kind: Kind | None = None) -> FileText:
@@ -131,7 +131,7 @@ class Workspace:
         if found is None:
             try:
                 found = (self.root / path).resolve()
-            except (OSError, RuntimeError):
+            except (OSError, RuntimeError, ValueError):
                 found = (self.root / path).absolute()
             self._resolved[path] = found
         return found

@@ -5,10 +5,10 @@ Only what then comes out as the fix said is offered or written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
@@ -23,10 +23,6 @@ from lintfit.run.model import Run
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
-
-
-Apart = Callable[[str], AbstractContextManager[None]]
-"""What holds up a mistake of this program's over a file of this name: the fix is then not confirmed."""
 
 
 @frozen(eq=False)
@@ -44,7 +40,7 @@ class Confirmation:
     """What fixes would do to some runs, judged against what these files and runs are now."""
 
     def __init__(
-        self, runs: Sequence[RunResult], workspace: Workspace, options: Options, apart: Apart = nullcontext
+        self, runs: Sequence[RunResult], workspace: Workspace, options: Options, apart: Apart = to_the_end
     ) -> None:
         self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
 

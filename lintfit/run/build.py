@@ -236,8 +236,9 @@ class _Builder:
         if world is None or not isinstance(world.value, int):
             return found
         found["WORLD_SIZE"] = str(world.value)
-        if nodes is None or isinstance(nodes.value, int):
-            found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
+        machines = nodes.value if nodes is not None else 1
+        if isinstance(machines, int) and machines > 0:
+            found["LOCAL_WORLD_SIZE"] = str(world.value // machines)
         return found
 
     def _arguments(self, name: str) -> Document | None:
