@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.checks.context import FileContext, RunContext
 from lintfit.checks.registry import run_file_checks, run_run_checks
 from lintfit.documents.files import decode, encode
@@ -17,6 +18,7 @@ from lintfit.frozen import frozen, replace
 from lintfit.judging import judge
 from lintfit.memory.result import Verdict
 from lintfit.options import Options
+from lintfit.reasons import FAILED
 from lintfit.results import CheckResult, RunResult
 from lintfit.roots import output_roots, roots_of
 from lintfit.run.discover import Found, discover
@@ -75,8 +77,17 @@ def load_runs(
     found = _found(paths, options)
     loaded = load(found, workspace, options)
     named = [document for document in loaded.documents if document.path in found.named]
-    loaded = replace(loaded, errors=(*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ)))
-    return loaded, tuple(judge(run) for run in loaded.runs)
+    mistakes = Mistakes()
+    runs = tuple(_judged(run, mistakes) for run in loaded.runs)
+    errors = (*loaded.errors, *_problems(named, SYNTAX_ERROR, NOT_READ), *mistakes.lines)
+    return replace(loaded, errors=errors), runs
+
+
+def _judged(run: Run, mistakes: Mistakes) -> RunResult:
+    """The run with its verdict; without one where this program fails over it."""
+    with mistakes.end_at(run.id):
+        return judge(run)
+    return RunResult(run, unknown=(FAILED,))
 
 
 def new_workspace(paths: Sequence[Path], options: Options) -> Workspace:
@@ -119,10 +130,11 @@ class _Pass:
     def __init__(self, found: Found, workspace: Workspace, options: Options) -> None:
         self.found, self.workspace, self.options = found, workspace, options
         self.code = KeyReads(workspace)
+        self.mistakes = Mistakes()
 
     def check(self) -> _Checked:
         loaded = load(self.found, self.workspace, self.options)
-        runs = tuple(_with_readers(self._planned(judge(run)), loaded.runs) for run in loaded.runs)
+        runs = tuple(_with_readers(self._judged(run), loaded.runs) for run in loaded.runs)
         documents = tuple(document for document in _documents(loaded) if self._is_shown(document))
         findings = [finding for run in runs for finding in self._run_findings(run)]
         findings += [f for document in documents for f in self._file_findings(document, loaded)]
@@ -133,7 +145,11 @@ class _Pass:
         result = CheckResult(
             runs=runs,
             findings=_in_order(confirmed.findings),
-            errors=(*loaded.errors, *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ)),
+            errors=(
+                *loaded.errors,
+                *_problems((each for each in named if each.kind is not Kind.SHELL), NOT_READ),
+                *self.mistakes.lines,
+            ),
             ignored=_in_order(sifted.ignored),
             baselined=_in_order(sifted.baselined),
             notes=(
@@ -151,13 +167,19 @@ class _Pass:
     def _confirmed(self, findings: Sequence[Finding], runs: Sequence[RunResult]) -> Confirmed:
         if not any(finding.fix is not None for finding in findings):
             return Confirmed(tuple(findings), 0)
-        return Confirmation(runs, self.workspace, self.options, self.code).of(findings)
+        return Confirmation(runs, self.workspace, self.options, self.code, self.mistakes.end_at).of(findings)
 
     def _is_shown(self, document: Document) -> bool:
         """Whether findings may speak of a document: of data that a link leads to, outside, only of a plain config."""
         if not isinstance(document, DataDocument) or document.path in self.found.named:
             return True
         return not self.workspace.why_not_changed(document.path) or detect.is_config(document)
+
+    def _judged(self, run: Run) -> RunResult:
+        judged = _judged(run, self.mistakes)
+        with self.mistakes.end_at(run.id):
+            return self._planned(judged)
+        return judged  # with its verdict, and without a plan
 
     def _planned(self, judged: RunResult) -> RunResult:
         if judged.verdict is not Verdict.DOES_NOT_FIT or judged.run.doubtful or judged.run.count_open:
@@ -182,7 +204,7 @@ class _Pass:
         context = RunContext(
             judged.run, judged.estimate, judged.plan, judged.rejected, judged.shortfall, judged.scaling
         )
-        yield from run_run_checks(context)
+        yield from run_run_checks(context, apart=self.mistakes.end_at)
 
     def _file_findings(self, document: Document, loaded: Loaded) -> Iterator[Finding]:
         part_of = tuple(run for run in loaded.runs if document in run.documents)
@@ -191,9 +213,11 @@ class _Pass:
         own = document in loaded.documents and not self.workspace.why_not_changed(document.path)
         if opened and not own and not any(_is_config(document, run) for run in loaded.runs):
             return  # data of a script's own, whatever it looks like
-        for finding in run_file_checks(FileContext(document, _source(document, part_of), part_of, named, self.code)):
-            # A script that opens the file itself may ask for any of its keys.
-            yield without_fix(finding) if opened else finding
+        with self.mistakes.end_at(document.path.as_posix()):
+            context = FileContext(document, _source(document, part_of), part_of, named, self.code)
+            for finding in run_file_checks(context, apart=self.mistakes.end_at):
+                # A script that opens the file itself may ask for any of its keys.
+                yield without_fix(finding) if opened else finding
 
 
 _SAID = {SYNTAX_ERROR: "syntax error", NOT_READ: "not read"}
@@ -273,8 +297,9 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
+    mistakes = Mistakes()
     for _ in range(MAX_PASSES):
-        mended = _mend(checked, workspace.with_overlay(texts), options)
+        mended = _mend(checked, workspace.with_overlay(texts), options, mistakes)
         if not mended.fixed:
             break
         texts.update(mended.texts)
@@ -285,7 +310,8 @@ def _fix(found: Found, workspace: Workspace, options: Options, first: _Checked) 
         replace(judged, before=before.get(judged.run.id)) if touched(judged.run, texts) else judged
         for judged in checked.result.runs
     )
-    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed))
+    errors = tuple(dict.fromkeys((*checked.result.errors, *mistakes.lines)))
+    result = replace(checked.result, runs=runs, fixed=tuple(fixed), changed=_counts(fixed), errors=errors)
     return replace(checked, result=result), texts
 
 
@@ -354,12 +380,12 @@ class _Mended:
     fixed: tuple[Finding, ...]
 
 
-def _mend(checked: _Checked, workspace: Workspace, options: Options) -> _Mended:
+def _mend(checked: _Checked, workspace: Workspace, options: Options, mistakes: Mistakes) -> _Mended:
     """Apply the fixes of one pass that neither overlap nor break anything, the plans first."""
     texts: dict[Path, str] = {}
     edits: list[FileEdit] = []
     fixed: list[Finding] = []
-    confirmation = Confirmation(checked.result.runs, workspace, options)
+    confirmation = Confirmation(checked.result.runs, workspace, options, apart=mistakes.end_at)
     for finding in _fixable(checked.result.findings, options):
         assert finding.fix is not None
         try:

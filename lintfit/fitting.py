@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lintfit import __version__
+from lintfit.boundary import Mistakes
 from lintfit.documents.edits import unified_diff
 from lintfit.documents.workspace import Workspace
 from lintfit.errors import LintfitError
@@ -103,9 +104,12 @@ def _done(
 ) -> Done:
     answers: list[Answer] = []
     start = 1
+    mistakes = Mistakes()
     for result in runs:
-        answers.append(_answer(result, start, workspace, options, asked))
-        start += len(answers[-1].plans)
+        with mistakes.end_at(result.run.id):
+            answers.append(_answer(result, start, workspace, options, asked))
+            start += len(answers[-1].plans)
+    errors = (*errors, *mistakes.lines)
     status = 2 if errors else int(any(_open(answer) for answer in answers))
     chosen = asked.apply if asked.apply is not None else asked.diff
     if chosen is not None:

@@ -21,6 +21,7 @@ HOST = "how many GPUs a machine has: with some numbers of them its host memory i
 CONFIG = (
     "a config alone: no launch line or script that was read uses it (name them together, or give --model and --gpu)"
 )
+FAILED = "a mistake of lintfit's own, which the line on standard error tells (please report it)"
 _ENGINE = (
     "the engine, which accelerate launch takes from the file that `accelerate config` wrote on the machine "
     "(--config_file FILE, or --multi_gpu, --use_deepspeed, --use_fsdp on the launch line)"

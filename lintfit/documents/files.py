@@ -146,11 +146,20 @@ def _decode(path: Path, data: bytes, kind: Kind | None) -> tuple[str, str, bytes
         if kind is Kind.SHELL and not bom:
             return body.decode("latin-1"), "latin-1", bom
         raise ReadError(path, _undecodable(body, encoding, error.start, kind)) from None
+    except (LookupError, UnicodeError):  # a cookie may name any codec of Python's, such as hex or punycode
+        raise ReadError(path, f"its coding cookie names {encoding}, which does not read it: save it as UTF-8") from None
     if "\0" in text:
         raise ReadError(path, "is binary, not text")
-    if text.encode(encoding) != body:
+    if not _writes_back(text, encoding, body):
         raise ReadError(path, f"its {encoding} text cannot be written back byte for byte")
     return text, encoding, bom
+
+
+def _writes_back(text: str, encoding: str, body: bytes) -> bool:
+    try:
+        return text.encode(encoding) == body
+    except UnicodeError:
+        return False
 
 
 def _cookie(path: Path, data: bytes) -> str:

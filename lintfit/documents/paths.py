@@ -18,7 +18,7 @@ def is_real_folder(path: Path) -> bool:
     """Whether there is a folder, and not a link to one, as far as can be seen."""
     try:
         return path.is_dir() and not path.is_symlink()
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

@@ -26,6 +26,8 @@ class Workspace:
         self.root = root if root is not None else Path.cwd()
         self.below = below
         self._documents: dict[tuple[Path, Kind], Document] = {}
+        self._roles: dict[Path, Kind] = {}
+        """As what a run has read a file whose name does not tell (``--config_file fsdp.conf``)."""
         self._files: dict[Path, FileText] = {}
         self._stored_files: dict[Path, FileText] = {}
         """Files as they lie on the disk, each as it was first read: all overlays share them."""
@@ -48,7 +50,7 @@ class Workspace:
             return True
         try:
             return resolved.is_file()
-        except OSError:
+        except (OSError, ValueError):  # no name of a file: a NUL, half a pair of surrogates
             return False
 
     def file(self, path: Path, kind: Kind | None = None) -> FileText:
@@ -67,17 +69,22 @@ class Workspace:
     def read(self, path: Path, kind: Kind | None = None) -> Document:
         """The document at a path, parsed once for each kind it is asked for as.
 
-        ``kind`` defaults to what the suffix or the shebang says. ``Document.path`` is the path as first given.
+        ``kind`` is what the file's role in a run says. It defaults to what the suffix or the shebang says; where they
+        say nothing, to the role in which the file has been read before. ``Document.path`` is the path as first given.
         Raises :class:`~lintfit.documents.files.ReadError`, also where the kind cannot be told.
         """
+        resolved = self._resolve(path)
         try:
             file = self.file(path, kind)
         except ReadError as error:
             raise ReadError(path, error.reason) from None
-        kind = kind or kind_of(path, file.text)
+        named = kind_of(path, file.text)
+        if kind is not None and named is None:
+            self._roles.setdefault(resolved, kind)
+        kind = kind or named or self._roles.get(resolved)
         if kind is None:
             raise ReadError(path, "is neither JSON, YAML, Python nor a shell script by its name or first line")
-        key = (self._resolve(path), kind)
+        key = (resolved, kind)
         document = self._documents.get(key)
         if document is None:
             document = self._documents[key] = self._shell(file) if kind is Kind.SHELL else reader(kind)(file)
@@ -106,6 +113,7 @@ class Workspace:
         changed = {path for path, text in other._overlay.items() if self._overlay.get(path) != text}
         other._documents = {key: document for key, document in self._documents.items() if key[0] not in changed}
         other._absent, other._resolved, other._handed = dict(self._absent), self._resolved, self._handed
+        other._roles = self._roles
         other._files = {path: file for path, file in self._files.items() if path not in changed}
         other._stored_files = self._stored_files
         return other

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Apart, to_the_end
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, Edit
 from lintfit.documents.workspace import Workspace
@@ -41,9 +42,14 @@ class Confirmation:
     """What fixes would do to some runs, judged against what these files and runs are now."""
 
     def __init__(
-        self, runs: Sequence[RunResult], workspace: Workspace, options: Options, code: KeyReads | None = None
+        self,
+        runs: Sequence[RunResult],
+        workspace: Workspace,
+        options: Options,
+        code: KeyReads | None = None,
+        apart: Apart = to_the_end,
     ) -> None:
-        self.runs, self.workspace, self.options = runs, workspace, options
+        self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
         self._care = Care(workspace, code)
 
     def of(self, findings: Iterable[Finding]) -> Confirmed:
@@ -67,6 +73,11 @@ class Confirmation:
 
     def holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         """Whether with these texts the files read as well as before, their runs fit as well, and the fix is true."""
+        with self.apart(finding.place.document.path.as_posix()):
+            return self._holds(finding, texts)
+        return False
+
+    def _holds(self, finding: Finding, texts: Mapping[Path, str]) -> bool:
         assert finding.fix is not None
         changed = self.workspace.with_overlay(texts)
         for edit in finding.fix.edits:

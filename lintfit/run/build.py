@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
 
+_CONFIGS = (Kind.JSON, Kind.YAML)
 _LONGEST_NAME = 500
 _LONGEST_CONFIG = 60_000
 """Characters of a config that a script reads itself; what is longer is data."""
@@ -69,6 +70,11 @@ def _states(document: Document, settings: Iterable[Setting]) -> bool:
         if (place is not None and place.document is document) or _states(document, setting.overrode):
             return True
     return False
+
+
+def _config_kind(path: Path, role: Kind) -> Kind | None:
+    """What a file that is named as a config is read as: by its suffix where that is a config's, else by its role."""
+    return None if SUFFIXES.get(path.suffix) in _CONFIGS else role
 
 
 class _Builder:
@@ -318,8 +324,9 @@ class _Builder:
         if world is None or not isinstance(world.value, int):
             return found
         found["WORLD_SIZE"] = str(world.value)
-        if nodes is None or isinstance(nodes.value, int):
-            found["LOCAL_WORLD_SIZE"] = str(world.value // (nodes.value if nodes is not None else 1))
+        machines = nodes.value if nodes is not None else 1
+        if isinstance(machines, int) and machines > 0:
+            found["LOCAL_WORLD_SIZE"] = str(world.value // machines)
         return found
 
     def _arguments(self, name: str) -> Document | None:
@@ -375,7 +382,7 @@ class _Builder:
         if here is not None:
             return self._as_launched(read_accelerate(here))
         for path in self._config_paths("accelerate", named):
-            document = self._config(path, None if path.suffix in SUFFIXES else Kind.YAML)
+            document = self._config(path, _config_kind(path, Kind.YAML))
             if document is not None and document.root is not None:
                 return self._as_launched(read_accelerate(document))
             self._unparsed("accelerate", named, document)
@@ -402,7 +409,7 @@ class _Builder:
         if own is not None:
             return read_deepspeed(own)
         for path in self._config_paths("deepspeed", named):
-            document = self._config(path, None if path.suffix in SUFFIXES else Kind.JSON)
+            document = self._config(path, _config_kind(path, Kind.JSON))
             if document is not None and document.root is not None:
                 return read_deepspeed(document)
             self._unparsed("deepspeed", named, document)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
 from lintfit.memory.spec import LARGEST_COUNT
+from lintfit.numerals import whole
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available
@@ -41,7 +42,7 @@ def _slurm_memory(sources: Sources) -> int | None:
         return None
     stated = [d.value for d in sources.launch.document.directives if d.key == "--mem"]
     found = re.fullmatch(r"(\d+)([KMGT]?)B?", stated[-1], re.IGNORECASE) if stated else None
-    return int(found[1]) * _SLURM_UNITS[found[2].upper()] or None if found else None
+    return (whole(found[1]) or 0) * _SLURM_UNITS[found[2].upper()] or None if found else None
 
 
 def _gpu(settings: Mapping[str, Setting], memory: int | None) -> Gpu | None:

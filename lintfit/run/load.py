@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from lintfit.boundary import Mistakes
 from lintfit.config import config_for
 from lintfit.documents import python_syntax
 from lintfit.documents.broken import is_broken
@@ -45,20 +46,24 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     names are runs of their own; those that the user named together, or that a ``[[run]]`` table lists, are one.
     """
     reader = _Reader(found, workspace, cli)
+    mistakes = reader.mistakes
     documents = reader.read_all()
-    origins = [origin for document in documents for origin in _launch_origins(document)]
-    launches = [build(origin, workspace, cli) for origin in origins]
+    origins = [origin for document in documents for origin in _launch_origins(document, mistakes)]
+    built = (_built(origin, workspace, cli, mistakes) for origin in origins)
+    launches = [run for run in built if run is not None]
     runs = [run for run in launches if _launches(run)]
     taken = {path for run in runs for path in _taken(run)}
     for origin in _lonely_scripts(documents, taken, found, cli):
-        run = build(origin, workspace, cli)
-        if run.script is not None and run.script.facts.trains:
+        run = _built(origin, workspace, cli, mistakes)
+        if run is not None and run.script is not None and run.script.facts.trains:
             runs.append(run)
             taken |= _taken(run)
     for document in documents:
         if isinstance(document, DataDocument) and _key(document.path) not in taken and detect.dialect(document):
-            runs.append(build(Origin("config", document.path), workspace, cli))
-            taken |= _taken(runs[-1])
+            run = _built(Origin("config", document.path), workspace, cli, mistakes)
+            if run is not None:
+                runs.append(run)
+                taken |= _taken(run)
     reading = Reading(
         found,
         workspace,
@@ -69,10 +74,17 @@ def load(found: Found, workspace: Workspace, cli: Options) -> Loaded:
     return Loaded(
         tuple(documents),
         tuple(runs),
-        tuple(reader.errors),
+        (*reader.errors, *mistakes.lines),
         (*reader.skipped, *skipped(reading)),
         len(reader.read | taken),
     )
+
+
+def _built(origin: Origin, workspace: Workspace, cli: Options, mistakes: Mistakes) -> Run | None:
+    """The run that begins here; None where this program fails over it."""
+    with mistakes.end_at(origin.path.as_posix()):
+        return build(origin, workspace, cli)
+    return None
 
 
 class _Reader:
@@ -81,13 +93,18 @@ class _Reader:
     def __init__(self, found: Found, workspace: Workspace, cli: Options) -> None:
         self.found, self.workspace, self.cli = found, workspace, cli
         self.errors: list[str] = list(found.errors)
+        self.mistakes = Mistakes()
         self.skipped: list[Skipped] = []
         self.read: set[Path] = set()
         """The resolved paths of the files that could be read."""
 
     def read_all(self) -> list[Document]:
-        documents = (self._read(path) for path in self.found.files)
-        return [document for document in documents if document is not None]
+        documents: list[Document] = []
+        for path in self.found.files:
+            with self.mistakes.end_at(path.as_posix()):
+                document = self._read(path)
+                documents += [document] if document is not None else []
+        return documents
 
     def _read(self, path: Path) -> Document | None:
         try:
@@ -131,13 +148,14 @@ def _key(path: Path) -> Path:
     return Path(path).resolve()
 
 
-def _launch_origins(document: Document) -> Iterable[Origin]:
+def _launch_origins(document: Document, mistakes: Mistakes) -> Iterable[Origin]:
     if document.kind is not Kind.SHELL:
         return
     from lintfit.sources.launcher import count_launches
 
-    for index in range(count_launches(document)):
-        yield Origin("launch", document.path, index)
+    with mistakes.end_at(document.path.as_posix()):
+        for index in range(count_launches(document)):
+            yield Origin("launch", document.path, index)
 
 
 def _launches(run: Run) -> bool:

@@ -41,9 +41,7 @@ _READS = frozenset(
 )
 """Commands that write none of the files that they name (what is redirected aside)."""
 
-_FETCHES = frozenset(
-    "7z aws azcopy dvc gcloud gdown gsutil rclone rsync s5cmd scp sftp tar unrar unzip".split()
-)
+_FETCHES = frozenset("7z aws azcopy dvc gcloud gdown gsutil rclone rsync s5cmd scp sftp tar unrar unzip".split())
 """Commands that may bring any file."""
 
 _GIT = frozenset("checkout clone lfs pull reset restore sparse-checkout submodule switch worktree".split())

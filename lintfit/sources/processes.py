@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from lintfit.numerals import natural
 from lintfit.settings import UNKNOWN, Provenance, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
@@ -74,8 +75,12 @@ def _integer(option: Option | None, around: Surroundings) -> Stated | None:
         variable = _SLURM_VARIABLE.search(option.words[0].text)
         stated = around.slurm.variable(variable[1]) if variable else None
         return stated or Stated(UNKNOWN, around.of(option))
-    value: Count = int(text) if text is not None and re.fullmatch(r"\d+", text.strip()) else UNKNOWN
-    return Stated(value, around.of(option))
+    return Stated(_counted(text.strip() if text is not None else None), around.of(option))
+
+
+def _counted(text: str | None) -> Count:
+    number = natural(text)
+    return number if number is not None else UNKNOWN
 
 
 def _product(per_node: Stated, nodes: Stated) -> Iterator[Setting]:
@@ -103,7 +108,7 @@ def _per_node(invocation: Invocation, around: Surroundings) -> Stated | None:
         if text == "":
             return None
         place = around.environment_places.get("PET_NPROC_PER_NODE", around.command)
-        return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place))
+        return Stated(_counted(text), around.at(place))
     if option.value in ("gpu", "auto"):
         return _all_gpus(around, "one process per GPU of the machine")
     return _integer(option, around)
@@ -116,9 +121,7 @@ def _torch_nodes(invocation: Invocation, around: Surroundings) -> Stated | None:
     least, colon, most = option.value.partition(":")
     if colon and least != most:
         return Stated(UNKNOWN, around.of(option, "an elastic number of nodes"))
-    if least.isdigit():
-        return Stated(int(least), around.of(option))
-    return Stated(UNKNOWN, around.of(option))
+    return Stated(_counted(least), around.of(option))
 
 
 def _deepspeed(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -207,7 +210,7 @@ def _devices(option: Option, around: Surroundings) -> Stated:
         return _all_gpus(around, "all GPUs of the machine")
     if "," in text:
         return Stated(len([one for one in text.split(",") if one.strip()]), around.of(option))
-    return Stated(int(text) if text.isdigit() else UNKNOWN, around.of(option))
+    return Stated(_counted(text), around.of(option))
 
 
 def _python(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
@@ -284,7 +287,7 @@ def _from_environment(name: str, around: Surroundings) -> Stated | None:
         return None
     text = around.environment[name]
     place = around.environment_places.get(name, around.command)
-    return Stated(int(text) if text is not None and text.isdigit() else UNKNOWN, around.at(place, name))
+    return Stated(_counted(text), around.at(place, name))
 
 
 _LAUNCHERS: Mapping[str, Callable[[Invocation, Surroundings], Iterator[Setting]]] = {

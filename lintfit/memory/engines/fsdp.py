@@ -66,7 +66,7 @@ def fsdp(spec: Spec) -> States:
     forward = {**steady, **kept, **components(communication_buffers=gathered.forward)}
     inside = {**steady, **kept, **components(temporaries=_pieces(spec, layer))}
     late = _pieces(spec, root) + tied_gradient(spec, stepped)
-    ended = {**reduced, **components(communication_buffers=gathered.end, temporaries=late)}
+    ended: Components = {**reduced, **components(communication_buffers=gathered.end, temporaries=late)}
     if one_unit(spec):
         ended = _all_at_the_end(spec, held, {**steady, **kept}, tied_gradient(spec, stepped))
     return States(
@@ -384,4 +384,6 @@ def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
     offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
-    return components(parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(spec, held) + load_temporary(spec))
+    return components(
+        parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(spec, held) + load_temporary(spec)
+    )
