@@ -35,6 +35,9 @@ _PLACEHOLDER = re.compile(
 )
 """What a name holds that is to be filled in, or that several files may have."""
 
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_ARGUMENT = re.compile(r"\$\{?[1-9@*]")
+
 _READS = frozenset(
     "awk cat chmod diff du echo export file grep head less ls md5sum more printf rm rmdir sbatch set shasum sleep "
     "source stat tail test unset wc which".split()
@@ -94,9 +97,9 @@ def missing(what: str, name: str, place: Place | None, locator: Locator, beside:
 
 def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     launch = locator.launch
-    if "://" in name or _PLACEHOLDER.search(name) or _may_be_made(name, place, locator):
+    if "://" in name or posixpath.basename(name).startswith(".") or _PLACEHOLDER.search(name) or _may_be_made(name, place, locator):
         return "open"
-    if launch is not None and _is_lost(launch):
+    if launch is not None and (_is_lost(launch) or (place is not None and _is_given(launch, place))):
         return "open"
     if name.startswith(("/", "~")) or Path(name).is_absolute() or is_example(name):
         return "elsewhere"
@@ -115,20 +118,48 @@ def _is_lost(launch: Launch) -> bool:
     return is_workflow(document.path) and _CHECKED_OUT.search(document.text) is not None
 
 
+def _is_given(launch: Launch, place: Place) -> bool:
+    """Whether the script's own arguments may say the name, which then has its default here (``MODEL="$2"``)."""
+    document = launch.document
+    if place.document is not document:
+        return False
+    words = [word for word in launch.command.words if word.span.start <= place.span.start <= word.span.end]
+    waiting = [name for word in words for name in _VARIABLE.findall(document.slice(word.at))]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for assigned in re.findall(rf"\b{name}=([^\n]*)", document.text):
+            if _ARGUMENT.search(assigned):
+                return True
+            waiting += _VARIABLE.findall(assigned)
+    return False
+
+
 def _in_container(launch: Launch) -> bool:
     return any(posixpath.basename(word.text) in _CONTAINERS for word in launch.invocation.prefix)
 
 
 def _leads_out(name: str, locator: Locator) -> bool:
     """Whether a name leads out of the tree, or the launch script into a folder that is not in it."""
-    folder, root = locator.folder, locator.workspace.root
+    root = locator.workspace.root
     entered = locator.launch.command.folder if locator.launch is not None else "."
     if entered != "." and not any((root / base).is_dir() for base in locator.entered()):
         return True
-    if not folder.is_absolute():
-        return os.path.normpath(folder / entered / name).startswith("..")
-    top = root if folder.is_relative_to(root) else folder
-    return not Path(os.path.normpath(folder / entered / name)).is_relative_to(top)
+    return not _plain(root / locator.folder / entered / name).is_relative_to(_top(locator))
+
+
+def _top(locator: Locator) -> Path:
+    """The folder that holds the tree: that of the repository, else the one that lintfit runs in or looks at."""
+    root, folder = locator.workspace.root, _plain(locator.workspace.root / locator.folder)
+    repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return repository or (root if folder.is_relative_to(root) else folder)
+
+
+def _plain(path: Path) -> Path:
+    return Path(os.path.normpath(path))
 
 
 def _may_be_made(name: str, place: Place | None, locator: Locator) -> bool:
@@ -241,8 +272,8 @@ def _meant(name: str, locator: Locator) -> str | None:
     path = Path(name)
     if path.is_absolute() or name.startswith("~"):
         return None
-    for base in locator.bases():
-        folder = locator.workspace.root / base / path.parent
+    for base in _near(locator):
+        folder = base / path.parent
         try:
             entries = list(islice(folder.iterdir(), _MOST_NAMES))
         except OSError:
@@ -256,10 +287,16 @@ def _meant(name: str, locator: Locator) -> str | None:
 
 def _moved(path: Path, locator: Locator) -> str | None:
     """A file of this very name one folder further up or down."""
-    for base in locator.bases():
-        top = locator.workspace.root / base
-        below = islice((each.name for each in sorted(top.glob("*/")) if not each.name.startswith(".")), _MOST_NAMES)
-        for folder in (*path.parent.parents, *map(Path, below)):
+    for base in _near(locator):
+        below = (Path(each.name) for each in sorted(base.glob("*/")) if not each.name.startswith("."))
+        for folder in (*path.parent.parents, *islice(below, _MOST_NAMES)):
             if folder != path.parent and locator.workspace.exists(base / folder / path.name):
                 return (folder / path.name).as_posix()
     return None
+
+
+def _near(locator: Locator) -> list[Path]:
+    """The folders within the tree that a name may be meant from."""
+    top = _top(locator)
+    bases = (_plain(locator.workspace.root / base) for base in locator.bases())
+    return [base for base in dict.fromkeys(bases) if base.is_relative_to(top)]
