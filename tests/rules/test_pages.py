@@ -13,6 +13,7 @@ from lintfit.options import Options
 from lintfit.results import CheckResult
 from lintfit.rules_catalog import INDEX, load_rules
 from tests.rules.pages import CHECKS, PAGES, Case, cases_of
+from tests.rules.style import wrong_with
 
 PAGE_FILES = sorted(page for page in PAGES.glob("*.md") if page.name != INDEX)
 CASES = [case for page in PAGE_FILES for case in cases_of(page)]
@@ -94,6 +95,7 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         head = f"{want.path}:{want.line} {want.severity} {want.rule}: "
         assert line.startswith(head), line
         assert want.message in line.removeprefix(head)
+    assert [problem for finding in result.findings for problem in wrong_with(finding)] == [], "the house's wording"
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=str)
