@@ -11,7 +11,7 @@ from lintfit.memory.memo import Memo
 from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.base import Source
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from lintfit.checks.trees import data_of, dotted, without
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.schemas import UnknownKey, load, newer_than, unknown_keys
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

@@ -20,10 +20,10 @@ from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
-from lintfit.run.change import ZERO_KEYS
 from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
+from lintfit.settings.registry import ZERO_SECTION
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -183,7 +183,7 @@ WRITTEN_AS: Mapping[str, str] = {
 
 _ZERO = ("zero_stage", "offload_optimizer", "offload_param")
 _AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation", "deepspeed_file"})
-_AFTER_FILE = frozenset({*ZERO_KEYS, *_ZERO})
+_AFTER_FILE = frozenset({*ZERO_SECTION, *_ZERO})
 _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
     "four_bits": frozenset({"adapters", "forced_float32", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
@@ -252,7 +252,7 @@ def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
 
 def _file_of_its_own(run: Run, wanted: dict[str, Any], zero: Mapping[str, Any]) -> Iterator[Change]:
     """A DeepSpeed JSON for the ZeRO of an Accelerate YAML, where the plan needs what only a JSON can say."""
-    needed = not ZERO_KEYS.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
+    needed = not ZERO_SECTION.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
     if not needed or not zero_in_launcher_file(run):
         return
     yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and wanted[name] != "nvme")

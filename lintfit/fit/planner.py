@@ -27,7 +27,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
-from lintfit.settings import in_words, spoken
+from lintfit.settings.model import in_words, spoken
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""

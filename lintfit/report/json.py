@@ -14,7 +14,7 @@ from lintfit.findings import FileEdit, Finding, Fix, Plan, Severity
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.results import CheckResult, RunResult
-from lintfit.settings import UNKNOWN, Place, Provenance, Special
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Special
 
 
 def render(result: CheckResult, view: View) -> str:

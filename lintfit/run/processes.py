@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lintfit.run.precedence import Sources, first
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
 
 def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
-from lintfit.run.change import ZERO_KEYS
 from lintfit.run.homes import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Place
+from lintfit.settings.model import AUTO, Place
+from lintfit.settings.registry import ZERO_SECTION
 
 if TYPE_CHECKING:
     from lintfit.memory.spec import Fsdp
@@ -78,7 +78,7 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_launched_accumulation(run, value)
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
-        case _ if name in ZERO_KEYS:
+        case _ if name in ZERO_SECTION:
             return _write_size(run, name, value)
         case "fsdp":
             return _write_fsdp(run, value)

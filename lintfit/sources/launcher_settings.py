@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from lintfit.settings import AUTO, UNKNOWN, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
 from lintfit.sources.fabric import MIXED, WEIGHTS, engine_precision

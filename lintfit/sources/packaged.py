@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lintfit.settings import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.command_line import Option

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
 from lintfit.sources.slurm import Count, Stated

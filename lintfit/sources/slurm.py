@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
-from lintfit.settings import UNKNOWN, Provenance, Setting, Special
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special
 

@@ -11,7 +11,7 @@ from lintfit.documents.model import DataDocument, Document, FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
 from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.launcher import read_launches
 from lintfit.sources.litgpt import LitGptRecipe, read_recipe
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 from tests.sources.test_script_packages import project
 

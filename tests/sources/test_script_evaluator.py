@@ -9,7 +9,7 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
 from lintfit.documents.python_reader import read_python
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import script, trained, values
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.model import Kind
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources import fabric as words
 from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
 from lintfit.sources.python import operators
