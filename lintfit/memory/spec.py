@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.frozen import field, frozen
-from lintfit.settings.registry import FSDP_GATHERS
+from lintfit.settings.values import Fsdp
 
 GIB = 2**30
 
@@ -33,25 +33,6 @@ DEFAULT_SEQUENCE = 2048
 Stage = Literal["first", "last"]
 STAGES: tuple[Stage, Stage] = ("first", "last")
 """Stages of a pipeline that may need most; those between have neither embedding nor head."""
-
-
-@frozen
-class Fsdp:
-    """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
-
-    version: Literal[1, 2] = 1
-    strategy: str = "FULL_SHARD"
-    cpu_offload: bool = False
-    replicas: int = 1
-    """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
-
-    @property
-    def gathers(self) -> int:
-        """How often all parameters are gathered for a micro-batch: for forward and backward, or once for both."""
-        return FSDP_GATHERS[self.strategy]
-
-    def __str__(self) -> str:
-        return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}"
 
 
 @frozen

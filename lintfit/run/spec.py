@@ -14,7 +14,7 @@ from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
-from lintfit.memory.spec import DEFAULT_SEQUENCE, Fsdp, Spec
+from lintfit.memory.spec import DEFAULT_SEQUENCE, Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
@@ -31,6 +31,7 @@ from lintfit.run.versions import installed
 from lintfit.settings.kinds import LARGEST_COUNT
 from lintfit.settings.model import UNKNOWN, Setting, is_count
 from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS
+from lintfit.settings.values import Fsdp
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",

@@ -182,7 +182,7 @@ _RECORDS = (
     Record("host_memory_gib", Amount(0, 2**20, exclusive=True), values="memory of one machine in GiB"),
     # What trains, and what of it
     _spec("method", Choice(("full", "lora")), "full or lora (any --lora flag says lora).",
-          as_it_is=True, by="script", lower_bound="lora", bits=1),
+          as_it_is=True, by="script", lower_bound="lora", bits=5),
     _spec("lora_rank", Count(), "Rank of the adapters.", as_it_is=True, by="script"),
     _spec("lora_targets", TARGETS, "q_proj,v_proj,… or all-linear.", as_it_is=True, by="script"),
     _spec("lora_modules_to_save", Names(), "Modules that train whole beside the adapters.",
@@ -191,7 +191,7 @@ _RECORDS = (
     _spec("lora_dtype", DTYPE, "Of the adapters: fp32, bf16 or fp16.", as_it_is=True, by="script"),
     _spec("use_dora", FLAG, "true or false.", as_it_is=True, by="script"),
     _spec("quantization", QUANTIZATIONS, "Of the frozen base: nf4, nf4-double, int8, gptq-int4 or gptq-int8.",
-          as_it_is=True, by="script", lower_bound="nf4"),
+          as_it_is=True, by="script", lower_bound="nf4", bits=3),
     _spec("quantized_experts", FLAG, "Whether experts that are one parameter are quantised, too (axolotl).",
           values="whether bitsandbytes quantises experts that are one parameter, too: axolotl's "
           "`quantize_moe_experts`; `true`, `false`"),
@@ -304,6 +304,7 @@ _RECORDS = (
     _spec("pipeline_parallel", Count(), "Ranks that share the layers."),
     _spec("sequence_parallel", Count(), "Ranks that share a sequence."),
     _spec("expert_parallel", Count(), "Ranks that share the experts."),
+    Record("deepspeed_config_file", bits=2),
     Record("reduce_bucket_size", by="zero-section"),
     Record("stage3_prefetch_bucket_size", by="zero-section"),
     Record("stage3_param_persistence_threshold", by="zero-section"),

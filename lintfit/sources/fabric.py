@@ -49,7 +49,7 @@ def strategy(name: str) -> Mapping[str, Any]:
     if name.startswith("ddp"):
         return {"engine": "ddp"}
     if name in ("fsdp", "fsdp_cpu_offload"):
-        from lintfit.memory.spec import Fsdp
+        from lintfit.settings.values import Fsdp
 
         return {"engine": "fsdp", "fsdp": Fsdp(1, "FULL_SHARD", name.endswith("offload"))}
     return {"engine": UNKNOWN}

@@ -104,7 +104,7 @@ def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Settin
 
 def _fsdp(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """FSDP's flags one by one, for they override a file's keys one by one, and what they come to without a file."""
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
     from lintfit.sources.accelerate import sharding_strategy
 
     def said(name: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lintfit.errors import shown
 from lintfit.memory.reading.contradictions import SpecError
-from lintfit.memory.spec import Evaluation, Fsdp
+from lintfit.memory.spec import Evaluation
 from lintfit.memory.tensors.optimizers import BLOCKWISE, TABLE
 from lintfit.settings.kinds import (
     DTYPE,
@@ -31,6 +31,7 @@ from lintfit.settings.kinds import (
     nullable,
 )
 from lintfit.settings.registry import SETTINGS
+from lintfit.settings.values import Fsdp
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]

@@ -27,8 +27,8 @@ from lintfit.sources.python.values import Const, Datum, Object, Record, Table, V
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
-    from lintfit.memory.spec import Fsdp
     from lintfit.settings.model import Setting
+    from lintfit.settings.values import Fsdp
     from lintfit.sources.python.reading import Reading
     from lintfit.sources.python.state import Walk
 
