@@ -14,6 +14,8 @@ from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
+from lintfit.settings.kinds import is_list
+from lintfit.settings.registry import SETTINGS
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
@@ -135,9 +137,6 @@ def _content(result: Estimated, explain: bool) -> dict[str, Any]:
     return content
 
 
-_LISTS = frozenset({"lora_targets", "lora_modules_to_save", "frozen_modules", "fused_kernels"})
-
-
 def _mapping(flags: Mapping[str, str]) -> dict[str, Any]:
     """Flags as keys of a spec. A LoRA flag says that the method is LoRA."""
     mapping = {name.replace("-", "_"): _value(name.replace("-", "_"), text) for name, text in flags.items()}
@@ -164,7 +163,7 @@ def _agrees(flag: Any, stated: Any) -> bool:
 
 def _value(key: str, text: str) -> Any:
     """A flag's text as the JSON value that the key of a spec takes."""
-    if key in _LISTS:
+    if key in SETTINGS and is_list(SETTINGS[key].kind):
         return text if text == "all-linear" else [name.strip() for name in text.split(",") if name.strip()]
     if key == "deepspeed_config":
         return _object(Path(text), "a DeepSpeed config is")

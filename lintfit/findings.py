@@ -10,7 +10,7 @@ from typing import Any
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.frozen import field, frozen
 from lintfit.memory.result import Estimate
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.severity import Severity as Severity
 
 

@@ -30,7 +30,7 @@ from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.report.json import plain, plan_json, run_json
 from lintfit.report.plans import extreme_lines, render, run_plans
 from lintfit.results import RunResult
-from lintfit.settings import in_words
+from lintfit.settings.model import in_words
 from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 

@@ -11,10 +11,10 @@ from lintfit.memory.spec import Spec
 from lintfit.reasons import HOST, IMAGES, LENGTH, why_unknown
 from lintfit.results import RunResult
 from lintfit.run.model import Run
-from lintfit.run.spec import FAVOURABLE
 from lintfit.scaling import Scaling, scaling, shown
+from lintfit.settings.registry import LOWER_BOUNDS
 
-SHORT: int = FAVOURABLE["seq_len"]
+SHORT: int = LOWER_BOUNDS["seq_len"]
 """Tokens of a sequence, or of a prompt, that is as short as those of public scripts: a run that does not fit even with
 these does not fit."""
 

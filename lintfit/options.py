@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from lintfit.frozen import field, frozen, replace
-from lintfit.settings import Provenance
+from lintfit.settings.model import Provenance
 from lintfit.severity import FailOn, Severity
 
 

@@ -13,7 +13,7 @@ from lintfit.memory.tensors.optimizers import bounded
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.hardware import missing_gpu
 from lintfit.run.model import Run
-from lintfit.settings import UNKNOWN, in_words
+from lintfit.settings.model import UNKNOWN, in_words
 
 LENGTH = "the length of its sequences, which nothing states and which decides (--seq-len, or seq-len in lintfit.toml)"
 IMAGES = "how many images it has and how large they are, which decides (max_pixels of the processor bounds them)"

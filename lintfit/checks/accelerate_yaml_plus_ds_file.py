@@ -11,7 +11,7 @@ from lintfit.documents.model import Entry, KeyPath, Node
 from lintfit.findings import Applicability, Related
 from lintfit.run.model import Run
 from lintfit.schemas import load, section_at
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import DeepSpeedSource
 
 _SECTION = "deepspeed_config"

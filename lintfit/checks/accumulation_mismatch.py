@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import reader_of
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Setting
+from lintfit.settings.model import AUTO, Setting
 
 _NAME = "gradient_accumulation_steps"
 

@@ -13,7 +13,7 @@ from lintfit.documents.model import DataDocument, Entry
 from lintfit.findings import Applicability, Related, Severity
 from lintfit.frozen import frozen
 from lintfit.schemas import Key, keys, load
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _BATCH = frozenset({"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"})
 _AUTO_IS_A_VALUE = frozenset({"zenflow", "autotuning", "tensor_parallel", "compile", "data_types"})

@@ -10,7 +10,7 @@ from lintfit.checks.trees import assigned, data_of, number, without
 from lintfit.documents.model import DataDocument, Node, Span
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _TOTAL, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from lintfit.findings import Applicability, Fix
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.script import ScriptSource
 from lintfit.sources.script_model import Argument, Call
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import FileContext, Report
 from lintfit.checks.trees import at
 from lintfit.documents.model import DataDocument, Span
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 from lintfit.sources.accelerate import AccelerateSource
 from lintfit.sources.deepspeed import DeepSpeedSource
 

@@ -12,7 +12,7 @@ from lintfit.memory.result import Estimate, Verdict
 from lintfit.run.key_reads import KeyReads, Read
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.base import Source
 
 if TYPE_CHECKING:

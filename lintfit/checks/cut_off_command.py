@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings import Applicability, FileEdit, Fix
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _CUT = re.compile(r"[ \t]+(\\)([ \t]+)(?=\r?\n[ \t]*(--?[A-Za-z][\w.-]*))")
 """A backslash that escapes a blank instead of the end of its line, and the flag that the next line begins with."""

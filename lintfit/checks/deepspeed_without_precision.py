@@ -10,7 +10,7 @@ from lintfit.checks.script_calls import mentions
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Place
+from lintfit.settings.model import AUTO, Place
 
 _SMALL = 500_000_000
 """Parameters below which training in fp32 is nobody's problem."""

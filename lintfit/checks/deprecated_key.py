@@ -13,7 +13,7 @@ from lintfit.checks.trees import assigned, data_of, dotted, renamed, without
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.schemas import Older, OutdatedKey, keys, load, outdated_keys
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _ZERO = "zero_optimization"
 _OFFLOAD = {"cpu_offload": "offload_optimizer", "cpu_offload_param": "offload_param"}

@@ -11,7 +11,7 @@ from lintfit.memory.result import COMPONENTS, Estimate, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.run.model import Run
-from lintfit.settings import in_words
+from lintfit.settings.model import in_words
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""

@@ -9,7 +9,7 @@ from lintfit.checks.script_calls import mentions
 from lintfit.checks.trees import without
 from lintfit.findings import Applicability, Severity
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _BLOCK = "activation_checkpointing"
 _USERS = ("checkpointing.configure", "deepspeed.checkpointing", "checkpointing.checkpoint", "mpu", "megatron")

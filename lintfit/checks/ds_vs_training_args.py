@@ -11,7 +11,7 @@ from lintfit.documents.model import Node
 from lintfit.findings import Applicability, Related
 from lintfit.frozen import frozen
 from lintfit.run.model import Run
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 
 
 @frozen

@@ -11,7 +11,7 @@ from lintfit.findings import Applicability, Related, Severity
 from lintfit.fit.axes.evaluation import smaller
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

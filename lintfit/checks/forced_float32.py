@@ -12,6 +12,7 @@ from lintfit.checks.wording import billions, gib
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
+from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script_model import Statement
 
 _SMALL = 500_000_000
@@ -110,7 +111,7 @@ def _cast_back(context: RunContext, upcast: Statement, spec: Spec) -> Report:
     fix = None
     if spec.engine == "deepspeed":
         message = "delete it: DeepSpeed keeps fp32 master weights of its own"
-        fix = change(context.run, message, Applicability.SAFE, {"forced_float32": False})
+        fix = change(context.run, message, Applicability.SAFE, {"weights_dtype": AS_LOADED})
     return Report(
         upcast.call.place,
         f"{_call(upcast)} makes all {billions(parameters)} parameters fp32 before {engine} casts them back: "
@@ -133,7 +134,7 @@ def _without_it(context: RunContext, spec: Spec) -> Fix | None:
         return None  # trainable fp16 weights under autocast raise "Attempting to unscale FP16 gradients"
     if context.verdict is Verdict.FITS or not fits(context.what_if(weights_dtype=dtype)):
         return None
-    return change(context.run, "delete the cast", Applicability.UNSAFE, {"forced_float32": False})
+    return change(context.run, "delete the cast", Applicability.UNSAFE, {"weights_dtype": AS_LOADED})
 
 
 def _loaded_dtype(context: RunContext) -> str:

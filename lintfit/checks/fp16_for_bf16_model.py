@@ -10,7 +10,7 @@ from lintfit.checks.runs import stated_at
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Setting
+from lintfit.settings.model import AUTO, Setting
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.script_calls import is_trl
 from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
-from lintfit.memory.spec import Fsdp
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
+from lintfit.settings.values import Fsdp
 from lintfit.sources.script_model import Argument
 
 _KEYS = ("activation_checkpointing", "fsdp_activation_checkpointing")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.findings import Applicability, Fix, Related
-from lintfit.memory.spec import Fsdp
 from lintfit.run.model import Run
+from lintfit.settings.values import Fsdp
 from lintfit.sources.script_model import Call
 
 _NAME = "bnb_4bit_quant_storage"

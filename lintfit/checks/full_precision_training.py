@@ -9,7 +9,7 @@ from lintfit.checks.runs import arguments_of, breaks_or_strains, cards, enough, 
 from lintfit.checks.wording import gib, spot
 from lintfit.findings import Applicability, Severity
 from lintfit.run.model import Run
-from lintfit.settings import AUTO
+from lintfit.settings.model import AUTO
 
 _SMALL = 500_000_000
 """Parameters below which training in fp32 is nobody's problem."""

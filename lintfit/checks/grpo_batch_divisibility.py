@@ -9,7 +9,7 @@ from lintfit.checks.readers import milder, older
 from lintfit.checks.runs import anchor, change
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.run.model import Run
-from lintfit.settings import Place, Setting
+from lintfit.settings.model import Place, Setting
 
 _MOST_STEPS = 1024
 

@@ -10,7 +10,7 @@ from lintfit.checks.readers import reader_of
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import Document, Kind, Problem
 from lintfit.findings import Applicability, FileEdit, Fix, Related, Severity
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _SURE = ("zero_optimi", "train_micro_batch_size_per_gpu")
 _NAME = re.compile(r"(?i)deepspeed|(?:^|_)(?:ds|zero[0-3]?)(?:_|$)")

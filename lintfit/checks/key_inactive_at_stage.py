@@ -11,7 +11,7 @@ from lintfit.checks.wording import an, either, listed
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings import Applicability, Related, Severity
 from lintfit.schemas import Older, Schema, keys, load, section_at
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _ZERO = "zero_optimization"
 _NONE = ("none", None, False, "auto")

@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older, only_load
 from lintfit.findings import Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call
 
 _CHECKED = {**dict.fromkeys(("falcon_h1", "falcon_mamba", "mamba", "mamba2"), "0.16"), "nemotron_h": "0.20"}

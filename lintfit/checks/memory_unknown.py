@@ -12,8 +12,8 @@ from lintfit.memory.result import Verdict
 from lintfit.memory.spec import Spec
 from lintfit.memory.verdict.undecided import undecided
 from lintfit.run.model import Run
-from lintfit.run.spec import FAVOURABLE
-from lintfit.settings import UNKNOWN, in_words
+from lintfit.settings.model import UNKNOWN, in_words
+from lintfit.settings.registry import LOWER_BOUNDS
 
 _NAMED = 4
 """How many settings a message names."""
@@ -109,13 +109,13 @@ def _assumed(run: Run, named: str) -> Report:
 
 def _length(run: Run, spec: Spec, context: RunContext) -> Report:
     """Everything is known but how long the sequences are, and that decides."""
-    short = context.what_if(seq_len=FAVOURABLE["seq_len"])
+    short = context.what_if(seq_len=LOWER_BOUNDS["seq_len"])
     assert short is not None and context.estimate is not None
     return Report(
         anchor(run),
         "whether this run fits depends on the length of its sequences, which nothing states: "
         f"{gib(context.estimate.peak.likely)} at {spec.seq_len} tokens, {gib(short.peak.likely)} at "
-        f"{FAVOURABLE['seq_len']}, of {gib(spec.capacity_bytes or 0)}",
+        f"{LOWER_BOUNDS['seq_len']}, of {gib(spec.capacity_bytes or 0)}",
         help="give it (--seq-len, or seq-len in lintfit.toml), or cut samples where they are tokenized (max_length)",
     )
 

@@ -9,7 +9,7 @@ from lintfit.checks.trees import assigned, data_of
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Related
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.deepspeed import bf16_section
 
 

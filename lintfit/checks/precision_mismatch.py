@@ -12,7 +12,7 @@ from lintfit.checks.trees import assigned
 from lintfit.checks.wording import spot
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Setting
+from lintfit.settings.model import AUTO, Setting
 
 _PRECISIONS = ("bf16", "fp16")
 

@@ -8,7 +8,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import place_of
 from lintfit.checks.wording import plural
 from lintfit.run.model import Run
-from lintfit.settings import is_count
+from lintfit.settings.model import is_count
 
 _ENVIRONMENT = "CUDA_VISIBLE_DEVICES"
 

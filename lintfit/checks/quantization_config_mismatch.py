@@ -9,7 +9,7 @@ from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older, only_load
 from lintfit.findings import Related, Severity
 from lintfit.run.model import Run
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 from lintfit.sources.script_model import Call
 
 _CLASSES = {

@@ -10,7 +10,7 @@ from lintfit.checks.runs import anchor
 from lintfit.checks.script_calls import calls_of, is_trl
 from lintfit.findings import Related
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_run(context: RunContext) -> Iterator[Report]:

@@ -11,7 +11,7 @@ from lintfit.checks.trees import assigned, data_of, dotted, without
 from lintfit.documents.model import DataDocument, Edit, Kind, Node, Span
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.schemas import Older, OutdatedKey, UnknownKey, load, newer_than, outdated_keys, resolved, unknown_keys
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.suggest import nearest
 
 _NVME_PATHS = ("offload_optimizer_nvme_path", "offload_param_nvme_path")

@@ -12,7 +12,7 @@ from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Estimate, Moment, Verdict
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def anchor(run: Run) -> Place:

@@ -9,7 +9,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.checks.values import Found, found_in
 from lintfit.documents.model import Edit, Kind
 from lintfit.findings import Applicability, FileEdit, Fix
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

@@ -8,7 +8,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.documents.broken import is_broken
 from lintfit.documents.model import SYNTAX_ERROR, Document, Kind, Problem
 from lintfit.findings import Related
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _STOPS = {
     Kind.PYTHON: "Python does not run this file",

@@ -9,7 +9,7 @@ from typing import Any
 from lintfit.checks.context import FileContext
 from lintfit.documents.model import DataDocument, Edit, Entry, KeyPath, Kind, Node, Span
 from lintfit.findings import Applicability, FileEdit, Fix
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def data_of(context: FileContext, dialect: str) -> tuple[DataDocument, Node] | None:

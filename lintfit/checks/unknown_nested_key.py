@@ -13,7 +13,7 @@ from lintfit.findings import Applicability, Fix, Severity
 from lintfit.frozen import replace
 from lintfit.run.key_reads import Read
 from lintfit.schemas import UnknownKey, load, newer_than, unknown_keys
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

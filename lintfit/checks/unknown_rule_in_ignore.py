@@ -8,7 +8,7 @@ from lintfit.checks.context import FileContext, Report
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import Applicability, FileEdit, Fix
 from lintfit.ignores.comments import FILE_IGNORE, IGNORE, Directive, directives, rule_names
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.suggest import is_typo, nearest
 
 _OTHER_LINTERS = ("noqa", "disable", "enable", "skip", "ignore-file", "disable-file", "disable-line", "nolint", "off")

@@ -10,7 +10,7 @@ from lintfit.checks.readers import installed
 from lintfit.checks.trees import data_of
 from lintfit.documents.model import DataDocument, Node
 from lintfit.schemas import UnknownKey, load, unknown_keys
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_file(context: FileContext) -> Iterator[Report]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.checks.context import Report, UnusedContext
 from lintfit.findings import Applicability, FileEdit, Fix, Severity
 from lintfit.ignores.edits import without
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def check_unused(context: UnusedContext) -> Iterator[Report]:

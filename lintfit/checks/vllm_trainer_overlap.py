@@ -12,10 +12,10 @@ from lintfit.checks.runs import change, fits, place_of
 from lintfit.checks.wording import gib, peak
 from lintfit.findings import Applicability, Fix, Related, Severity
 from lintfit.memory.result import Verdict
-from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.numerals import natural, whole
 from lintfit.run.model import Run
-from lintfit.settings import Place
+from lintfit.settings.kinds import LARGEST_COUNT
+from lintfit.settings.model import Place
 
 if TYPE_CHECKING:
     from lintfit.documents.shell_document import Command

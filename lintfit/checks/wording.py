@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lintfit.catalog.facts import Gpu
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 def gib(size: int | float) -> str:

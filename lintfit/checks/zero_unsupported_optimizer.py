@@ -10,7 +10,7 @@ from lintfit.checks.readers import older, reader_of
 from lintfit.checks.trees import assigned, at, data_of, zero_stage
 from lintfit.documents.model import DataDocument, Node
 from lintfit.findings import Applicability, Fix, Related, Severity
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call
 
 _UNTESTED = ("Lamb", "SGD", "RMSprop", "Adamax", "NAdam", "RAdam", "Adadelta", "ASGD", "Rprop")

@@ -11,7 +11,7 @@ from lintfit.checks.wording import gib
 from lintfit.documents.model import Kind
 from lintfit.findings import Severity
 from lintfit.memory.result import Verdict
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _WORTH_NAMING = 2**28
 """Bytes of buffers below which a message does not name them."""

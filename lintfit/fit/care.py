@@ -17,7 +17,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix
 from lintfit.frozen import frozen, replace
 from lintfit.run.key_reads import KeyReads, Read
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 _DIRECTIVE = re.compile(r"(?:#|//|/\*)[ \t]*lintfit:")
 _WORDS_BEHIND = re.compile(r"(?:.*[-_])?(?:comments?|notes?|remarks?)", re.IGNORECASE)

@@ -22,10 +22,11 @@ from lintfit.fit.confirm import texts_after
 from lintfit.frozen import frozen
 from lintfit.options import Options
 from lintfit.run.build import build
-from lintfit.run.change import ZERO_KEYS
 from lintfit.run.homes import by_launcher, has_trainer, zero_in_launcher_file
 from lintfit.run.model import Run
 from lintfit.run.write import why_not, write_one
+from lintfit.settings.registry import SETTINGS, ZERO_SECTION
+from lintfit.settings.values import AS_LOADED, Adapters, FourBits, InLauncherFile
 
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -82,10 +83,10 @@ class Pen:
         wanted = list(_ordered(self.run, changes))
         names = {name for name, _ in wanted}
         for name, value in wanted:
-            if name in _AFTER_ENGINE and "engine" in names:
+            if "engine" in names and (name in _AFTER_ENGINE or isinstance(value, InLauncherFile)):
                 # An Accelerate YAML takes ZeRO's settings once it says DeepSpeed, and FSDP's once it says FSDP.
                 continue
-            if name in _AFTER_FILE and "deepspeed_file" in names:
+            if name in _AFTER_FILE and "deepspeed_config_file" in names:
                 continue
             reason = self._one(name, value)
             if reason and (before := _MADE_WRITABLE_BY.get(name, frozenset()) & names):
@@ -159,7 +160,7 @@ class _Copy:
         spec = self.run.spec
         if name == "gradient_accumulation_steps" and spec is not None and spec.gradient_accumulation_steps == value:
             return ""  # worked out from what has changed already
-        for _ in range(STEPWISE.get(name, 1)):
+        for _ in range(SETTINGS[name].bits if name in SETTINGS else 1):
             edits = write_one(self.run, name, value)
             if edits is None:
                 return why_not(self.run, name, value)
@@ -169,28 +170,25 @@ class _Copy:
                 return reason
             self.texts.update(texts_after(edits, self._workspace.with_overlay(self.texts)))
             self.places.setdefault(name, edits[0].path)
-            if name == "deepspeed_file":
+            if name == "deepspeed_config_file":
                 self.places.update(dict.fromkeys(_ZERO, edits[0].path))
             self.run = build(self.run.origin, self._workspace.with_overlay(self.texts), self._cli)
         return ""
 
 
-STEPWISE: Mapping[str, int] = {"adapters": 5, "four_bits": 3, "fsdp": 4, "deepspeed_file": 2}
-"""Changes that are written bit by bit, and after how many bits the last has to be there."""
-
-WRITTEN_AS: Mapping[str, str] = {
-    "method": "adapters",
-    "lora_rank": "adapters",
-    "lora_targets": "adapters",
-    "quantization": "four_bits",
+WRITTEN_WITH: Mapping[str, str] = {
+    "method": "method",
+    "lora_rank": "method",
+    "lora_targets": "method",
+    "quantization": "quantization",
 }
-"""Settings that are written together, by the name under which :func:`lintfit.run.write.write_one` knows them."""
+"""Settings of adapters and their base, by the setting whose change writes them."""
 
 _ZERO = ("zero_stage", "offload_optimizer", "offload_param")
-_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "launched_accumulation", "deepspeed_file"})
-_AFTER_FILE = frozenset({*ZERO_KEYS, *_ZERO})
+_AFTER_ENGINE = frozenset({*_ZERO, "fsdp", "deepspeed_config_file"})
+_AFTER_FILE = frozenset({*ZERO_SECTION, *_ZERO})
 _MADE_WRITABLE_BY: Mapping[str, frozenset[str]] = {
-    "four_bits": frozenset({"adapters", "forced_float32", "weights_dtype"}),
+    "quantization": frozenset({"method", "weights_dtype"}),
     "gpus": frozenset({"engine"}),
     "gradient_accumulation_steps": frozenset({"micro_batch_size", "gpus"}),
 }
@@ -204,15 +202,15 @@ def _ordered(run: Run, changes: Mapping[str, Any]) -> Iterator[Change]:
     wanted = dict(changes)
     if _uncasts(run, changes):
         del wanted["weights_dtype"]
-        yield "forced_float32", False
+        yield "weights_dtype", AS_LOADED
     zero = {name: changes.get(name, getattr(spec, name, None)) for name in _ZERO}
     yield from _engine(run, wanted)
     yield from _file_of_its_own(run, wanted, zero)
-    together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_AS)
+    together = _takes_adapters(run) and not wanted.keys().isdisjoint(WRITTEN_WITH)
     # Where adapters are switched on by a flag, the branch that cast the whole model may not be taken any more.
     late = {"weights_dtype"} if together else set()
     asked = [(name, value) for name, value in wanted.items() if spec is None or getattr(spec, name, None) != value]
-    yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_AS, *late})
+    yield from ((name, value) for name, value in asked if not together or name not in {*WRITTEN_WITH, *late})
     if together:
         yield from _adapted(run, {**wanted, "engine": changes.get("engine", spec.engine if spec else None)})
     yield from ((name, value) for name, value in asked if name in late)
@@ -252,16 +250,17 @@ def _zero_of_launcher(run: Run, wanted: dict[str, Any]) -> Iterator[Change]:
         return
     if has_trainer(run) and spec.engine == "fsdp":
         yield "fsdp", None
-    yield "launched_accumulation", wanted.get("gradient_accumulation_steps", spec.gradient_accumulation_steps)
+    steps = wanted.get("gradient_accumulation_steps", spec.gradient_accumulation_steps)
+    yield "gradient_accumulation_steps", InLauncherFile(steps)
 
 
 def _file_of_its_own(run: Run, wanted: dict[str, Any], zero: Mapping[str, Any]) -> Iterator[Change]:
     """A DeepSpeed JSON for the ZeRO of an Accelerate YAML, where the plan needs what only a JSON can say."""
-    needed = not ZERO_KEYS.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
+    needed = not ZERO_SECTION.isdisjoint(wanted) or any(wanted.get(name) == "nvme" for name in _ZERO)
     if not needed or not zero_in_launcher_file(run):
         return
     yield from ((name, wanted.pop(name)) for name in _ZERO if name in wanted and wanted[name] != "nvme")
-    yield "deepspeed_file", zero
+    yield "deepspeed_config_file", zero
 
 
 def _takes_adapters(run: Run) -> bool:
@@ -274,11 +273,11 @@ def _adapted(run: Run, wanted: Mapping[str, Any]) -> Iterator[Change]:
     four_bits = wanted.get("quantization")
     ranks = run.spec.data_parallel if run.spec is not None else 1
     if four_bits is not None:
-        yield "four_bits", {"quantization": four_bits, "ranks": ranks}
+        yield "quantization", FourBits(four_bits, ranks)
     if wanted.get("method") == "lora":
-        yield "adapters", {"lora_rank": wanted["lora_rank"], "engine": wanted["engine"]}
+        yield "method", Adapters(wanted["lora_rank"], wanted["engine"])
     if four_bits is not None:
-        yield "quantized_base", True
+        yield "kbit_upcast", "all"
 
 
 def difference(texts: Mapping[Path, str], workspace: Workspace) -> Iterator[FileEdit]:

@@ -22,6 +22,7 @@ from lintfit.results import RunResult
 from lintfit.run.build import build
 from lintfit.run.key_reads import KeyReads
 from lintfit.run.model import Run
+from lintfit.settings.values import AS_LOADED
 
 _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 """Verdicts, best first."""
@@ -129,7 +130,7 @@ def _as_claimed(fix: Fix, after: Run) -> bool:
 
 
 def _has(run: Run, name: str, value: object) -> bool:
-    if run.spec is None or not hasattr(run.spec, name):
+    if value == AS_LOADED or run.spec is None or not hasattr(run.spec, name):
         return True
     return value in (run.value(name), getattr(run.spec, name))
 

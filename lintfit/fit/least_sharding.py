@@ -12,10 +12,11 @@ from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.space import Space
 from lintfit.fit.speed import rounded
 from lintfit.memory import estimate
-from lintfit.memory.spec import Fsdp, Spec
+from lintfit.memory.spec import Spec
 from lintfit.options import Margin
 from lintfit.run.change import changed_spec
 from lintfit.run.model import Run
+from lintfit.settings.values import Fsdp
 
 _STRATEGIES = (("NO_SHARD", False), ("SHARD_GRAD_OP", False), ("FULL_SHARD", False), ("FULL_SHARD", True))
 """How FSDP shards, and whether it offloads, from the least to the most memory saved."""

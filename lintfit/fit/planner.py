@@ -14,7 +14,7 @@ from typing import Any
 from lintfit.documents.workspace import Workspace
 from lintfit.findings import Applicability, FileEdit, Fix, Plan, Rejected, Step
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
-from lintfit.fit.carry import WRITTEN_AS, Carried, Pen, attempt
+from lintfit.fit.carry import WRITTEN_WITH, Carried, Pen, attempt
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.search import Fitting, Search, suffices
 from lintfit.fit.shortfall import shortfall
@@ -27,7 +27,7 @@ from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Options
 from lintfit.run.change import changed_spec, states_deepspeed
 from lintfit.run.model import Run
-from lintfit.settings import in_words, spoken
+from lintfit.settings.model import in_words, spoken
 
 _ATTEMPTS = 6
 """How many of the best candidates of a class are carried out before one that can only be shown is taken."""
@@ -207,9 +207,9 @@ def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[
         before = getattr(run.spec, name, None)
         if before == after:
             continue
-        via = "forced_float32" if name == "weights_dtype" and "forced_float32" in places else name
-        if (together := WRITTEN_AS.get(name)) in places and together is not None:
-            via, after = together, getattr(_spec_of(carried), name)
+        via = WRITTEN_WITH.get(name, name)
+        if name in WRITTEN_WITH and via in places:
+            after = getattr(_spec_of(carried), name)
         in_config = name in ("engine", *FIELDS)
         home = run.recipe.document.path if run.recipe is not None else run.origin.path
         path = places.get(via) or (places.get("deepspeed") if in_config else None) or home
@@ -218,7 +218,7 @@ def _steps(run: Run, candidate: Candidate, carried: Carried | None) -> Iterator[
 
 def _claimed(candidate: Candidate, steps: Sequence[Step]) -> dict[str, Any]:
     """What the plan sets: of adapters that the script declares itself, their own rank and modules."""
-    own = {step.setting: step.after for step in steps if step.setting in WRITTEN_AS}
+    own = {step.setting: step.after for step in steps if step.setting in WRITTEN_WITH}
     return {name: own.get(name, value) for name, value in candidate.changes.items()}
 
 

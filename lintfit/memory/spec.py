@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
 from lintfit.frozen import field, frozen
+from lintfit.settings.values import Fsdp
 
 GIB = 2**30
 
@@ -16,18 +17,10 @@ Device = Literal["none", "cpu", "nvme"]
 FrontEnd = Literal["transformers", "litgpt"]
 ZeroGrad = Literal["step", "forward", "backward", "never"]
 Trainer = Literal["causal-lm", "classification", "dpo", "kto", "orpo", "cpo", "reward", "grpo", "rloo", "ppo"]
-TRAINERS: tuple[Trainer, ...] = get_args(Trainer)
-"""Whose step is known: transformers' own, of a language model and of a classifier, and TRL's."""
 OWN_LOSS = frozenset({"causal-lm", "classification"})
 """Of these what the model's own forward computes the loss of: with transformers' Trainer, or in a loop."""
 SCORING = frozenset({"classification", "reward"})
 """Trainers of a model with a few scores in the place of the output layer (``AutoModelForSequenceClassification``)."""
-
-KERNELS = ("cross_entropy", "rms_norm", "rope", "lora", "gated_delta_rule", "mamba_ssm", "causal_conv1d")
-"""Kernels that may run in the place of the model's own code. A trainer's (Unsloth, FOAK): the loss that overwrites the
-logits with their gradient, RMSNorm, rotary in place, LoRA and the quantised product in one. Those that transformers
-takes where their packages are installed: flash-linear-attention's gated delta rule, mamba-ssm's mixer,
-causal-conv1d."""
 
 DTYPE_BYTES: Mapping[str, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
@@ -37,50 +30,9 @@ ROLLOUT_BATCH = 64
 DEFAULT_SEQUENCE = 2048
 """Tokens of a sequence where nobody says, if the model has so many positions: an assumption, no library's default."""
 
-LARGEST_COUNT = 2**20
-"""Cards, sequences and steps: far beyond any run; below it numbers are taken as meant."""
-LARGEST_SEQUENCE = 2**27
-"""Tokens: far beyond any published context."""
-
-
 Stage = Literal["first", "last"]
 STAGES: tuple[Stage, Stage] = ("first", "last")
 """Stages of a pipeline that may need most; those between have neither embedding nor head."""
-
-FSDP_GATHERS: Mapping[str, int] = {
-    "FULL_SHARD": 2,
-    "HYBRID_SHARD": 2,
-    "SHARD_GRAD_OP": 1,
-    "HYBRID_SHARD_ZERO2": 1,
-    "NO_SHARD": 0,
-}
-"""FSDP 1's sharding strategies, without the underscore that torch's enum has before the last but one."""
-
-
-@frozen
-class Fsdp:
-    """How FSDP shards. ``strategy`` uses FSDP 1's names; FSDP 2 resharding after forward is ``FULL_SHARD``."""
-
-    version: Literal[1, 2] = 1
-    strategy: str = "FULL_SHARD"
-    cpu_offload: bool = False
-    replicas: int = 1
-    """Groups of ranks that each hold all shards (Accelerate's ``dp_replicate_size``)."""
-    auto_wrap: bool = True
-    """Whether each layer is a unit of its own; else the whole model is one (``NO_WRAP``, ``FSDP(model)`` alone)."""
-
-    @property
-    def gathers(self) -> int:
-        """How often all parameters are gathered for a micro-batch: for forward and backward, or once for both."""
-        return FSDP_GATHERS[self.strategy]
-
-    def __str__(self) -> str:
-        return f"FSDP {self.version} {self.strategy}{' with CPU offload' if self.cpu_offload else ''}{self.unwrapped}"
-
-    @property
-    def unwrapped(self) -> str:
-        """What a description adds where the whole model is one unit."""
-        return "" if self.auto_wrap else ", all in one unit"
 
 
 @frozen
@@ -220,7 +172,7 @@ class Spec:
     front_end: FrontEnd = "transformers"
     """Whose models and training loop run: LitGPT writes its own."""
     fused_kernels: tuple[str, ...] = ()
-    """Kernels in the place of the model's own code: of :data:`KERNELS`."""
+    """Kernels in the place of the model's own code: of :data:`lintfit.settings.registry.KERNELS`."""
     kbit_upcast: Literal["none", "norms", "all"] | None = None
     """bitsandbytes bases: which unquantised weights were cast to fp32.
 

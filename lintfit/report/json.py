@@ -15,7 +15,7 @@ from lintfit.memory.result import Verdict
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.results import CheckResult, RunResult
-from lintfit.settings import UNKNOWN, Place, Provenance, Special
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Special
 
 
 def render(result: CheckResult, view: View) -> str:

@@ -12,7 +12,7 @@ from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import counts_lines, not_judged_lines
 from lintfit.results import CheckResult, RunResult
-from lintfit.settings import spoken
+from lintfit.settings.model import spoken
 
 _SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
 """What Markdown takes for markup; an underscore within a word is none."""

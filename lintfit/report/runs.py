@@ -14,7 +14,7 @@ from lintfit.report.styled import cells, wrapped
 from lintfit.results import RunResult
 from lintfit.run.model import Run
 from lintfit.scaling import Scaling
-from lintfit.settings import spoken
+from lintfit.settings.model import spoken
 
 _ASSUMPTIONS = 3
 _SHOWN = 64

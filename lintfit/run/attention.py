@@ -10,7 +10,7 @@ from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 
 ONE_CLASS = (4, 48)
 """The first transformers whose models have one class of attention; before, each kernel has its own (since 4.36)."""

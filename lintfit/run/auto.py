@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.facts import ModelFacts
 from lintfit.run.precedence import Sources
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 
 
 def effective_deepspeed_config(

@@ -10,7 +10,7 @@ from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.spec import DTYPE_BYTES, FrozenModel
 from lintfit.run.facts import facts_of
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 
 Asked = tuple[tuple[FrozenModel, ...], tuple[str, ...]]
 

@@ -27,7 +27,7 @@ from lintfit.run.processes import all_there_are, number_of_gpus
 from lintfit.run.resolve import resolve
 from lintfit.run.spec import Assembled, assemble
 from lintfit.run.versions import versions_near, with_transformers
-from lintfit.settings import Place, Setting
+from lintfit.settings.model import Place, Setting
 from lintfit.sources import detect
 from lintfit.sources.flags import Flag
 from lintfit.sources.prefilter import maybe_training_script

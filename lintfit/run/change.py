@@ -11,6 +11,7 @@ from lintfit.memory.spec import Spec
 from lintfit.run.auto import filled
 from lintfit.run.homes import by_launcher
 from lintfit.run.model import Run
+from lintfit.settings.registry import EVALUATED, ZERO_SECTION
 from lintfit.sources.deepspeed import new_config
 
 
@@ -27,7 +28,7 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
         known["evaluation"] = replace(spec.evaluation, **evaluated)
     if "weights_dtype" in known:
         known["full_load_dtype"] = None
-    buckets = {name: value for name, value in changes.items() if name in ZERO_KEYS}
+    buckets = {name: value for name, value in changes.items() if name in ZERO_SECTION}
     if not _ZERO_FIELDS.isdisjoint(known) or buckets:
         after = replace(spec, **known)
         config = _config_of(spec, after, launched)
@@ -37,26 +38,7 @@ def changed_spec(spec: Spec, changes: Mapping[str, Any], *, launched: bool = Fal
 
 
 _SPEC_FIELDS = frozenset(field.name for field in fields(Spec))
-EVALUATED: Mapping[str, str] = {
-    "eval_batch_size": "batch_size",
-    "eval_accumulation_steps": "accumulation_steps",
-    "eval_predictions": "predictions",
-}
-"""Settings of the evaluation, by their names in the spec's ``evaluation``."""
-
 _ZERO_FIELDS = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
-
-ZERO_KEYS = frozenset(
-    {
-        "reduce_bucket_size",
-        "stage3_prefetch_bucket_size",
-        "stage3_param_persistence_threshold",
-        "stage3_max_live_parameters",
-        "stage3_max_reuse_distance",
-        "sub_group_size",
-    }
-)
-"""Sizes that only the DeepSpeed JSON's ``zero_optimization`` states."""
 
 
 def states_deepspeed(run: Run) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
-from lintfit.settings import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Setting
 
 ALL = "all"
 """Of a number of ranks: as many as there are."""

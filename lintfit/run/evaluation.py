@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, Evaluation
-from lintfit.settings import Setting, is_count
+from lintfit.memory.spec import Evaluation
+from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
+from lintfit.settings.model import Setting, is_count
 
 
 def evaluation(settings: Mapping[str, Setting], values: Mapping[str, Any], doubtful: list[str]) -> Evaluation | None:

@@ -11,7 +11,7 @@ from lintfit.catalog.quantized import quantization_section
 from lintfit.config_values import is_file
 from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
 _OWN_DTYPE = frozenset({"qwen", "chatglm"})
 """Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lintfit.memory.reading.defaults import TRL_RESPONSE
-from lintfit.memory.spec import LARGEST_COUNT, LARGEST_SEQUENCE, ROLLOUT_BATCH, TRAINERS, Generation
-from lintfit.settings import Setting, is_count
+from lintfit.memory.spec import ROLLOUT_BATCH, Generation
+from lintfit.settings.kinds import LARGEST_COUNT, LARGEST_SEQUENCE
+from lintfit.settings.model import Setting, is_count
+from lintfit.settings.registry import TRAINERS
 
 COMPLETION = 512
 """``GRPOConfig.max_completion_length`` of TRL 1.16; also where a script caps nothing (None)."""

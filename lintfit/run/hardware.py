@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
-from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.numerals import whole
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available
-from lintfit.settings import Setting, is_count
+from lintfit.settings.kinds import LARGEST_COUNT
+from lintfit.settings.model import Setting, is_count
 
 _SLURM_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 

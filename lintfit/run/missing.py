@@ -16,7 +16,7 @@ from lintfit.documents.model import Document, Kind
 from lintfit.documents.shell_elsewhere import is_makefile, is_workflow
 from lintfit.frozen import frozen
 from lintfit.run.examples import is_example
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.suggest import most_alike, nearest
 
 if TYPE_CHECKING:
@@ -97,7 +97,12 @@ def missing(what: str, name: str, place: Place | None, locator: Locator, beside:
 
 def _certainty(name: str, place: Place | None, locator: Locator) -> Certainty:
     launch = locator.launch
-    if "://" in name or posixpath.basename(name).startswith(".") or _PLACEHOLDER.search(name) or _may_be_made(name, place, locator):
+    if (
+        "://" in name
+        or posixpath.basename(name).startswith(".")
+        or _PLACEHOLDER.search(name)
+        or _may_be_made(name, place, locator)
+    ):
         return "open"
     if launch is not None and (_is_lost(launch) or (place is not None and _is_given(launch, place))):
         return "open"

@@ -11,7 +11,7 @@ from lintfit.documents.model import Document
 from lintfit.frozen import field, frozen
 from lintfit.memory.spec import Spec
 from lintfit.options import Options
-from lintfit.settings import Provenance, Setting
+from lintfit.settings.model import Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.run.missing import Missing

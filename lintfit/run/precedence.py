@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.frozen import frozen
 from lintfit.options import Options
-from lintfit.settings import AUTO, Provenance, Setting
+from lintfit.settings.model import AUTO, Provenance, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource

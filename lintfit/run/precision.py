@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lintfit.catalog.facts import Gpu
 from lintfit.run.precedence import Sources, default, derived, first
-from lintfit.settings import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 
 
 def mixed_precision(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lintfit.frozen import replace
-from lintfit.memory.spec import LARGEST_COUNT
 from lintfit.run.precedence import Sources, first
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.kinds import LARGEST_COUNT
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
 
 
 def number_of_gpus(sources: Sources, recipe: Setting | None) -> Setting | None:

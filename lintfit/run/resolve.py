@@ -13,26 +13,8 @@ from lintfit.run.engines import checkpointed_by_fsdp, engine, fsdp, split_over_r
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.run.precision import mixed_precision
 from lintfit.run.processes import kind_of_gpu, number_of_gpus, number_of_nodes
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, is_count
-
-FROM_SCRIPT = (
-    "method", "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora",
-    "quantization", "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches",
-    "loss", "use_cache", "loop_outputs", "upcast_outputs", "zero_grad", "weights_dtype", "trainer",
-    "reference_model", "num_generations", "max_completion_length", "max_prompt_length", "use_vllm", "vllm_mode",
-    "vllm_gpu_memory_utilization", "ds3_gather_for_generation", "vllm_enable_sleep_mode", "steps_per_generation",
-    "reward_model", "value_model", "response_length", "rollout_batch_size", "mini_batches", "frozen_modules",
-    "text_only", "eval_batch_size", "eval_accumulation_steps", "eval_do_concat_batches", "eval_predictions",
-    "predict_with_generate", "generation_num_beams", "decoder_seq_len", "image_max_pixels", "eval_graph",
-    "whole_state_dict", "torch_compile", "frozen_models", "own_loss", "own_attention", "uncounted", "partly_frozen",
-    "optimizer_in_backward", "gradient_as_bucket_view", "saves", "eval_generates", "eval_new_tokens",
-)  # fmt: skip
-"""Settings that only a script (with the flags of its launch line) decides."""
-
-CHECKED_BY_HF = (
-    "learning_rate", "adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay", "warmup_steps",
-)  # fmt: skip
-"""Settings that DeepSpeed's JSON and TrainingArguments both state, without influence on memory."""
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, is_count
+from lintfit.settings.registry import named
 
 
 def resolve(sources: Sources) -> dict[str, Setting]:
@@ -45,7 +27,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
 
     for name in ("model", "seq_len"):
         put(first(name, sources.flag(name), sources.said("script", name), sources.config(name)))
-    for name in FROM_SCRIPT:
+    for name in named(by="script"):
         put(sources.said("script", name))
     put(_cast_by_launcher(sources))
     put(number_of_gpus(sources, sources.said("recipe", "gpus")))
@@ -66,7 +48,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     for setting in split_over_ranks(sources, settings):
         put(setting)
     put(fsdp(sources))
-    for name in CHECKED_BY_HF:
+    for name in named(by="script-or-deepspeed"):
         put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
     return settings
 

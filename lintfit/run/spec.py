@@ -14,7 +14,7 @@ from lintfit.memory.litgpt import as_built
 from lintfit.memory.reading.contradictions import SpecError
 from lintfit.memory.reading.keys import READERS
 from lintfit.memory.reading.older import as_of
-from lintfit.memory.spec import DEFAULT_SEQUENCE, LARGEST_COUNT, Fsdp, Spec
+from lintfit.memory.spec import DEFAULT_SEQUENCE, Spec
 from lintfit.memory.tensors.frozen_parts import named, parts_of, uncounted, wrong
 from lintfit.run.attention import with_own_attention
 from lintfit.run.auto import effective_deepspeed_config
@@ -28,40 +28,10 @@ from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.unread import own_steps, unfollowed_trainer, unread_training
 from lintfit.run.versions import installed
-from lintfit.settings import UNKNOWN, Setting, is_count
-
-_DIRECT = (
-    "lora_rank", "lora_targets", "lora_modules_to_save", "lora_dropout", "lora_dtype", "use_dora", "quantization",
-    "gradient_checkpointing", "use_reentrant", "activation_offload", "attention", "padded_batches", "loss",
-    "use_cache", "loop_outputs", "upcast_outputs", "zero_grad", "own_loss", "decoder_seq_len",
-    "optimizer_in_backward", "weights_dtype", "mixed_precision", "method", "micro_batch_size",
-    "gradient_accumulation_steps", "seq_len", "max_grad_norm", "zero_stage", "offload_optimizer", "offload_param",
-    "engine", "reference_model", "front_end", "kbit_upcast", "frozen_modules", "image_max_pixels",
-    "gradient_as_bucket_view", "saves",
-)  # fmt: skip
-
-FAVOURABLE: Mapping[str, Any] = {
-    "engine": "deepspeed",
-    "micro_batch_size": 1,
-    "seq_len": 64,
-    "gradient_checkpointing": True,
-    "weights_dtype": "bf16",
-    "mixed_precision": "bf16",
-    "gradient_accumulation_steps": 1,
-    "zero_stage": 3,
-    "method": "lora",
-    "loss": "liger",
-    "attention": "flash_attention_2",
-    "padded_batches": False,
-    "offload_optimizer": "cpu",
-    "offload_param": "cpu",
-    "quantization": "nf4",
-    "lora_modules_to_save": (),
-}
-"""What to take for a setting that is written but cannot be told: the value that needs least memory.
-
-A run that does not fit even so does not fit; any better verdict is not known.
-"""
+from lintfit.settings.kinds import LARGEST_COUNT
+from lintfit.settings.model import UNKNOWN, Setting, is_count
+from lintfit.settings.registry import AS_THEY_ARE, LOWER_BOUNDS
+from lintfit.settings.values import Fsdp
 
 _DEEPSPEED_OPTIMIZERS: Mapping[str, str] = {
     "adam": "adamw_torch_fused",
@@ -147,15 +117,15 @@ def _direct(settings: Mapping[str, Setting]) -> tuple[dict[str, Any], list[str]]
     """The settings that have the name of a spec's field, and those of them that cannot be told."""
     values: dict[str, Any] = {}
     doubtful: list[str] = []
-    for name in _DIRECT:
+    for name in AS_THEY_ARE:
         setting = settings.get(name)
         if setting is None:
             continue
         value = _as_in_a_spec(name, setting.value)
         if value is not UNKNOWN:
             values[name] = value
-        elif name in FAVOURABLE:
-            values[name] = FAVOURABLE[name]
+        elif name in LOWER_BOUNDS:
+            values[name] = LOWER_BOUNDS[name]
             doubtful.append(name)
     if "trainer" in settings and not settings["trainer"].known:
         doubtful.append("trainer")
@@ -211,7 +181,7 @@ def _frozen(values: dict[str, Any], settings: Mapping[str, Setting], facts: Mode
     if counted and parts_of(facts, known).of_text:
         counted = uncounted(values.get("pipeline_parallel", 1), values.get("trainer", "")) is None
     if "partly_frozen" in settings and not (counted and known == modules):
-        values["method"] = FAVOURABLE["method"]
+        values["method"] = LOWER_BOUNDS["method"]
         doubtful.append("method")
     elif counted:
         values["frozen_modules"] = known

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lintfit.run.precedence import Sources
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 from lintfit.sources.front_ends import command_of
 
 if TYPE_CHECKING:

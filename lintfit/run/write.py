@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from lintfit.documents.model import Edit, Span
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
-from lintfit.run.change import ZERO_KEYS
 from lintfit.run.homes import has_trainer, in_launch_line, zero_in_launcher_file
 from lintfit.run.model import Run
-from lintfit.settings import AUTO, Place
+from lintfit.settings.model import AUTO, Place
+from lintfit.settings.registry import ZERO_SECTION
+from lintfit.settings.values import InLauncherFile
 
 if TYPE_CHECKING:
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
     from lintfit.sources.launch import Launch
     from lintfit.sources.recipe import Recipe
     from lintfit.sources.script import ScriptSource
@@ -39,8 +40,9 @@ def write(run: Run, changes: Mapping[str, Any]) -> tuple[FileEdit, ...] | None:
 def write_one(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     """The edits that change one thing about the run; empty where it is so already, None where they cannot be made.
 
-    Besides settings, ``name`` may be ``forced_float32`` (False takes the cast away) and ``deepspeed`` (a mapping with
-    ``zero_stage``, ``offload_optimizer`` and ``offload_param``: a new DeepSpeed file, handed to the script).
+    ``value`` may be one of the changes of :mod:`lintfit.settings.values`. Of ``deepspeed`` (a new file, handed to the
+    script) and ``deepspeed_config_file`` (one beside an Accelerate YAML, which hands its ZeRO over) it is a mapping
+    with ``zero_stage``, ``offload_optimizer`` and ``offload_param``.
     """
     try:
         return _written(run, name, value)
@@ -72,13 +74,13 @@ def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
             return _write_new_config(run, value)
         case "engine":
             return _write_engine(run, value)
-        case "deepspeed_file":
+        case "deepspeed_config_file":
             return _write_handed_over(run, value)
-        case "launched_accumulation":
-            return _write_launched_accumulation(run, value)
+        case "gradient_accumulation_steps" if isinstance(value, InLauncherFile):
+            return _write_launched_accumulation(run, value.steps)
         case "offload_optimizer" | "offload_param" | "zero_stage":
             return _where_it_stands(run, name, value)
-        case _ if name in ZERO_KEYS:
+        case _ if name in ZERO_SECTION:
             return _write_size(run, name, value)
         case "fsdp":
             return _write_fsdp(run, value)

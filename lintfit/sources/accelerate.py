@@ -14,7 +14,7 @@ from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen, replace
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, number, one_of, truth, word
 
@@ -182,7 +182,7 @@ class AccelerateSource(DataSource):
         return edits(self.document, {**file, **dict.fromkeys(present, REMOVE)})
 
     def _fsdp(self, value: Any) -> dict[KeyPath, Any] | None:
-        from lintfit.memory.spec import Fsdp
+        from lintfit.settings.values import Fsdp
 
         if not isinstance(value, Fsdp) or self.engine != "fsdp":
             return None
@@ -284,7 +284,7 @@ def _fsdp_version(section: Node | None) -> Literal[1, 2]:
 
 
 def _fsdp(document: DataDocument, root: Node) -> Iterator[Setting]:
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
 
     section = root.get(FSDP)
     entry = root.entry(FSDP) or root.entry("distributed_type")

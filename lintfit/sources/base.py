@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from lintfit.documents.model import Document
 from lintfit.findings import FileEdit
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 
 
 class Source(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from lintfit.documents.model import DataDocument, Entry, KeyPath, Node, Span
 from lintfit.findings import FileEdit
-from lintfit.settings import Place, Setting
+from lintfit.settings.model import Place, Setting
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lintfit.documents.model import DataDocument, KeyPath, Node
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting, Special
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting, Special
 from lintfit.sources.data_source import DataSource
 from lintfit.sources.values import Reader, coerced_integer, integer, number, one_of, truth, word
 

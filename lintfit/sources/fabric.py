@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.numerals import natural
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 
 MIXED: Mapping[str, str] = {
     "bf16-mixed": "bf16",
@@ -50,7 +50,7 @@ def strategy(name: str) -> Mapping[str, Any]:
     if name.startswith("ddp"):
         return {"engine": "ddp"}
     if name in ("fsdp", "fsdp_cpu_offload"):
-        from lintfit.memory.spec import Fsdp
+        from lintfit.settings.values import Fsdp
 
         return {"engine": "fsdp", "fsdp": Fsdp(1, "FULL_SHARD", name.endswith("offload"))}
     return {"engine": UNKNOWN}

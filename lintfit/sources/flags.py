@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lintfit.documents.model import Document
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 
 @frozen(eq=False)

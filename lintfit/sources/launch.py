@@ -10,7 +10,7 @@ from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
-from lintfit.settings import AUTO, Place, Setting, Special
+from lintfit.settings.model import AUTO, Place, Setting, Special
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation
 from lintfit.sources.flags import Flag

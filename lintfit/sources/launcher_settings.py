@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from lintfit.settings import AUTO, UNKNOWN, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
 from lintfit.sources.fabric import MIXED, WEIGHTS, engine_precision
@@ -104,7 +104,7 @@ def _accelerate(invocation: Invocation, around: Surroundings) -> Iterator[Settin
 
 def _fsdp(invocation: Invocation, around: Surroundings) -> Iterator[Setting]:
     """FSDP's flags one by one, for they override a file's keys one by one, and what they come to without a file."""
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
     from lintfit.sources.accelerate import sharding_strategy
 
     def said(name: str) -> str | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, Span
 from lintfit.frozen import frozen
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN, Place, Provenance, Setting, is_count
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting, is_count
+from lintfit.settings.values import Fsdp
 from lintfit.sources.flags import Flag
 from lintfit.sources.recipe import OpenFile, World
 

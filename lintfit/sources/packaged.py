@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lintfit.settings import UNKNOWN, Setting
+from lintfit.settings.model import UNKNOWN, Setting
 
 if TYPE_CHECKING:
     from lintfit.sources.command_line import Option
@@ -31,7 +31,7 @@ def read(option: Option | None, around: Surroundings) -> Iterator[Setting]:
         yield Setting("offload_optimizer", "none", place)
         yield Setting("offload_param", "none", place)
     elif name.startswith("fsdp"):
-        from lintfit.memory.spec import Fsdp
+        from lintfit.settings.values import Fsdp
 
         yield Setting("engine", "fsdp", place)
         yield Setting("fsdp", Fsdp(2 if name == "fsdp2" else 1, "FULL_SHARD", False), place)

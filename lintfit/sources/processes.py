@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from lintfit.numerals import natural
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources import packaged
 from lintfit.sources.command_line import Invocation, Option
 from lintfit.sources.slurm import Count, Stated

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from lintfit.documents.model import Document
 from lintfit.findings import FileEdit
-from lintfit.settings import Setting
+from lintfit.settings.model import Setting
 from lintfit.sources.front_ends import READERS, FrontEnd
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.frozen import field, frozen
-from lintfit.settings import Place, Provenance
+from lintfit.settings.model import Place, Provenance
 
 
 @frozen(eq=False)

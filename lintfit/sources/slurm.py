@@ -9,7 +9,7 @@ from lintfit.documents.model import Document, Edit, Span
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
 from lintfit.numerals import whole
-from lintfit.settings import UNKNOWN, Provenance, Setting, Special
+from lintfit.settings.model import UNKNOWN, Provenance, Setting, Special
 
 Count = int | Special
 

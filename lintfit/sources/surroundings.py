@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lintfit.documents.model import Document, Span
 from lintfit.frozen import field, frozen
-from lintfit.settings import Provenance
+from lintfit.settings.model import Provenance
 from lintfit.sources.command_line import Option
 from lintfit.sources.slurm import Slurm
 

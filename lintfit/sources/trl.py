@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lintfit.documents.model import DataDocument, Document, FileText, Kind
-from lintfit.settings import Provenance, Setting
+from lintfit.settings.model import Provenance, Setting
 from lintfit.sources.recipe import OpenFile, World
 
 if TYPE_CHECKING:

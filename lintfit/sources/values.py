@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lintfit.numerals import whole
-from lintfit.settings import AUTO, UNKNOWN, Special
+from lintfit.settings.model import AUTO, UNKNOWN, Special
 
 Reader = Callable[[Any], Any]
 

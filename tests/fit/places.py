@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lintfit.memory.spec import Fsdp
+from lintfit.settings.values import Fsdp
 
 KEYWORD, DEFAULT, FLAG, VARIABLE = "script keyword", "dataclass default", "launch line's flag", "shell variable"
 ARGPARSE, OPTION, YAML = "argparse default", "launcher's own option", "Accelerate YAML"

@@ -19,7 +19,7 @@ from lintfit.engine import check
 from lintfit.findings import Applicability, FileEdit, Fix
 from lintfit.fit.care import Care, Taken
 from lintfit.options import Options
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from tests.support import lintfit
 
 JSON = """\

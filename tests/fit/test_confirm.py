@@ -14,7 +14,7 @@ from lintfit.findings import Applicability, FileEdit, Finding, Fix, Severity
 from lintfit.fit.confirm import Confirmation
 from lintfit.options import Options
 from lintfit.results import RunResult
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 
 SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

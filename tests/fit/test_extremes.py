@@ -14,9 +14,10 @@ from lintfit.fit.search import Search, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
-from lintfit.memory.spec import Fsdp, Spec
+from lintfit.memory.spec import Spec
 from lintfit.options import Margin
 from lintfit.run.change import changed_spec
+from lintfit.settings.values import Fsdp
 from tests.fit.generated import specs
 
 few = settings(

@@ -15,7 +15,7 @@ from lintfit.documents.data_edits import read_again
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Kind, Node
 from lintfit.documents.workspace import Workspace
-from lintfit.settings import AUTO
+from lintfit.settings.model import AUTO
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed
 from tests.fit.test_fixes_over_configs import CORPUS, _configs

@@ -18,7 +18,8 @@ from lintfit.memory.engines.model_states import states
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.spec import GIB, Spec
 from lintfit.options import Margin, Options
-from lintfit.run.change import ZERO_KEYS, changed_spec
+from lintfit.run.change import changed_spec
+from lintfit.settings.registry import ZERO_SECTION
 from tests.fit.generated import spec_of, specs
 
 few = settings(
@@ -149,7 +150,7 @@ def test_only_what_leaves_the_training_alone_is_safe(spec: Spec) -> None:
 @few
 @given(specs)
 def test_changes_are_settings(spec: Spec) -> None:
-    known = {field.name for field in fields(Spec)} | ZERO_KEYS
+    known = {field.name for field in fields(Spec)} | ZERO_SECTION
     for options in (axes(Subject(run_of(spec), spec, both_ways)) for both_ways in (False, True)):
         assert {name for axis in options for option in axis for name in option.changes} <= known
 

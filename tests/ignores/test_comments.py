@@ -15,7 +15,7 @@ from lintfit.documents.workspace import reader
 from lintfit.findings import Finding, Related, Severity
 from lintfit.ignores.comments import Directive, directives, silence
 from lintfit.ignores.edits import without
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from tests.support import ROOT
 
 NAMES = {Kind.PYTHON: "train.py", Kind.YAML: "a.yaml", Kind.SHELL: "run.sh", Kind.JSON: "ds.json"}

@@ -24,7 +24,8 @@ from lintfit.memory.framework import framework as beside
 from lintfit.memory.moments import at_the_loss
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Moment, Phase, Range
-from lintfit.memory.spec import GIB, Fsdp, Spec
+from lintfit.memory.spec import GIB, Spec
+from lintfit.settings.values import Fsdp
 from tests.memory.conftest import llama
 
 

@@ -9,8 +9,8 @@ import pytest
 from lintfit.memory import estimate
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.result import Verdict
-from lintfit.memory.spec import Fsdp
 from lintfit.memory.tensors.parameters import inventory
+from lintfit.settings.values import Fsdp
 
 VICUNA_13B_ON_FOUR = {
     "model": "huggyllama/llama-13b",

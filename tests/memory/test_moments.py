@@ -17,8 +17,9 @@ from lintfit.memory.moments import layer_without_graph, most_without_graph
 from lintfit.memory.reading.parse import spec_from_mapping
 from lintfit.memory.recording import record
 from lintfit.memory.result import Estimate, Moment, Range, Verdict
-from lintfit.memory.spec import GIB, Fsdp, Generation, Spec
+from lintfit.memory.spec import GIB, Generation, Spec
 from lintfit.memory.verdict.bounds import judge
+from lintfit.settings.values import Fsdp
 
 
 def run(facts: ModelFacts, **settings: Any) -> Estimate:

@@ -13,7 +13,8 @@ from lintfit.catalog import models
 from lintfit.memory.components import total
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.framework import CUBLAS
-from lintfit.memory.spec import GIB, Fsdp, Spec
+from lintfit.memory.spec import GIB, Spec
+from lintfit.settings.values import Fsdp
 
 DATA = Path(__file__).parents[3] / "shared/data/published.dev.jsonl"
 

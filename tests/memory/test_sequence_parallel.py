@@ -10,7 +10,8 @@ from lintfit.memory import estimate
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.recording import record
 from lintfit.memory.result import Verdict
-from lintfit.memory.spec import GIB, Fsdp, Spec
+from lintfit.memory.spec import GIB, Spec
+from lintfit.settings.values import Fsdp
 from tests.memory.conftest import llama
 
 TOKENS = 4096

@@ -22,7 +22,7 @@ from lintfit.memory.result import Estimate, HostMemory, Moment, Range, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.model import Hardware, Run
-from lintfit.settings import AUTO, UNKNOWN, Place, Provenance, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting
 
 SCRIPT = """\
 import torch

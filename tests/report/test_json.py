@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from lintfit import __version__
-from lintfit.memory.spec import Fsdp
 from lintfit.report import View, render
 from lintfit.report.json import plain
 from lintfit.results import CheckResult
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
+from lintfit.settings.values import Fsdp
 from tests.report import samples
 from tests.report.samples import Story
 

@@ -13,7 +13,7 @@ from lintfit.documents.model import Kind
 from lintfit.findings import Severity
 from lintfit.report import REPORTERS, View, render
 from lintfit.results import CheckResult
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from tests.report import samples
 from tests.report.samples import Story
 

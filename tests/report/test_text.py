@@ -16,7 +16,7 @@ from lintfit.memory.result import Verdict
 from lintfit.report import View, render
 from lintfit.results import CheckResult, RunResult
 from lintfit.run.model import Origin
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from tests.report import samples
 from tests.report.samples import Story
 

@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.memory.spec import Evaluation
 from lintfit.run.evaluation import evaluation
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 
 
 def read(trainer: str = "causal-lm", **said: Any) -> tuple[Evaluation | None, list[str]]:

@@ -21,7 +21,7 @@ from lintfit.run.model import Origin
 from lintfit.run.precedence import Sources, first
 from lintfit.run.processes import number_of_gpus
 from lintfit.run.resolve import resolve
-from lintfit.settings import AUTO, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.deepspeed import read_deepspeed
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Document, FileText, Kind, Span
 from lintfit.documents.python_reader import read_python
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.flags import Flag
 from lintfit.sources.script import ScriptSource, read_script
 

@@ -7,8 +7,8 @@ import pytest
 
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
+from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import AccelerateSource, read_accelerate
 
 Read = Callable[[str], DataDocument]

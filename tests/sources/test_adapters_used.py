@@ -9,7 +9,7 @@ import pytest
 
 from lintfit.documents.model import Document, FileText
 from lintfit.documents.python_reader import read_python
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import script
 
@@ -149,7 +149,9 @@ def test_only_branches_that_run_count() -> None:
 
 
 def test_a_branch_that_may_run_leaves_it_open() -> None:
-    wrapped = "from nowhere import wanted\ncfg = LoraConfig(r=4)\nif wanted():\n    model = get_peft_model(model, cfg)\n"
+    wrapped = (
+        "from nowhere import wanted\ncfg = LoraConfig(r=4)\nif wanted():\n    model = get_peft_model(model, cfg)\n"
+    )
     assert read(wrapped).settings["method"].value is UNKNOWN
 
 

@@ -10,7 +10,7 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import DataDocument, FileText
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources.deepspeed import DeepSpeedSource, new_config, read_deepspeed
 
 Read = Callable[[str], DataDocument]

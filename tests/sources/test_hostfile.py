@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lintfit.documents.shell_document import ShellDocument
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.hostfile import read_hosts
 from lintfit.sources.launcher import read_launches
 

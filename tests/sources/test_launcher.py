@@ -8,8 +8,8 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument
 from lintfit.documents.shell_document import ShellDocument
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
+from lintfit.settings.values import Fsdp
 from lintfit.sources.launch import Launch
 from lintfit.sources.launcher import read_launches
 

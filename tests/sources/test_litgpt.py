@@ -10,8 +10,8 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import DataDocument, Document, FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
+from lintfit.settings.values import Fsdp
 from lintfit.sources.launcher import read_launches
 from lintfit.sources.litgpt import LitGptRecipe, read_recipe
 

@@ -13,7 +13,7 @@ import pytest
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.settings import AUTO
+from lintfit.settings.model import AUTO
 from lintfit.sources.accelerate import read_accelerate
 from lintfit.sources.command_line import GRAMMARS
 from lintfit.sources.deepspeed import read_deepspeed

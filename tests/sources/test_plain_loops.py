@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
+from lintfit.settings.values import Fsdp
 from tests.sources.scripts import script, values
 from tests.sources.test_script_packages import project
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import ARGPARSE, PARSED, after, script, values
 
 ONE_LINE = """

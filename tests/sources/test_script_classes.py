@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 from tests.sources.test_script_packages import project
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 
 USE = """

@@ -8,8 +8,8 @@ import pytest
 
 from lintfit.documents.json_reader import read_json
 from lintfit.documents.model import FileText
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
+from lintfit.settings.values import Fsdp
 from tests.sources.scripts import script, values
 
 HEAD = """

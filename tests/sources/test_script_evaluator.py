@@ -9,7 +9,8 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
 from lintfit.documents.python_reader import read_python
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
+from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import script, trained, values
 
@@ -180,7 +181,7 @@ class TestOwnModules:
         (edit,) = source.write("micro_batch_size", 1)
         assert edit.path == Path("run/utils/build.py")
         assert "BATCH = 1\n" in apply(edit.document.text, [edit.edit])
-        assert len(source.write("forced_float32", False)) == 1
+        assert len(source.write("weights_dtype", AS_LOADED)) == 1
 
     def test_without_them_the_script_is_read_alone(self) -> None:
         from textwrap import dedent

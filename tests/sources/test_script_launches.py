@@ -8,7 +8,7 @@ import pytest
 
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources.script import read_script
 from tests.sources.scripts import script, values
 

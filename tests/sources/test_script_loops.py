@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.settings import AUTO
+from lintfit.settings.model import AUTO
 from tests.sources.scripts import script, values
 
 

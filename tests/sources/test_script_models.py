@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from tests.sources.scripts import PARSED, after, script, trained, values
 
 

@@ -11,7 +11,7 @@ import pytest
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.workspace import Workspace
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.script import ScriptSource, read_script
 from tests.sources.scripts import flags_of, script, values
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from tests.sources.scripts import script, values
 
 SCRIPT = """\

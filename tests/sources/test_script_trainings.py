@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from tests.sources.scripts import script, values
 from tests.sources.test_script_packages import project
 

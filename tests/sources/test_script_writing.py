@@ -7,6 +7,7 @@ import pytest
 from lintfit.documents.edits import apply
 from lintfit.documents.model import Edit, Span
 from lintfit.findings import FileEdit
+from lintfit.settings.values import AS_LOADED
 from lintfit.sources.script import ScriptSource
 from tests.sources.scripts import ARGPARSE, PARSED, script, trained, values
 
@@ -167,9 +168,9 @@ def test_unknown_keywords_may_hold_it_already() -> None:
 )
 def test_a_forced_cast_is_deleted(before: str, left: str) -> None:
     source = script(trained(before))
-    text, _ = changed(source, "forced_float32", False)
+    text, _ = changed(source, "weights_dtype", AS_LOADED)
     assert text == trained("").replace("bfloat16)\n\n", f"bfloat16)\n{left}")
-    assert source.remove_statement(source.facts.upcasts[0]) == source.write("forced_float32", False) or len(text) > 0
+    assert source.remove_statement(source.facts.upcasts[0]) == source.write("weights_dtype", AS_LOADED) or len(text) > 0
 
 
 def test_weights_dtype_takes_the_cast_away() -> None:

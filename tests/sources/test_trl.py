@@ -10,8 +10,8 @@ from lintfit.documents.edits import apply
 from lintfit.documents.model import FileText
 from lintfit.documents.shell_document import ShellDocument
 from lintfit.documents.yaml_reader import read_yaml
-from lintfit.memory.spec import Fsdp
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
+from lintfit.settings.values import Fsdp
 from lintfit.sources.launcher import read_launches
 from lintfit.sources.trl import TRAINERS, TrlRecipe, read_recipe
 

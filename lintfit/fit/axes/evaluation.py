@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lintfit.fit.options import Option, Subject
 from lintfit.memory.spec import Spec
 from lintfit.run.model import Run
-from lintfit.settings import is_count
+from lintfit.settings.model import is_count
 
 GENERATIONS = 8
 """``GRPOConfig.num_generations``."""

@@ -17,11 +17,12 @@ from lintfit.memory.engines.loading import load_temporary, loaded_bytes
 from lintfit.memory.engines.states import States
 from lintfit.memory.memo import Memo
 from lintfit.memory.result import Components
-from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts
 from lintfit.memory.tensors.optimizers import optimizer, resident_bytes, step_temporaries
 from lintfit.memory.tensors.parameters import Inventory, Weight, inventory, rounded
 from lintfit.memory.versions import since
+from lintfit.settings.values import Fsdp
 
 
 @frozen

@@ -6,9 +6,10 @@ from lintfit.memory.engines import fsdp
 from lintfit.memory.explain import tensors
 from lintfit.memory.explain.term import Factor, Term, term
 from lintfit.memory.explain.unsharded import load, tied
-from lintfit.memory.spec import Fsdp, Spec
+from lintfit.memory.spec import Spec
 from lintfit.memory.tensors.optimizers import Optimizer, optimizer
 from lintfit.memory.tensors.parameters import Inventory
+from lintfit.settings.values import Fsdp
 
 ONE = "torch/distributed/fsdp/_flat_param.py"
 TWO = "torch/distributed/fsdp/_fully_shard"

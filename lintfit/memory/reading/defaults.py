@@ -9,8 +9,9 @@ from lintfit.catalog.defaults import default
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory import litgpt
 from lintfit.memory.loss.preference import ROLLOUTS
-from lintfit.memory.spec import DEFAULT_SEQUENCE, Fsdp, Generation
+from lintfit.memory.spec import DEFAULT_SEQUENCE, Generation
 from lintfit.memory.versions import before_transformers_5
+from lintfit.settings.values import Fsdp
 
 TRL_RESPONSE = 53
 """``PPOConfig.response_length``."""

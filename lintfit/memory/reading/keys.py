@@ -11,16 +11,27 @@ from typing import Any
 
 from lintfit.errors import shown
 from lintfit.memory.reading.contradictions import SpecError
-from lintfit.memory.spec import (
-    FSDP_GATHERS,
-    KERNELS,
-    LARGEST_COUNT,
-    LARGEST_SEQUENCE,
-    TRAINERS,
-    Evaluation,
-    Fsdp,
-)
+from lintfit.memory.spec import Evaluation
 from lintfit.memory.tensors.optimizers import BLOCKWISE, TABLE
+from lintfit.settings.kinds import (
+    DTYPE,
+    FLAG,
+    LARGEST_COUNT,
+    NAMED,
+    OPTIMIZER,
+    TARGETS,
+    VERSIONS,
+    Amount,
+    Choice,
+    Count,
+    Kind,
+    Names,
+    Object,
+    Word,
+    nullable,
+)
+from lintfit.settings.registry import SETTINGS
+from lintfit.settings.values import Fsdp
 from lintfit.suggest import nearest
 
 Read = Callable[[str, Any], Any]
@@ -113,12 +124,17 @@ def _targets(key: str, value: Any) -> tuple[str, ...] | str | None:
     return names
 
 
-def _kernels(key: str, value: Any) -> tuple[str, ...]:
-    names = _names(key, value)
-    for name in names:
-        if name not in KERNELS:
-            raise SpecError(f"{key}: {shown(name)} must be one of {', '.join(KERNELS)}")
-    return names
+def _among(names: tuple[str, ...]) -> Read:
+    """A reader of a list of these names."""
+
+    def read(key: str, value: Any) -> tuple[str, ...]:
+        stated = _names(key, value)
+        for name in stated:
+            if name not in names:
+                raise SpecError(f"{key}: {shown(name)} must be one of {', '.join(names)}")
+        return stated
+
+    return read
 
 
 def _mapping(key: str, value: Any) -> Mapping[str, Any]:
@@ -151,45 +167,17 @@ def _parts(readers: Mapping[str, Read]) -> Callable[[str, Any], dict[str, Any]]:
     return read
 
 
-_FSDP = _parts(
-    {
-        "version": choice(1, 2),
-        "strategy": choice(*FSDP_GATHERS, "_HYBRID_SHARD_ZERO2"),
-        "cpu_offload": _flag,
-        "auto_wrap": _flag,
-    }
-)
-_GENERATION = _parts(
-    {
-        "completion_len": _count(most=LARGEST_SEQUENCE),
-        "vllm_gpu_memory_utilization": _amount(0, 1),
-        "gather_weights": _flag,
-        "steps_per_generation": _count(),
-        "vllm_sleeps": _flag,
-        "rollout_batch_size": _count(),
-        "mini_batches": _count(),
-    }
-)
-_EVALUATION = _parts(
-    {
-        "batch_size": _count(0),
-        "predictions": choice("none", "dropped", "gathered", "kept", "held", "listed"),
-        "graph": _flag,
-        "accumulation_steps": _count(),
-        "concat_batches": _flag,
-        "samples": _count(most=LARGEST_SEQUENCE),
-        "generates": choice(True, False, "only"),
-        "prompt_len": _count(most=LARGEST_SEQUENCE),
-        "new_tokens": _count(most=LARGEST_SEQUENCE),
-        "beams": _count(),
-    }
-)
+def _stated(key: str, value: Any) -> dict[str, Any]:
+    """The parts that are stated of an object whose parts the registry names."""
+    kind = SETTINGS[key].kind
+    assert isinstance(kind, Object) and kind.parts is not None
+    return _parts({name: reader(part) for name, part in kind.parts.items()})(key, value)
 
 
 def _fsdp(key: str, value: Any) -> Fsdp | None:
     if value is None:
         return None
-    stated = _FSDP(key, value)
+    stated = _stated(key, value)
     if "strategy" in stated:
         stated["strategy"] = stated["strategy"].lstrip("_")
     return Fsdp(**stated)
@@ -197,11 +185,11 @@ def _fsdp(key: str, value: Any) -> Fsdp | None:
 
 def _generation(key: str, value: Any) -> Mapping[str, Any] | None:
     """The parts that are stated; :mod:`.defaults` makes a ``Generation`` of them."""
-    return None if value is None else _GENERATION(key, value)
+    return None if value is None else _stated(key, value)
 
 
 def _evaluation(key: str, value: Any) -> Evaluation | None:
-    return None if value is None else Evaluation(**{"batch_size": EVALUATION_BATCH, **_EVALUATION(key, value)})
+    return None if value is None else Evaluation(**{"batch_size": EVALUATION_BATCH, **_stated(key, value)})
 
 
 def _optimizer(key: str, value: Any) -> str:
@@ -214,71 +202,41 @@ def _optimizer(key: str, value: Any) -> str:
     return value
 
 
-SPECIAL = ("model", "model_config", "gpu", "reward_model", "value_model", "frozen_models")
-NULLABLE = frozenset({"quantization", "fsdp", "lora_targets", "generation", "evaluation"})
-DTYPES = choice("fp32", "bf16", "fp16")
-
-READERS: Mapping[str, Read] = {
-    "gpu_memory_gib": _amount(0, 2**16, exclusive=True),
-    "gpus": _count(),
-    "nodes": _count(),
-    "host_memory_gib": _amount(0, 2**20, exclusive=True),
-    "engine": choice("single", "ddp", "deepspeed", "fsdp"),
-    "zero_stage": choice(0, 1, 2, 3),
-    "offload_optimizer": choice("none", "cpu", "nvme"),
-    "offload_param": choice("none", "cpu", "nvme"),
+_WORDS: Mapping[Word, Read] = {FLAG: _flag, TARGETS: _targets, OPTIMIZER: _optimizer, VERSIONS: _versions}
+_OBJECTS: Mapping[str, Read] = {
     "deepspeed_config": _mapping,
     "fsdp": _fsdp,
-    "tensor_parallel": _count(),
-    "pipeline_parallel": _count(),
-    "sequence_parallel": _count(),
-    "expert_parallel": _count(),
-    "weights_dtype": DTYPES,
-    "mixed_precision": choice("no", "bf16", "fp16"),
-    "method": choice("full", "lora"),
-    "lora_rank": _count(),
-    "lora_targets": _targets,
-    "lora_modules_to_save": _names,
-    "frozen_modules": _names,
-    "lora_dtype": DTYPES,
-    "lora_dropout": _amount(0, 1),
-    "use_dora": _flag,
-    "quantization": choice(None, "nf4", "nf4-double", "int8", "gptq-int4", "gptq-int8"),
-    "quantized_experts": _flag,
-    "optimizer": _optimizer,
-    "optimizer_in_backward": _flag,
-    "micro_batch_size": _count(),
-    "gradient_accumulation_steps": _count(),
-    "seq_len": _count(most=LARGEST_SEQUENCE),
-    "decoder_seq_len": _count(most=LARGEST_SEQUENCE),
-    "gradient_checkpointing": choice(True, False, "selective"),
-    "use_reentrant": _flag,
-    "activation_offload": _flag,
-    "attention": choice("eager", "sdpa", "flash_attention_2"),
-    "padded_batches": _flag,
-    "loss": choice("full", "chunked", "liger"),
-    "use_cache": _flag,
-    "loop_outputs": choice("dropped", "backward", "held"),
-    "zero_grad": choice("step", "forward", "backward", "never"),
-    "upcast_outputs": _flag,
-    "max_grad_norm": _amount(0, float("inf")),
-    "trainer": choice(*TRAINERS, "sft"),
-    "front_end": choice("transformers", "litgpt"),
-    "fused_kernels": _kernels,
-    "kbit_upcast": choice("none", "norms", "all"),
-    "zero3_init": _flag,
-    "reference_model": _flag,
-    "own_loss": _flag,
     "generation": _generation,
     "evaluation": _evaluation,
-    "gradient_as_bucket_view": _flag,
-    "saves": _flag,
-    "images": _count(0),
-    "image_patches": _count(most=LARGEST_SEQUENCE),
-    "image_max_pixels": _count(most=LARGEST_SEQUENCE),
-    "image_tiles": _count(),
-    "versions": _versions,
 }
+
+
+def reader(kind: Kind) -> Read:
+    """What reads a value of this kind: the value as the memory model has it, or a :class:`SpecError`."""
+    match kind:
+        case Count():
+            return _count(kind.least, kind.most)
+        case Amount():
+            return _amount(kind.least, kind.most, kind.exclusive)
+        case Choice():
+            return choice(*kind.values)
+        case Names():
+            return _among(kind.among) if kind.among else _names
+        case Word():
+            return _WORDS[kind]
+        case _:
+            raise TypeError(kind)
+
+
+SPECIAL = tuple(record.name for record in SETTINGS.values() if record.kind is NAMED)
+"""Keys whose values the catalogue knows: read in :mod:`.named`."""
+NULLABLE = frozenset(record.name for record in SETTINGS.values() if nullable(record.kind))
+READERS: Mapping[str, Read] = {
+    record.name: _OBJECTS[record.name] if isinstance(record.kind, Object) else reader(record.kind)
+    for record in SETTINGS.values()
+    if record.in_spec and record.kind is not NAMED
+}
+DTYPES = reader(DTYPE)
 
 FROZEN_MODEL = _parts(
     {

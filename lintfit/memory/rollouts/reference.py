@@ -11,10 +11,11 @@ from typing import NamedTuple
 from lintfit.frozen import replace
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import HostMemory
-from lintfit.memory.spec import DTYPE_BYTES, Fsdp, Spec
+from lintfit.memory.spec import DTYPE_BYTES, Spec
 from lintfit.memory.tensors.frozen_models import frozen_bytes
 from lintfit.memory.tensors.parameters import inventory, model_dtype
 from lintfit.memory.tensors.weights import parameter_count
+from lintfit.settings.values import Fsdp
 
 
 class Gathered(NamedTuple):

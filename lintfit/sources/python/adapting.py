@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import freezing, operators
 from lintfit.sources.python.handed_on import HandedOn, Use
 from lintfit.sources.python.reading import Reading, sure_none

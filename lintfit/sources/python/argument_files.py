@@ -6,7 +6,7 @@ import re
 
 from lintfit.documents.files import kind_of
 from lintfit.documents.model import Document, Span
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.flags import Flag
 
 _WORD = re.compile(r"\S+")

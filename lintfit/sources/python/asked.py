@@ -10,7 +10,7 @@ from typing import Any
 import libcst as cst
 
 from lintfit.documents.python_walk import walk
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import facts, loops, models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Items, Record, Value, alternatives, objects, plain

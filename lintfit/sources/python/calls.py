@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import libcst as cst
 
 from lintfit.documents.model import Span
-from lintfit.settings import UNKNOWN, Place, Provenance
+from lintfit.settings.model import UNKNOWN, Place, Provenance
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.values import (
     DTYPES,

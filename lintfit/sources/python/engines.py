@@ -12,7 +12,7 @@ from typing import Any
 
 from lintfit.documents.model import Kind
 from lintfit.numerals import natural
-from lintfit.settings import AUTO, UNKNOWN
+from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources import fabric as words
 from lintfit.sources.accelerate import SHARDING_STRATEGIES, sharding_strategy
 from lintfit.sources.python import operators
@@ -239,7 +239,7 @@ def named_precision(name: Any) -> Any:
 
 def shards(reading: Reading, record: Record, asked: Mapping[str, Value], version: int) -> None:
     """FSDP's sharding from the arguments of a plugin, a strategy or the wrapper itself."""
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
 
     chosen = asked.get("fsdp_version")
     version = 2 if chosen is not None and plain(chosen) == 2 else version
@@ -279,7 +279,7 @@ def fsdp_config(reading: Reading, made: Object) -> Table | None:
 
 def trainer_fsdp(reading: Reading, made: Object) -> None:
     """``TrainingArguments(fsdp="full_shard offload", fsdp_config={...})``; FSDP 2 from transformers 5 on."""
-    from lintfit.memory.spec import Fsdp
+    from lintfit.settings.values import Fsdp
 
     setting = reading.settings.get("fsdp")
     if setting is None or not setting.known:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.frozen_names import EVERY, Switch, switches
 from lintfit.sources.python.module_paths import UNTOLD, Holder, chain

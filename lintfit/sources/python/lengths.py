@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from lintfit.documents.model import Span
-from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.python import unsloth
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.state import LENGTHS

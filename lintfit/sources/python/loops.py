@@ -10,7 +10,7 @@ import libcst as cst
 from lintfit.documents.python_reader import PythonDocument
 from lintfit.documents.python_walk import children
 from lintfit.frozen import frozen
-from lintfit.settings import Place
+from lintfit.settings.model import Place
 from lintfit.sources.python.expressions import dotted
 
 _NO_GRAD = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled)\b")

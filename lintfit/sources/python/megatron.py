@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from lintfit.numerals import natural
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.facts import certain
 from lintfit.sources.python.reading import Reading

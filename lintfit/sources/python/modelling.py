@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lintfit.settings import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
+from lintfit.settings.model import AUTO, BY_CARD, UNKNOWN, Provenance, Setting
 from lintfit.sources.python import adapting, engines, models, operators, picturing, quantizing, unsloth
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Table, Value, objects, plain

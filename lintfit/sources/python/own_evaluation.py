@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from lintfit.documents.python_reader import PythonDocument
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import loops
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.evaluations import Evaluation, generating, keeper, with_graphs, without_graphs

@@ -7,7 +7,7 @@ import re
 import libcst as cst
 
 from lintfit.memory.tensors.optimizers import PROJECTED
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import engines, operators
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading, sure_none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Const, Record, Table, Value, plain
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import libcst as cst
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import engines, models, operators
 from lintfit.sources.python.reading import Reading, dtype_name, sure_none
 from lintfit.sources.python.values import Const, Object, Record, Value, objects, plain

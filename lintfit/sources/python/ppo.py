@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import models
 from lintfit.sources.python.reading import Reading
 from lintfit.sources.python.values import Record, Value, objects, plain

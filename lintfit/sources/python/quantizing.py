@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from lintfit.catalog.quantized import by_name
-from lintfit.settings import UNKNOWN, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.python import models, operators
 from lintfit.sources.python.facts import is_trained
 from lintfit.sources.python.reading import Reading, sure_none, without_none

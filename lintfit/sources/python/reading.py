@@ -11,7 +11,7 @@ import libcst as cst
 from lintfit.documents.model import DataDocument, Kind
 from lintfit.frozen import frozen, replace
 from lintfit.numerals import whole
-from lintfit.settings import UNKNOWN, Place, Provenance, Setting
+from lintfit.settings.model import UNKNOWN, Place, Provenance, Setting
 from lintfit.sources.flags import Flag
 from lintfit.sources.python.calls import Calls
 from lintfit.sources.python.facts import Found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import operators
 from lintfit.sources.python import plain as plain_loop
 from lintfit.sources.python.reading import Reading

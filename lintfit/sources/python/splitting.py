@@ -6,7 +6,7 @@ Accelerate's ``ParallelismConfig``, wherever it is handed.
 
 from __future__ import annotations
 
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python.facts import certain
 from lintfit.sources.python.reading import Reading, sure_none
 from lintfit.sources.python.values import Object, Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lintfit.catalog import sft
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.python import (
     asked,
     compiling,

@@ -5,7 +5,7 @@ Sources: ``_patch_trl_rl_trainers`` of ``unsloth/models/rl.py``, and ``llama.py`
 
 from __future__ import annotations
 
-from lintfit.settings import BY_CARD, Provenance, Setting
+from lintfit.settings.model import BY_CARD, Provenance, Setting
 from lintfit.sources.python import models
 from lintfit.sources.python.reading import Reading, dtype_name
 from lintfit.sources.python.values import Const, Record, plain

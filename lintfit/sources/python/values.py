@@ -11,7 +11,7 @@ import libcst as cst
 
 from lintfit.documents.model import DataDocument, KeyPath, Span
 from lintfit.frozen import frozen
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources.flags import Flag
 
 MAX_CHOICES = 6

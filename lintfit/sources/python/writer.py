@@ -13,7 +13,7 @@ from lintfit.documents.model import Edit
 from lintfit.documents.python_walk import walk
 from lintfit.errors import CannotWrite
 from lintfit.findings import FileEdit
-from lintfit.settings import UNKNOWN
+from lintfit.settings.model import UNKNOWN
 from lintfit.sources import data_writer
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.sources.flags import Flag
@@ -27,8 +27,8 @@ from lintfit.sources.python.values import Const, Datum, Object, Record, Table, V
 
 if TYPE_CHECKING:
     from lintfit.documents.python_reader import PythonDocument
-    from lintfit.memory.spec import Fsdp
-    from lintfit.settings import Setting
+    from lintfit.settings.model import Setting
+    from lintfit.settings.values import Fsdp
     from lintfit.sources.python.reading import Reading
     from lintfit.sources.python.state import Walk
 

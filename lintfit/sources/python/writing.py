@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lintfit.settings.values import AS_LOADED, Adapters, FourBits
 from lintfit.sources.deepspeed import ZERO_SIZES
 from lintfit.sources.python import adapters, evaluating, letting_go, moving, zeroing_sooner
 from lintfit.sources.python.training import ARGUMENTS
@@ -14,7 +15,7 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
     """The edits that make the run say ``name = value``; None where this script and its launch line cannot."""
     writer = Writer(source)
     match name:
-        case "forced_float32" if value is False:
+        case "weights_dtype" if value == AS_LOADED:
             return writer.drop_casts("fp32")
         case "weights_dtype" if value in TORCH:
             return writer.weights(value)
@@ -36,11 +37,11 @@ def write(source: Script, name: str, value: Any) -> Edits | None:
             return writer.length(value)
         case "fsdp":
             return writer.fsdp(value)
-        case "adapters":
-            return adapters.adapt(writer, value["lora_rank"], value["engine"])
-        case "four_bits":
-            return adapters.quantize(writer, value["quantization"], value["ranks"])
-        case "quantized_base":
+        case "method" if isinstance(value, Adapters):
+            return adapters.adapt(writer, value.rank, value.engine)
+        case "quantization" if isinstance(value, FourBits):
+            return adapters.quantize(writer, value.name, value.ranks)
+        case "kbit_upcast" if value == "all":
             return adapters.prepare(writer)
         case "loop_outputs" if value == "dropped":
             return letting_go.let_go(source.reading)

@@ -15,7 +15,8 @@ from lintfit.memory.components import components, total
 from lintfit.memory.engines.model_states import states
 from lintfit.memory.engines.states import States
 from lintfit.memory.result import Components, Verdict
-from lintfit.memory.spec import GIB, Fsdp, Spec
+from lintfit.memory.spec import GIB, Spec
+from lintfit.settings.values import Fsdp
 from tests.memory.conftest import llama
 
 MOMENTS = (

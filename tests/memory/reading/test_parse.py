@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from lintfit.memory.reading.parse import SpecError, spec_from_mapping
-from lintfit.memory.spec import GIB, Fsdp
+from lintfit.memory.spec import GIB
+from lintfit.settings.values import Fsdp
 
 CONFIG = {
     "model_type": "llama",

@@ -1,0 +1,38 @@
+"""Write the table of a spec's keys in ``docs/reference.md`` anew, from the registry of settings.
+
+python tools/reference_tables.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reference.md"
+BEGIN, END = "<!-- spec keys: python tools/reference_tables.py writes them -->\n", "<!-- spec keys end -->"
+
+sys.path.insert(0, str(ROOT))
+
+
+def table() -> str:
+    """The keys of a spec and what each may be, in the order of the registry."""
+    from lintfit.settings.kinds import in_words
+    from lintfit.settings.registry import SETTINGS
+
+    rows = ["| key | values |", "| --- | --- |"]
+    for record in SETTINGS.values():
+        if record.in_spec:
+            rows.append(f"| `{record.name}` | {record.values or in_words(record.kind)} |")
+    return "\n".join(rows) + "\n"
+
+
+def page(text: str) -> str:
+    """The reference page with the table of today."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{table()}{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
