@@ -46,12 +46,12 @@ def test_a_second_waits_and_ends_with_one_line(tmp_path: Path, monkeypatch: pyte
     now = iter(range(100))
     monkeypatch.setattr(locks, "PATIENCE", 3.0)
     monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=pauses.append, monotonic=lambda: next(now)))
-    with locked([tmp_path]):
-        with (
-            pytest.raises(LintfitError, match=rf"^another lintfit is fixing files below {tmp_path}; try again when"),
-            locked([tmp_path]),
-        ):
-            pass
+    with (
+        locked([tmp_path]),
+        pytest.raises(LintfitError, match=rf"^another lintfit is fixing files below {tmp_path}; try again when"),
+        locked([tmp_path]),
+    ):
+        pass
     assert len(pauses) == 2
     with locked([tmp_path]):
         assert list(tmp_path.iterdir()) == []
