@@ -45,9 +45,12 @@ def skipped(reading: Reading) -> Iterator[Skipped]:
 
 def _reason(reading: Reading, path: Path, text: str) -> str | None:
     named = path in reading.found.named
+    document = reading.parsed.get(path)
+    if document is not None and document.kind is not Kind.JSON and _broken(document):
+        return None  # a line of its own says it
     match kind_of(path, text):
         case Kind.JSON | Kind.YAML as kind:
-            return _of_data(reading.parsed.get(path), text, kind, named)
+            return _of_data(document, text, kind, named)
         case Kind.PYTHON:
             return _of_script(path, text, named)
         case Kind.SHELL:
@@ -56,8 +59,12 @@ def _reason(reading: Reading, path: Path, text: str) -> str | None:
             return _of_other(path, text, named)
 
 
+def _broken(document: Document) -> bool:
+    return any(problem.code == "syntax-error" for problem in document.problems)
+
+
 def _of_data(document: Document | None, text: str, kind: Kind, named: bool) -> str | None:
-    if isinstance(document, DataDocument) and (detect.dialect(document) or document.problems):
+    if isinstance(document, DataDocument) and detect.dialect(document) is not None:
         return None  # its rules say what there is to say
     from lintfit.sources.unread_data import unread_data
 
