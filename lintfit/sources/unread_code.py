@@ -38,8 +38,9 @@ _FRONT_ENDS = {
 
 _IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t]+({'|'.join(_FRONT_ENDS)})(?=[.\s,])", re.MULTILINE)
 _STARTS = re.compile(
-    r"\b(?:\w*trainer\w*\.(?:fit|train|run)|run_exp|(?:sft|rlhf|pt|train|finetune)_main|main_ppo|run_ppo|do_train|train"
-    r"|finetune|pretrain|launch_training|fit)\("
+    r"[Tt]rainer(?:\([^()\n]{0,200}\))?\.(?:fit|train|run)\("
+    r"|\b(?:run_exp|(?:sft|rlhf|pt|train|finetune)_main|main_ppo|run_ppo|do_train|train|finetune|pretrain"
+    r"|launch_training|fit)\("
 )
 _MAIN = re.compile(r"^if __name__ *==", re.MULTILINE)
 _TOP_CALL = re.compile(r"^(?:\w+ *= *)?[\w.]+\(", re.MULTILINE)
