@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lintfit.errors import LintfitError, internal_error
+from lintfit.errors import LintfitError, internal_error, one_line
 
 if TYPE_CHECKING:
     from click.exceptions import ClickException
@@ -103,7 +103,7 @@ def _say(message: str) -> int:
     with suppress(OSError):
         # print writes to standard output where there is no standard error.
         if sys.stderr is not None:
-            print(f"lintfit: {message}", file=sys.stderr)
+            print(f"lintfit: {one_line(message)}", file=sys.stderr)
     return 2
 
 

@@ -22,7 +22,10 @@ from lintfit.errors import LintfitError
 from lintfit.findings import Finding
 from lintfit.frozen import frozen
 from lintfit.options import Options
+from lintfit.regular import read_regular
 
+LARGEST = 64 * 2**20
+"""Bytes of a baseline that is still read."""
 VERSION = 1
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -141,6 +144,8 @@ def read(file: Path) -> Counts:
     """The counts of a baseline. Raises LintfitError where it is missing or no baseline."""
     try:
         return _cached(file, file.stat().st_mtime_ns)
+    except ValueError:
+        raise LintfitError(f"{file}: the baseline cannot be read: no file has such a name") from None
     except OSError as error:
         shown = os.path.relpath(file)
         hint = f"; --write-baseline {shown} makes it" if isinstance(error, FileNotFoundError) else ""
@@ -155,7 +160,9 @@ def _cached(file: Path, _: int) -> Counts:
 def _read(file: Path) -> Counts:
     shown = os.path.relpath(file)
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(read_regular(file, LARGEST))
+    except OSError as error:
+        raise LintfitError(f"{shown}: the baseline cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, RecursionError) as error:
         raise LintfitError(f"{shown}: no baseline: not JSON: {error}") from None
     counts = content.get("findings") if isinstance(content, dict) else None

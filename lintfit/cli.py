@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lintfit import __version__, cli_flags, cli_output
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, render
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _show(result: CheckResult, options: Options, flags: Mapping[str, Any], below
     """Print each output where it goes; the diff and the fixed standard input take standard output for themselves."""
     taken = options.diff or result.fixed_stdin is not None
     for error in result.errors:
-        click.echo(f"lintfit: {error}", err=True)
+        click.echo(f"lintfit: {one_line(error)}", err=True)
     if options.diff:
         cli_output.echo(result.diff)
     elif result.fixed_stdin is not None:

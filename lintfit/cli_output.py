@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, one_line
 from lintfit.report import REPORTERS, View
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def show(done: estimating.Done | fitting.Done) -> int:
     """Print what a command has found, then its complaints, and give its exit status."""
     echo(done.text)
     for error in done.errors if sys.stderr is not None else ():
-        print(f"lintfit: {error}", file=sys.stderr)
+        print(f"lintfit: {one_line(error)}", file=sys.stderr)
     return done.status
 
 

@@ -17,8 +17,11 @@ from lintfit.config_values import KEYS, Key, is_file, texts
 from lintfit.errors import LintfitError, shorten, shown
 from lintfit.frozen import frozen, replace
 from lintfit.options import Options, RunGroup
+from lintfit.regular import read_regular
 
 CONFIG_NAME = "lintfit.toml"
+LARGEST = 4 * 2**20
+"""Bytes of a config that is still read."""
 
 
 def from_flags(values: Mapping[str, Any], **switches: Any) -> Options:
@@ -69,7 +72,7 @@ def load_config(start: Path) -> Options | None:
 
 def _mentions_lintfit(path: Path) -> bool:
     try:
-        return b"lintfit" in path.read_bytes()
+        return b"lintfit" in read_regular(path, LARGEST)
     except OSError:
         return False
 
@@ -79,7 +82,7 @@ def _read(path: Path, table: Sequence[str]) -> Options | None:
 
     place = os.path.relpath(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_regular(path, LARGEST).decode("utf-8-sig")
         content: Any = tomllib.loads(text)
     except OSError as error:
         raise LintfitError(f"{place}: cannot be read: {error.strerror}") from None

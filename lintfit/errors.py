@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 LONGEST_VALUE = 60
@@ -17,6 +18,19 @@ class LintfitError(Exception):
 
     The message is one line that says where, what, and what to do. The CLI prints it and exits with 2.
     """
+
+
+_LONG_WORD = re.compile(r"\S{400,}")
+
+
+def one_line(message: str) -> str:
+    """A message as a terminal gets it, whatever names it quotes: one line, nothing that steers, no word without end."""
+    line = message if message.isprintable() else "".join(map(_visible, message))
+    return _LONG_WORD.sub(lambda found: f"{found[0][:200]}...", line)
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def internal_error(error: Exception) -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lintfit import __version__
-from lintfit.errors import LintfitError
+from lintfit.errors import LintfitError, shorten
 from lintfit.frozen import frozen, replace
 from lintfit.memory.spec import GIB
+from lintfit.regular import read_regular
 from lintfit.report import View, shown_path
 from lintfit.report.encoding import SCHEMA_VERSION, dumps
 from lintfit.settings.kinds import is_list
@@ -20,6 +21,9 @@ from lintfit.specs import Estimated, estimate_mapping, read_specs
 
 if TYPE_CHECKING:
     from lintfit.options import Options
+
+LARGEST_CONFIG = 16 * 2**20
+"""Bytes of a config that a flag names and that is still read."""
 
 
 @frozen
@@ -175,14 +179,14 @@ def _value(key: str, text: str) -> Any:
         return _fsdp(text)
     try:
         return json.loads(text.lower())
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
 def _versions(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(name.strip() and version.strip() for name, _, version in pairs):
-        raise LintfitError(f"--versions {text}: expected name=version pairs such as transformers=4.48.1")
+        raise LintfitError(f"--versions {shorten(text)}: expected name=version pairs such as transformers=4.48.1")
     return {name.strip(): version.strip() for name, _, version in pairs}
 
 
@@ -201,8 +205,8 @@ def _fsdp(text: str) -> Any:
 def _json(flag: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise LintfitError(f"--{flag} {text}: not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise LintfitError(f"--{flag} {shorten(text)}: not JSON: {error}") from None
 
 
 def _hardware(options: Options) -> dict[str, Any]:
@@ -229,7 +233,7 @@ def _hardware(options: Options) -> dict[str, Any]:
 def _object(path: Path, what: str) -> dict[str, Any]:
     """The JSON object in a file. Raises LintfitError where there is none."""
     try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(read_regular(path, LARGEST_CONFIG).decode("utf-8-sig"))
     except OSError as error:
         raise LintfitError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -17,6 +17,7 @@ from lintfit.catalog.facts import ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.errors import shown
 from lintfit.frozen import replace
+from lintfit.regular import read_regular
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:
@@ -226,9 +227,8 @@ def from_directory(path: Path | str, name: str = "") -> ModelFacts:
     Raises :class:`CatalogError`.
     """
     file = Path(path)
-    if file.is_dir():
-        file = file / "config.json"
     try:
+        file = file / "config.json" if file.is_dir() else file
         known = file.stat()
     except OSError as error:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
@@ -243,7 +243,7 @@ def from_directory(path: Path | str, name: str = "") -> ModelFacts:
 def _of_file(file: Path, name: str, state: tuple[int, ...]) -> ModelFacts:
     """The facts of a file; ``state`` tells it from what it was before."""
     try:
-        config = json.loads(file.read_text(encoding="utf-8-sig"))
+        config = json.loads(read_regular(file, LARGEST_CONFIG_BYTES).decode("utf-8-sig"))
     except OSError as error:
         raise CatalogError(f"{file}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
@@ -379,10 +379,11 @@ def find(model: str) -> ModelFacts | None:
 
     None where nobody knows the model. Raises :class:`CatalogError` for a local config that cannot be used.
     """
-    path = Path(model).expanduser() if model.startswith("~") else Path(model)
+    path = Path(model)
     try:
+        path = path.expanduser() if model.startswith("~") else path
         local = (path / "config.json").is_file() or (model.endswith(".json") and path.is_file())
-    except OSError:
+    except (OSError, ValueError, RuntimeError):  # a name that no file can have; the home folder of nobody
         local = False
     if local:
         return from_directory(path)

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lintfit.documents.lines import line_end, line_start
+from lintfit.regular import read_regular
 
+LARGEST = 4 * 2**20
+"""Bytes of a config that is still read."""
 LEAST, MOST = 88, 120
 """Columns: what black and ruff allow by themselves, and what a file's own long lines can raise that to."""
 
@@ -66,6 +69,6 @@ def _content(path: Path, changed: int, size: int) -> dict[str, Any] | None:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(read_regular(path, LARGEST).decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return None

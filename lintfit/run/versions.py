@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lintfit.memory.versions import TOO_OLD, before_transformers_5
 from lintfit.numerals import natural
+from lintfit.regular import read_regular
 
 BEFORE_5 = "<5"
 
@@ -24,6 +25,8 @@ _CONDA = ("environment*.yml", "environment*.yaml", "conda*.yml", "conda*.yaml")
 COMMIT = "@"
 """Ends the key under which the commit stands that a project takes a library from."""
 
+LARGEST = 32 * 2**20
+"""Bytes of a file of requirements that is still read: lock files are large."""
 _FILES = (
     "requirements*.txt",
     "requirements/*.txt",
@@ -157,7 +160,7 @@ def _without_comments(text: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", errors="replace") if path.is_file() else ""
+        return read_regular(path, LARGEST).decode("utf-8", errors="replace")
     except OSError:
         return ""
 
