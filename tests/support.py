@@ -23,6 +23,7 @@ OF_FILES = (
     "lintfit.config.load_config",
     "lintfit.documents.widths._content",
     "lintfit.memory.reading.named._named",
+    "lintfit.roots._under_version_control",
     "lintfit.run.versions._read_folder",
 )
 """The functions of lintfit that remember what they read: ``test_support.py`` looks for others."""

@@ -29,6 +29,7 @@ Trainer(model=model, args=args, train_dataset=dataset).train()
 
 def runs(folder: Path, files: dict[str, str], *arguments: str) -> list[Any]:
     for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     found: list[Any] = lintfit("check", *arguments, "--output-format", "json", cwd=folder).json["runs"]
     return found
@@ -124,7 +125,7 @@ def test_a_file_that_is_not_there_is_the_one_cause(tmp_path: Path) -> None:
         "Trainer(model=model, args=args, train_dataset=data).train()\n"
     )
     (first,) = reasons(tmp_path, {"run.sh": launch, "train.py": parsed}, "run.sh", "--gpu", "4090", "--seq-len", "512")
-    assert first.startswith('"ds_missing.json", which is named and was not found')
+    assert first.startswith("the DeepSpeed config (ds_missing.json, which was not found)")
 
 
 @pytest.mark.parametrize(
@@ -144,11 +145,13 @@ def test_a_file_that_is_not_there_is_the_one_cause(tmp_path: Path) -> None:
             "ray job submit --address x -- python3 -m openrlhf.cli.train_ppo_ray --pretrain x/y",
             "what the module openrlhf.cli.train_ppo_ray trains",
         ),
-        ("torchrun nope_train.py", "the script that is launched (nope_train.py; not found or not Python)"),
+        ("torchrun nope_train.py", "the script that is launched (nope_train.py, which was not found)"),
     ],
 )
 def test_launches_of_front_ends_are_runs_that_say_why(launch: str, reason: str, tmp_path: Path) -> None:
-    (only,) = reasons(tmp_path, {"run.sh": f"{launch}\n"}, "run.sh")
+    named = {word: "" for word in launch.split() if word.endswith((".yaml", ".yml")) or "train.py" in word}
+    there = {name: text for name, text in named.items() if "nope" not in name}
+    (only,) = reasons(tmp_path, {"run.sh": f"{launch}\n", **there}, "run.sh")
     assert only.startswith(reason)
     assert only.endswith(("takes the run as flags, or a --spec)", "put it where the launch line names it)"))
     shown = lintfit("check", "run.sh", cwd=tmp_path).out

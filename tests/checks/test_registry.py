@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from lintfit.checks.registry import module_of, rules_for
 from lintfit.engine import check
 from lintfit.findings import Applicability, Severity
@@ -41,7 +43,10 @@ def test_a_config_needs_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_fix_of_information_waits_however_bad_the_user_finds_it(tmp_path: Path) -> None:
+def test_a_fix_of_information_waits_however_bad_the_user_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     config = tmp_path / "accelerate.yaml"
     config.write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nfp16: true\nnum_processes: 8\n")
     options = Options(isolated=True, severities={"deprecated-key": Severity.ERROR}, fix=True)
