@@ -153,7 +153,7 @@ def test_launches_of_front_ends_are_runs_that_say_why(launch: str, reason: str, 
     there = {name: text for name, text in named.items() if "nope" not in name}
     (only,) = reasons(tmp_path, {"run.sh": f"{launch}\n", **there}, "run.sh")
     assert only.startswith(reason)
-    assert only.endswith(("takes the run as flags, or a --spec)", "put it where the launch line names it)"))
+    assert only.endswith(("takes the run as flags, or a --spec)", "or put the file there)"))
     shown = lintfit("check", "run.sh", cwd=tmp_path).out
     assert "All checks passed" not in shown
     assert reason in " ".join(shown.split())
