@@ -162,7 +162,6 @@ def _problems(documents: Iterable[Document], *codes: str) -> Iterator[str]:
                 yield f"{where}: {_SAID[problem.code]}: {problem.detail}"
 
 
-
 def _notes(documents: Iterable[Document], named: Collection[Document], runs: Sequence[Run]) -> Iterator[str]:
     """Lines about files that a search found and of whose syntax no rule speaks: no launch names them, and they are no
     JSON. What tree-sitter alone refuses is no more than a note, for the commands around it are read."""
