@@ -74,9 +74,9 @@ def test_json_in_utf_16_is_what_no_library_reads(tmp_path: Path) -> None:
 def test_yaml_in_utf_16(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text("compute_environment: LOCAL_MACHINE\ndistributed_type: NO\n", "utf-16")
     outcome = _check(tmp_path, "odd.yaml")
-    assert outcome.status == 2
+    assert outcome.status == 1
     (line,) = _lines_about(outcome, "odd.yaml")
-    assert line.startswith("lintfit: odd.yaml:1:1: syntax error: its text is UTF-16")
+    assert line.startswith("odd.yaml:1:1: error syntax-error its text is UTF-16")
 
 
 @pytest.mark.parametrize(("change", "status"), [(b"\xef\xbb\xbf", 1), (b"\r\n", 0)])
@@ -136,9 +136,48 @@ def test_a_missing_file(tmp_path: Path) -> None:
 def test_a_syntax_error_in_the_script(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
     outcome = _check(tmp_path, "train.py")
-    assert outcome.status == 2
+    assert (outcome.status, outcome.err.count("lintfit:")) == (1, 0)
     (line,) = _lines_about(outcome, "train.py")
-    assert "syntax error" in line
+    assert line.startswith("train.py:2:18: error syntax-error '(' was never closed")
+
+
+OF_NO_KNOWN_USE = {
+    "broken.py": "def f(:\n",
+    "broken.yaml": 'a: "b" c\n',
+    "broken.sh": 'echo "never closed\n',
+    "broken.json": '{"a": [1, 2}',
+}
+
+
+@pytest.mark.parametrize("name", OF_NO_KNOWN_USE)
+def test_a_named_file_that_cannot_be_parsed_is_an_error_whatever_it_is_for(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(OF_NO_KNOWN_USE[name])
+    rule = "invalid-json" if name.endswith(".json") else "syntax-error"
+    outcome = lintfit("check", "--output-format", "concise", "--isolated", name, cwd=tmp_path)
+    assert outcome.status == 1 and outcome.err == ""
+    assert f"{name}:1:" in outcome.out and f" error {rule} " in outcome.out
+    assert lintfit("check", "--isolated", ".", cwd=tmp_path).status == 0, "nobody named the file"
+    assert lintfit("check", "--isolated", "--ignore", rule, name, cwd=tmp_path).status == 0
+    given = lintfit("check", "--isolated", "--stdin-filename", name, cwd=tmp_path, stdin=OF_NO_KNOWN_USE[name].encode())
+    assert given.status == 1 and rule in given.out
+
+
+def test_files_that_only_their_own_tools_read_are_no_syntax_errors(tmp_path: Path) -> None:
+    files = {
+        "many.yaml": "a: 1\n---\nb: 2\n",
+        "tags.yml": "job: !reference [.setup, script]\n",
+        "chart.yaml": "name: {{ .Values.name }}\n{{- if x }}\nb: 1\n{{- end }}\n",
+        "empty.yaml": "# nothing\n",
+        "rows.json": '{"text": "a"}\n{"text": "b"}\n',
+        "template.py": "{% if torch %}\nimport torch\n{% endif %}\n",
+        "newer.py": "type X = int\ndef f[T](x: T) -> T: ...\n",
+        "odd.sh": 'if [[ "$A" == *"B"*]]; then\n  echo a\nfi\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    outcome = lintfit("check", "--isolated", *files, cwd=tmp_path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "syntax-error" not in outcome.out
 
 
 SYNTAX_ERRORS = {
@@ -163,12 +202,24 @@ def test_syntax_errors_are_told_by_every_command(command: str, name: str, tmp_pa
 def test_syntax_errors_of_files_that_were_only_found(tmp_path: Path) -> None:
     """A folder's check goes on without what cannot be read: nobody named these files."""
     (tmp_path / "run.sh").write_text("deepspeed train.py --x ${size*2}\n")
-    (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
+    (tmp_path / "other.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
+    (tmp_path / "train.py").write_text("print(1)\n")
     found = lintfit("check", "--output-format", "concise", "--isolated", ".", cwd=tmp_path)
     assert found.status == 0
-    for name in ("run.sh", "train.py"):
+    for name in ("run.sh", "other.py"):
         assert [line for line in _lines_about(found, name) if "syntax error" in line and line.startswith(name)]
-    assert _check(tmp_path, "run.sh").status == 2
+    assert _check(tmp_path, "run.sh").status == 1
+
+
+def test_the_script_of_a_launch_line_need_not_be_named(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("torchrun train.py\npython train.py\n")
+    (tmp_path / "train.py").write_text("from transformers import Trainer\ntrainer = Trainer(model=\n")
+    outcome = lintfit("check", "--output-format", "concise", "--isolated", ".", cwd=tmp_path)
+    assert outcome.status == 1
+    (line,) = _lines_about(outcome, "train.py")
+    assert line.startswith("train.py:2:18: error syntax-error"), "once, however many lines launch it"
+    shown = " ".join(lintfit("estimate", "--isolated", ".", cwd=tmp_path).out.split())
+    assert "the script that is launched (train.py, which cannot be parsed)" in shown
 
 
 def test_a_python_file_that_is_no_script(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _READ_ALL = re.compile(r"read(?:\s+-[a-z]+)*\s+-(?:r?d)\s*(?:''|\"\")(?:\s+-[a-z
 """A ``read`` that takes everything up to the end of its input."""
 _REFERENCE = re.compile(r"\$(?:\{[^{}\n]*\}|\w+)|`[^`\n]*`|\$\([^()\n]*\)")
 
+_TEE = re.compile(r"\btee((?:[ \t]+[^\s|;&>]+)+)")
+
 
 def read_variable(statement: tree_sitter.Node, command: tree_sitter.Node, source: Source) -> Variable | None:
     """``read -r -d '' NAME <<EOF``: the variable holds the text, in which quotes are letters like all others."""
@@ -53,8 +55,10 @@ def written_file(
 def redirections(statement: tree_sitter.Node, source: Source, scope: Scope) -> list[str]:
     """The names of the files that the output of a statement goes to."""
     outward = [part for part in _parts(statement) if part.type == "file_redirect" and ">" in source.of(part)]
-    places = [child for part in outward for child in part.children_by_field_name("destination")[:1]]
-    return [word.text for place in places for word, _ in words(source.text, source.span(place), scope)]
+    spans = [source.span(each) for part in outward for each in part.children_by_field_name("destination")[:1]]
+    piped = (source.span(part) for part in _parts(statement) if part.type == "pipeline")
+    spans += [Span(*tee.span(1)) for span in piped for tee in _TEE.finditer(source.text, span.start, span.end)]
+    return [word.text for span in spans for word, _ in words(source.text, span, scope)]
 
 
 def _parts(statement: tree_sitter.Node) -> list[tree_sitter.Node]:

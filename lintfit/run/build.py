@@ -19,7 +19,6 @@ from lintfit.run.discover import SUFFIXES
 from lintfit.run.facts import find_model, with_checkpoint_dtype, with_checkpoint_quantization
 from lintfit.run.hardware import find_hardware
 from lintfit.run.locate import Locator
-from lintfit.run.missing import Missing, missing
 from lintfit.run.model import Origin, Run
 from lintfit.run.precedence import Sources, first
 from lintfit.run.precision import on_card
@@ -33,6 +32,7 @@ from lintfit.sources.flags import Flag
 from lintfit.sources.prefilter import maybe_training_script
 
 if TYPE_CHECKING:
+    from lintfit.run.missing import Missing
     from lintfit.sources.accelerate import AccelerateSource
     from lintfit.sources.deepspeed import DeepSpeedSource
     from lintfit.sources.launch import Launch
@@ -153,6 +153,8 @@ class _Builder:
 
     def _lack(self, what: str, name: str, place: Place | None) -> None:
         """Note a file that is named and not there."""
+        from lintfit.run.missing import missing
+
         script = next((each for each in self.missing if each.what == SCRIPT), None)
         if not any(each.name == name and each.what == what for each in self.missing):
             self.missing.append(missing(what, name, place, self.locator, script))

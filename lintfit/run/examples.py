@@ -5,7 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 
-_NAMES = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAMES = _names(
     """
     alignprop.py bco.py chat.py cifar10_deepspeed.py cifar10_tutorial.py complete_cv_example.py complete_nlp_example.py
     cpo.py cv_example.py ddpo.py deepspeed_with_config_support.py dpo.py dpo_online.py dpo_vlm.py finetune_trainer.py
@@ -26,7 +31,7 @@ _NAMES = frozenset(
     run_translation.py run_translation_no_trainer.py run_vision_text_dual_encoder.py
     run_wav2vec2_pretraining_no_trainer.py run_xnli.py sft.py sft_gemma3.py sft_gpt_oss.py sft_video_llm.py sft_vlm.py
     sft_vlm_gemma3.py xpo.py
-    """.split()
+    """
 )
 """transformers (``examples/pytorch`` and the older ones), TRL (``trl/scripts``, ``examples/scripts``), accelerate,
 alignment-handbook, Megatron-LM, DeepSpeed and QLoRA."""
@@ -41,3 +46,8 @@ def is_example(name: str) -> bool:
     """Whether a script bears the name of an example of transformers, TRL, diffusers, accelerate or DeepSpeed."""
     base = posixpath.basename(name)
     return base in _NAMES or _DIFFUSERS.fullmatch(base) is not None
+
+
+def is_example_recipe(name: str, front_end: str) -> bool:
+    """Whether a recipe is named as in a checkout of its front end, whose examples lie in one folder."""
+    return front_end in ("axolotl", "llamafactory") and name.removeprefix("./").startswith("examples/")

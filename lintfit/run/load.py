@@ -7,8 +7,6 @@ from pathlib import Path
 
 from lintfit.boundary import Mistakes
 from lintfit.config import config_for
-from lintfit.documents import python_syntax
-from lintfit.documents.broken import is_broken
 from lintfit.documents.files import ReadError, kind_of
 from lintfit.documents.model import DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
@@ -122,6 +120,9 @@ class _Reader:
 
     def _broken(self, path: Path, kind: Kind, text: str) -> Document | None:
         """A file that was named and is none of a run's as far as its text tells, where it cannot be parsed."""
+        from lintfit.documents import python_syntax
+        from lintfit.documents.broken import is_broken
+
         if len(text) > _LONGEST or (kind is Kind.PYTHON and python_syntax.accepts(text)):
             return None
         document = self.workspace.read(path)

@@ -85,7 +85,6 @@ def test_spans_hold_the_exact_text(tmp_path: Path, data: bytes) -> None:
         ("x = " + "1 + " * 100_000 + "1\n", "", "nested too deeply"),
         ("x = a" + ".b()" * 50_000, "", "nested too deeply"),
         ("a\0", "", "null bytes"),
-        (" " * ((4 << 20) + 1), "", "larger than 4 MiB"),
     ],
 )
 def test_syntax_errors_have_a_place_and_a_reason(text: str, place: str, reason: str) -> None:
@@ -94,6 +93,13 @@ def test_syntax_errors_have_a_place_and_a_reason(text: str, place: str, reason: 
     assert document.module is None and not document.editable
     assert problem.code == "syntax-error" and reason in problem.detail and "\n" not in problem.detail
     assert not place or document.slice(problem.span) == place
+
+
+def test_text_that_lintfit_does_not_read_is_no_mistake_of_the_file() -> None:
+    for text, reason in ((" " * ((4 << 20) + 1), "larger than 4 MiB"), ("x = 1\n" * 50_001, "more than 50000 lines")):
+        document = read(text)
+        (problem,) = document.problems
+        assert document.module is None and (problem.code, reason in problem.detail) == ("not-read", True)
 
 
 def test_newer_syntax_than_this_python_is_read() -> None:

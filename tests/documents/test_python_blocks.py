@@ -164,7 +164,7 @@ def test_a_body_that_only_libcst_refuses_is_one_problem(every_body: None, monkey
     (statement,) = function.body.body
     assert isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Return)
     (problem,) = document.problems
-    assert (problem.code, problem.detail) == ("syntax-error", "no")
+    assert (problem.code, problem.detail) == ("not-read", "no")
     assert document.slice(problem.span) == "y"
     assert document.slice(document.span(statement)) == "x = 1\n    y = 2"
     assert document.slice(document.span(document.module.body[1])) == "z = 3"

@@ -1,0 +1,143 @@
+"""What may make a file before a launch line needs it: the launch script, a Makefile, or a script that it runs."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lintfit.documents.files import ReadError
+from lintfit.documents.model import Kind
+from lintfit.documents.shell_elsewhere import is_makefile
+from lintfit.settings.model import Place
+
+if TYPE_CHECKING:
+    from lintfit.documents.shell_document import Command, ShellDocument
+    from lintfit.run.locate import Locator
+    from lintfit.sources.launch import Launch
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_READS = _names("""
+    awk cat chmod diff du echo export file grep head less ls md5sum more printf rm rmdir sbatch set shasum sleep source
+    stat tail test unset wc which
+    """)
+"""Commands that write none of the files that they name (what is redirected aside)."""
+
+_FETCHES = _names("7z aws azcopy dvc gcloud gdown gsutil rclone rsync s5cmd scp sftp tar unrar unzip")
+"""Commands that may bring any file."""
+
+_GIT = _names("checkout clone lfs pull reset restore sparse-checkout submodule switch worktree")
+"""Of git's commands those that may."""
+
+_COPIES = _names("cp install ln mv")
+
+_READING_FLAGS = _names("config config_file deepspeed deepspeed_config deepspeed_config_file ds_config")
+_DUMPS = re.compile(r"dump\(|\.write\(|write_text\(|writelines\(|\.save\(|copy\w*\(")
+
+
+def may_be_made(name: str, place: Place | None, locator: Locator) -> bool:
+    """Whether something that is seen to run, or the file that names it, may write the file first."""
+    document = place.document if place is not None else None
+    launch = locator.launch
+    if document is not None and document.kind is Kind.PYTHON and _speaks(document.text, name, 2, python=True):
+        return True
+    if launch is None:
+        return False
+    script = locator.find(launch.script) if launch.script else None
+    return _made_by_launcher(launch, name, locator) or (script is not None and _writes(script, name, locator))
+
+
+def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
+    document, text = launch.document, launch.document.text
+    base = posixpath.basename(name)
+    if any(_same(written, name) for written in (*document.redirected, *(file.name for file in document.files))):
+        return True
+    if re.search(rf"(?:\[|\btest)\s+(?:!\s+)?-[efrs]\s+[^\]\n]*{re.escape(base)}", text):
+        return True  # the script itself reckons with its absence
+    if is_makefile(document.path) and re.search(rf"^[^\t#=\n]*{re.escape(base)}[^=\n]*:", text, re.MULTILINE):
+        return True
+    return any(_brings(command, name, launch, locator) for command in _above(document, launch))
+
+
+def _above(document: ShellDocument, launch: Launch) -> Iterator[Command]:
+    return (command for command in document.commands if command.span.start < launch.place.span.start)
+
+
+def _brings(command: Command, name: str, launch: Launch, locator: Locator) -> bool:
+    """Whether a command may make a file of this name."""
+    words = [word.text for word in command.words]
+    program = posixpath.basename(words[0])
+    if program == "sudo" and len(words) > 1:
+        words, program = words[1:], posixpath.basename(words[1])
+    if program in _READS:
+        return False
+    if program in _FETCHES:
+        return True
+    if program == "git":
+        return _by_git(words, posixpath.normpath(posixpath.join(launch.command.folder, name)))
+    if program in _COPIES:
+        return any(_same(word, name) or _covers(word, name) for word in words[1:])
+    return _by_program(command, name) or any(_writes(Path(word), name, locator) for word in words)
+
+
+def _by_git(words: list[str], path: str) -> bool:
+    action = next((word for word in words[1:] if not word.startswith("-")), "")
+    if action != "clone":
+        return action in _GIT
+    given = [word for word in words[words.index(action) + 1 :] if not word.startswith("-")]
+    if not given or any("$" in word for word in given[-1:]):
+        return True
+    folder = given[-1] if len(given) > 1 and "://" not in given[-1] else posixpath.basename(given[-1].rstrip("/"))
+    folder = posixpath.normpath(folder.removesuffix(".git"))
+    return folder == "." or path.startswith(f"{folder}/") or f"/{folder}/" in path
+
+
+def _by_program(command: Command, name: str) -> bool:
+    """Whether a program is handed the name, other than to read it: a launch line that names it, too, needs it."""
+    from lintfit.sources.command_line import take_apart
+    from lintfit.sources.training_commands import trains
+
+    invocation = take_apart(command.words)
+    if invocation is None:
+        return any(_same(word.text, name) for word in command.words)
+    if trains(invocation) is True:
+        return False
+    reads = {id(word) for option in invocation.arguments if option.name in _READING_FLAGS for word in option.words}
+    own = invocation.script
+    return any(_same(word.text, name) for word in command.words if word is not own and id(word) not in reads)
+
+
+def _same(word: str, name: str) -> bool:
+    """Whether a word of a command names the file, by its own name at least."""
+    base = posixpath.basename(name)
+    found = posixpath.basename(word.rpartition("=")[2])
+    return found == base or ("*" in found and fnmatch.fnmatchcase(base, found))
+
+
+def _covers(word: str, name: str) -> bool:
+    """Whether a word names a folder that holds the file."""
+    folder = posixpath.normpath(word)
+    return folder == "." or posixpath.normpath(name).startswith(f"{folder}/")
+
+
+def _writes(path: Path, name: str, locator: Locator) -> bool:
+    """Whether a script of the tree speaks of the file and writes files."""
+    if path.suffix not in (".py", ".sh", ".bash") or "$" in str(path):
+        return False
+    found = locator.find(path.as_posix())
+    try:
+        document = locator.workspace.file(found) if found is not None else None
+    except ReadError:
+        return False
+    return document is not None and _speaks(document.text, name, 1, python=path.suffix == ".py")
+
+
+def _speaks(text: str, name: str, times: int, python: bool) -> bool:
+    return text.count(posixpath.basename(name)) >= times and (not python or _DUMPS.search(text) is not None)

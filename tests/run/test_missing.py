@@ -1,0 +1,195 @@
+"""Files that a launch line names and that are not there: what is said of which, and what becomes of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lintfit.engine import check
+from lintfit.options import Options
+from lintfit.results import CheckResult
+from lintfit.run.missing import Missing
+
+TRAIN = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Trainer(model=AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf"), args=args).train()
+"""
+GPU = Options(gpu="RTX 3090", gpus=2, origins={"gpu": "--gpu", "gpus": "--gpus"})
+
+
+def checked(folder: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> CheckResult:
+    monkeypatch.chdir(folder)
+    for name, text in {"train_py": TRAIN, **files}.items():
+        path = folder / name.replace("__", "/").replace("_py", ".py").replace("_sh", ".sh").replace("_json", ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return check([Path()], GPU)
+
+
+def missing(result: CheckResult) -> list[Missing]:
+    return [each for run in result.runs for each in run.run.missing]
+
+
+def certainties(folder: Path, monkeypatch: pytest.MonkeyPatch, launch: str, **files: str) -> list[str]:
+    return [each.certainty for each in missing(checked(folder, monkeypatch, run_sh=launch, **files))]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "deepspeed train.py --deepspeed ds.json",
+        "CONFIG=ds.json\ndeepspeed train.py --deepspeed $CONFIG",
+        "cat ds.json\nls ds.json\ndeepspeed train.py --deepspeed ds.json",
+        "python eval_model.py --deepspeed ds.json\ndeepspeed train.py --deepspeed ds.json",
+        "git clone https://github.com/a/other\ndeepspeed train.py --deepspeed ds.json",
+    ],
+)
+def test_a_config_that_nothing_makes_is_surely_missing(
+    launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert certainties(tmp_path, monkeypatch, launch) == ["sure"]
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "jq . base.json > ds.json\n",
+        "{ echo a; echo b; } > ds.json\n",
+        "cat <<EOF | tee ds.json\n{}\nEOF\n",
+        "envsubst < template.txt > ds.json\n",
+        "cp configs/*.json .\n",
+        "ln -s /etc/ds.json ds.json\n",
+        "wget https://example.org/ds.json\n",
+        "curl -o ds.json https://example.org/x\n",
+        "tar xf configs.tar\n",
+        "git checkout configs\n",
+        "python tools.py --out ds.json\n",
+        "python make.py\n",
+        "[ -f ds.json ] || exit 1\n",
+        "cd $SOMEWHERE\n",
+        "pushd /opt\n",
+    ],
+)
+def test_nothing_is_said_where_the_launch_script_may_make_it(
+    launch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 'import json\njson.dump({}, open("ds.json", "w"))\n'
+    text = f"{launch}deepspeed train.py --deepspeed ds.json\n"
+    assert certainties(tmp_path, monkeypatch, text, make_py=made) == ["open"]
+
+
+def test_a_folder_that_is_left_again_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "(cd $SOMEWHERE && ls)\ndeepspeed train.py --deepspeed ds.json\n"
+    assert certainties(tmp_path, monkeypatch, text) == ["sure"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "/opt/nope.py",
+        "~/nope.py",
+        "../nope.py",
+        "run_glue.py",
+        "examples/pytorch/run_clm.py",
+        "train_dreambooth_lora.py",
+    ],
+)
+def test_what_may_lie_elsewhere(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert certainties(tmp_path, monkeypatch, f"torchrun {script} --deepspeed ds.json") == ["elsewhere", "elsewhere"]
+
+
+def test_the_repository_is_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "scripts").mkdir()
+    assert certainties(tmp_path / "scripts", monkeypatch, "torchrun ../nope.py") == ["sure"]
+
+
+def test_a_workflow_that_checks_out_another_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = "jobs:\n  train:\n    steps:\n{}      - run: torchrun nope.py\n"
+    checkout = "      - uses: actions/checkout@v4\n        with:\n          repository: a/b\n"
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    workflow = tmp_path / ".github" / "workflows" / "train.yml"
+    for text, expected in ((checkout, "open"), ("", "sure")):
+        workflow.write_text(steps.format(text))
+        (found,) = missing(checked(tmp_path, monkeypatch))
+        assert found.certainty == expected
+
+
+def test_a_target_of_a_makefile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = "train:{}\n\tdeepspeed train.py --deepspeed ds.json\n"
+    (tmp_path / "Makefile").write_text(recipe.format(""))
+    (found,) = missing(checked(tmp_path, monkeypatch))
+    assert found.certainty == "sure"
+    (tmp_path / "Makefile").write_text(recipe.format(" ds.json") + "ds.json:\n\t./make\n")
+    (found,) = missing(checked(tmp_path, monkeypatch))
+    assert found.certainty == "open"
+
+
+def test_no_engine_comes_from_a_config_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = checked(tmp_path, monkeypatch, run_sh="deepspeed --num_gpus 2 train.py --deepspeed ds.json")
+    (judged,) = result.runs
+    assert (judged.estimate, judged.plan, str(judged.verdict)) == (None, None, "unknown")
+    assert judged.run.unknown == ("the DeepSpeed config (ds.json, which was not found)",)
+    for name in ("engine", "zero_stage", "offload_optimizer", "offload_param"):
+        assert judged.run.value(name) is None
+    assert [(each.rule, str(each.severity)) for each in result.findings] == [("missing-file", "error")]
+
+
+def test_a_config_that_cannot_be_parsed_gives_no_engine_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"run_sh": "deepspeed --num_gpus 2 train.py --deepspeed ds.json", "ds_json": '{"zero_optimization": {'}
+    result = checked(tmp_path, monkeypatch, **files)
+    (judged,) = result.runs
+    assert judged.estimate is None
+    assert judged.run.unknown == ("the DeepSpeed config (ds.json, which cannot be parsed)",)
+    assert [each.rule for each in result.findings] == ["invalid-json"]
+
+
+def test_two_causes_are_two_findings_and_one_cause_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = []
+    for launch in ("deepspeed nope.py --deepspeed ds.json\n", "torchrun /opt/a.py\ntorchrun /opt/a.py --lr 1\n"):
+        result = checked(tmp_path, monkeypatch, run_sh=launch)
+        said.append(
+            [(each.rule, str(each.severity)) for each in result.findings if each.place.document.path.stem == "run"]
+        )
+    assert said == [[("missing-file", "error")] * 2, [("missing-file", "info")]]
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "meant"),
+    [
+        ("trian.py", "train.py", "train.py"),
+        ("nope.py", "train.py", None),
+        ("train_it.py", "src__train_it_py", "src/train_it.py"),
+        ("src/train_it.py", "train_it_py", "train_it.py"),
+        ("src/train_it.py", "src__trainit_py", "src/trainit.py"),
+    ],
+)
+def test_what_was_meant(
+    name: str, there: str, meant: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = checked(tmp_path, monkeypatch, run_sh=f"torchrun {name}\n", **{there: TRAIN})
+    (found,) = missing(result)
+    assert (found.certainty, found.meant) == ("sure", meant)
+
+
+def test_a_file_of_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "import argparse\n"
+        'parser = argparse.ArgumentParser(fromfile_prefix_chars="@")\n'
+        'parser.add_argument("--lr", type=float)\n'
+        "args = parser.parse_args()\n"
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        'Trainer(model=model, args=TrainingArguments("out", learning_rate=args.lr)).train()\n'
+    )
+    (found,) = missing(checked(tmp_path, monkeypatch, run_sh="torchrun tune.py @args.txt\n", tune_py=script))
+    assert (found.what, found.name, found.certainty) == ("the file of arguments", "args.txt", "sure")
+
+
+def test_data_is_no_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = TRAIN.replace("Trainer(", "import json\nrows = json.load(open(args.output_dir))\nTrainer(", 1)
+    launch = "torchrun tune.py --output_dir data.json\npython -m package.train --lr 1\n"
+    assert missing(checked(tmp_path, monkeypatch, run_sh=launch, tune_py=script)) == []
