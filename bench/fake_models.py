@@ -71,7 +71,7 @@ def _name_tokens(config: Any, masked: bool) -> None:
 
 
 CAST = frozenset({"zamba"})
-"""Model types with a parameter that is fp32 until it is loaded, whatever the model's dtype (``torch.log`` of a range)."""
+"""Model types with a parameter that is fp32 until it is loaded, whatever their dtype (``torch.log`` of a range)."""
 
 
 def _as_loaded(model: Any, dtype: Any) -> None:
