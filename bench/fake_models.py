@@ -30,11 +30,12 @@ def build(spec: dict[str, Any], mode: Any) -> Any:
         loader = AutoModelForSeq2SeqLM
     if _masks_words(spec) and type(config) in AutoModelForMaskedLM._model_mapping:
         loader = AutoModelForMaskedLM
-    _keep_padding_among_the_words(config)
+    _name_tokens(config, _masks_words(spec))
     if spec.get("trainer") in ("reward", "classification"):
         loader, config.num_labels, config.pad_token_id = AutoModelForSequenceClassification, 1, 0
     with torch.device("meta"):
         model = loader.from_config(config, dtype=dtype, attn_implementation=spec["attention"])
+        _as_loaded(model, dtype)
         if spec.get("trainer") in ("dpo", "grpo", "kto"):
             from bench import fake_trl
 
@@ -58,10 +59,25 @@ def _masks_words(spec: dict[str, Any]) -> bool:
     return bool(spec.get("masked_words"))
 
 
-def _keep_padding_among_the_words(config: Any) -> None:
-    """A class's own padding token is none of a model with few words."""
-    if (getattr(config, "pad_token_id", None) or 0) >= getattr(config, "vocab_size", 2**31):
+def _name_tokens(config: Any, masked: bool) -> None:
+    """Tokens that a class takes for granted: padding that is one of few words, and where an answer begins."""
+    padding = getattr(config, "pad_token_id", None)
+    if (padding or 0) >= getattr(config, "vocab_size", 2**31) or (masked and padding is None):
         config.pad_token_id = 0
+    if masked and getattr(config, "mask_token_id", 1) is None:
+        config.mask_token_id = 1
+    if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 0
+
+
+CAST = frozenset({"zamba"})
+"""Model types with a parameter that is fp32 until it is loaded, whatever their dtype (``torch.log`` of a range)."""
+
+
+def _as_loaded(model: Any, dtype: Any) -> None:
+    """Cast such a parameter as loading does."""
+    for parameter in model.parameters() if model.config.model_type in CAST else ():
+        parameter.data = parameter.data.to(dtype)
 
 
 def named(model: Any, pattern: str) -> list[Any]:

@@ -18,7 +18,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
@@ -85,15 +84,32 @@ def bytes_of(case: Mapping[str, Any]) -> float:
 
 # --- measuring --------------------------------------------------------------------------------------------------
 
-PRODUCERS = {"steps": "bench.fake_tensors", "evaluations": "bench.fake_evaluation"}
-"""The program whose ``run`` makes the figures of a kind."""
+
+def _step(group: Group, case: Mapping[str, Any]) -> float:
+    from bench import fake_tensors
+
+    return float(fake_tensors.run({"spec": whole(group, case)})["allocated_bytes"])
 
 
-def measured(kind: str, group: Group, case: Mapping[str, Any]) -> int:
-    """What torch counts of a case now."""
-    run: Callable[[dict[str, Any]], Mapping[str, Any]] = import_module(PRODUCERS[kind]).run
-    found: int = run({"spec": whole(group, case)})["allocated_bytes"]
-    return found
+def _evaluation(group: Group, case: Mapping[str, Any]) -> float:
+    from bench import fake_evaluation
+
+    return float(fake_evaluation.run({"spec": whole(group, case)})["allocated_bytes"])
+
+
+def _layer(group: Group, case: Mapping[str, Any]) -> float:
+    from bench import saved_layers
+
+    spec = spec_of(group, case)
+    return round(saved_layers.layer_bytes(spec["model_config"], spec["weights_dtype"] == "bf16"), 1)
+
+
+PRODUCERS: Mapping[str, Callable[[Group, Mapping[str, Any]], float]] = {
+    "steps": _step,
+    "evaluations": _evaluation,
+    "layers": _layer,
+}
+"""What measures the bytes of a case, by kind."""
 
 
 def whole(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +119,7 @@ def whole(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
     return {**PLAIN, "attention": attention, "masked_words": group.get("masked_words", False), **given}
 
 
-def renewed(case: Mapping[str, Any], found: int) -> dict[str, Any]:
+def renewed(case: Mapping[str, Any], found: float) -> dict[str, Any]:
     """The case with the figure that was found; the old one where it is the same to its last digit."""
     if "bytes" in case:
         return {**case, "bytes": found}
@@ -144,7 +160,7 @@ def _measure(kind: str, group: Group, index: int) -> bool:
     case, began = group["cases"][index], monotonic()
     title = f"{group['name']}: {case['name']}"
     try:
-        new = renewed(case, measured(kind, group, case))
+        new = renewed(case, PRODUCERS[kind](group, case))
     except Exception as error:  # a case that these libraries refuse must not lose the others
         print(f"{title}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
         return True
@@ -177,11 +193,11 @@ def _line(value: object) -> str:
 def listed() -> str:
     """A line for each kind."""
     lines = []
-    for kind, program in PRODUCERS.items():
+    for kind in PRODUCERS:
         recording = read(kind)
         kept = sum(len(group["cases"]) for group in recording["groups"] if "kept" in group)
         made = ", ".join(f"{name} {number}" for name, number in recording["versions"].items())
-        lines.append(f"{kind}: {len(cases(kind))} figures ({kept} kept), {program}.run, {made}")
+        lines.append(f"{kind}: {len(cases(kind))} figures ({kept} kept), {made}")
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ of a few KB, which lintfit counts for GLM and GPT-J only.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from lintfit.memory.activations.recipe import Recipe  # noqa: E402
 from lintfit.memory.activations.tape import ACTIVATION  # noqa: E402
 
 BATCH, SEQ = 2, 64
+TOKENS = BATCH * SEQ
 
 COMMON = {
     "hidden_size": 256,
@@ -89,10 +91,14 @@ DEPTH = {
 def config_of(model_type: str, layers: int) -> dict[str, Any]:
     """The small config, in the words of a ``config.json``."""
     config = {"model_type": model_type, **({} if "n_embd" in CASES[model_type] else COMMON), **CASES[model_type]}
-    config[DEPTH.get(model_type, "num_hidden_layers")] = layers
-    if model_type == "gpt_neo":
-        config["attention_types"] = [[["global"], layers]]
-    return config
+    return of_depth(config, layers)
+
+
+def of_depth(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """A config with so many layers."""
+    kind = config["model_type"]
+    neo = {"attention_types": [[["global"], layers]]} if kind == "gpt_neo" else {}
+    return {**config, DEPTH.get(kind, "num_hidden_layers"): layers, **neo}
 
 
 def saved_bytes(config: dict[str, Any], half: bool) -> int:
@@ -114,6 +120,12 @@ def saved_bytes(config: dict[str, Any], half: bool) -> int:
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 
 
+def layer_bytes(config: Mapping[str, Any], half: bool) -> float:
+    """Bytes a token of one layer: what two layers more save."""
+    two, four = (saved_bytes(of_depth(config, layers), half) for layers in (2, 4))
+    return (four - two) / 2 / TOKENS
+
+
 def tape_bytes(config: dict[str, Any], half: bool) -> int:
     """What lintfit's tape of one layer keeps."""
     facts = models.from_config(config)
@@ -130,9 +142,8 @@ def main() -> int:
         cells = []
         for half in (False, True):
             try:
-                two, four = (saved_bytes(config_of(name, layers), half) for layers in (2, 4))
-                real = (four - two) / 2 / (BATCH * SEQ)
-                ours = tape_bytes(config_of(name, 2), half) / (BATCH * SEQ)
+                real = layer_bytes(config_of(name, 2), half)
+                ours = tape_bytes(config_of(name, 2), half) / TOKENS
                 cells += [f"{real:.1f}", f"{ours:.1f} ({100 * (ours / real - 1):+.2f} %)"]
             except Exception as error:
                 cells += [f"{type(error).__name__}: {str(error)[:60]}", "-"]

@@ -32,7 +32,7 @@ def test_an_evaluation(case: Case) -> None:
 def test_a_recording_is_as_its_program_writes_it(kind: str) -> None:
     recording = record.read(kind)
     assert record.written(recording) == (record.FOLDER / f"{kind}.json").read_text("utf-8")
-    assert set(recording["versions"]) == {"torch", "transformers", "peft"}
+    assert set(recording["versions"]) >= {"torch", "transformers"}
     assert [name for name, count in Counter(map(str, record.cases(kind))).items() if count > 1] == []
     for group in recording["groups"]:
         assert group["about"] and 0 < group["within"] < 0.01
@@ -62,7 +62,7 @@ def test_a_measurement_is_written_in_its_place(monkeypatch: pytest.MonkeyPatch, 
         ],
     }  # fmt: skip
     monkeypatch.setattr(record, "FOLDER", tmp_path)
-    monkeypatch.setattr(record, "measured", lambda kind, group, case: 3 * record.MIB)
+    monkeypatch.setattr(record, "PRODUCERS", {"steps": lambda group, case: 3 * record.MIB})
     file = record.FOLDER / "steps.json"
     file.write_text(record.written(recording))
     assert record.again("steps", "two", update=False) == 1, "a check writes nothing"
@@ -76,6 +76,6 @@ def test_a_measurement_is_written_in_its_place(monkeypatch: pytest.MonkeyPatch, 
 
 def test_recordings_of_two_versions_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "made_with", lambda versions: dict.fromkeys(versions, "0"))
-    monkeypatch.setattr(record, "measured", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(record, "PRODUCERS", {"steps": lambda *_: pytest.fail("measured")})
     assert record.again("steps", "albert", update=True) == 2
     assert record.again("steps", "", update=False) == 2
