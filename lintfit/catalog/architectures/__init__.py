@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import re
 from collections.abc import Mapping
 from types import ModuleType
@@ -40,3 +41,8 @@ def find(model_type: str) -> ModuleType | None:
         return None
     full = f"{__name__}.{name}"
     return importlib.import_module(full) if importlib.util.find_spec(full) else None
+
+
+def names() -> tuple[str, ...]:
+    """Every architecture, by its ``model_type`` with underscores."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))

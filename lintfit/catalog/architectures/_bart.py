@@ -34,6 +34,9 @@ DEFAULTS: Mapping[str, Any] = {
     "tie_word_embeddings": True,
 }
 
+LAYERS = {"encoder": "encoder_layers", "decoder": "decoder_layers"}
+WIDTHS = {"encoder": "encoder_ffn_dim", "decoder": "decoder_ffn_dim"}
+
 
 @frozen
 class Style:
@@ -65,9 +68,9 @@ def shape(config: Config) -> Shape:
 
 def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor]:
     """The ``encoder``, or the ``decoder`` with its attention to the encoder, without its embedding."""
-    hidden, layers = numbers.hidden, config.size(f"{name}_layers", kind="layers")
+    hidden, layers = numbers.hidden, config.size(LAYERS[name], kind="layers")
     module, layer = f"model.{name}", f"model.{name}.layers.{{}}"
-    width = config.size(f"{name}_ffn_dim", kind="intermediate")
+    width = config.size(WIDTHS[name], kind="intermediate")
     parts = ("self_attn", "encoder_attn") if name == "decoder" else ("self_attn",)
     found: list[Tensor] = []
     if style.offset is not None:

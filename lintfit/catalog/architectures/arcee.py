@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "hidden_size": 2560,
-    "intermediate_size": 18432,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 4096,
-}
+DEFAULTS = defaults("arcee")
 
 
 def shape(config: Config) -> Shape:

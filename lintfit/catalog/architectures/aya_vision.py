@@ -10,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
@@ -26,12 +27,7 @@ VISION: Mapping[str, Any] = {
     "vision_use_head": False,
 }
 """transformers ``AyaVisionConfig``: what a model without ``vision_config`` has."""
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": VISION,
-    "downsample_factor": 2,
-    "vision_feature_layer": -1,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("aya_vision", vision_config=VISION)
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them."""
 PROJECTOR = "model.multi_modal_projector"

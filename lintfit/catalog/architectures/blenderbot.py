@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **_bart.DEFAULTS,
-    "vocab_size": 8008,
-    "max_position_embeddings": 128,
-    "encoder_layers": 2,
-    "encoder_ffn_dim": 10240,
-    "encoder_attention_heads": 32,
-    "decoder_layers": 24,
-    "decoder_ffn_dim": 10240,
-    "decoder_attention_heads": 32,
-    "d_model": 2560,
-}
+DEFAULTS = defaults("blenderbot")
 
 
 def shape(config: Config) -> Shape:

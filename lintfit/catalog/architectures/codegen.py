@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gptj
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = gptj.REQUIRED
-DEFAULTS: Mapping[str, Any] = gptj.DEFAULTS
+DEFAULTS = defaults("codegen")
 
 
 def shape(config: Config) -> Shape:

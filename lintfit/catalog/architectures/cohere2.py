@@ -9,15 +9,12 @@ from lintfit.catalog.architectures import _sliding, cohere
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = cohere.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in cohere.DEFAULTS.items() if key != "use_qk_norm"},
-    "sliding_window": 4096,
-    "sliding_window_pattern": 4,
-}
+DEFAULTS = defaults("cohere2", sliding_window_pattern=4)
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"vision_config": {"model_type": "siglip_vision_model"}, "tie_word_embeddings": True}
+DEFAULTS = defaults("deepseek_vl", vision_config={"model_type": "siglip_vision_model"})
 
 
 def language(config: Config) -> tuple[str, Config]:

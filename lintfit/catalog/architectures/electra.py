@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **bert.DEFAULTS,
-    "embedding_size": 128,
-    "hidden_size": 256,
-    "num_attention_heads": 4,
-    "intermediate_size": 1024,
-}
+DEFAULTS = defaults("electra")
 
 
 def shape(config: Config) -> Shape:

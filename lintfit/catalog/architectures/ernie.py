@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**bert.DEFAULTS, "task_type_vocab_size": 3, "use_task_id": False}
+DEFAULTS = defaults("ernie")
 
 
 def shape(config: Config) -> Shape:

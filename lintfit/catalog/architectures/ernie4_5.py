@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 103424,
-    "hidden_size": 1024,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 18,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": True,
-    "use_bias": False,
-}
+DEFAULTS = defaults("ernie4_5")
 
 
 def shape(config: Config) -> Shape:

@@ -9,17 +9,12 @@ from lintfit.catalog.architectures import _sliding, llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
-    "vocab_size": 102400,
-    "intermediate_size": 16384,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 4,
-}
+DEFAULTS = defaults("exaone4")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

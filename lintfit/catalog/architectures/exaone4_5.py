@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import exaone4, qwen2_5_vl, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("exaone4_5")
 VISION: Mapping[str, Any] = {**qwen2_5_vl.VISION, "num_key_value_heads": 8}
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 

@@ -10,11 +10,12 @@ from lintfit.catalog.architectures import bart
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("florence2")
 VISION: Mapping[str, Any] = {
     "in_channels": 3,
     "depths": [1, 1, 9, 1],

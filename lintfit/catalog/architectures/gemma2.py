@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = gemma.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in gemma.DEFAULTS.items() if key != "hidden_act"},
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-    "final_logit_softcapping": 30.0,
-    "attn_logit_softcapping": 50.0,
-}
+DEFAULTS = defaults("gemma2")
 LAYER_NORMS = (
     "input_layernorm",
     "post_attention_layernorm",

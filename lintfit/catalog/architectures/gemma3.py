@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma3_text
 from lintfit.catalog.architectures._blocks import Shape, norm
 from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"mm_tokens_per_image": 256, "tie_word_embeddings": True}
+DEFAULTS = defaults("gemma3")
 
 
 def text_of(config: Config) -> Config:

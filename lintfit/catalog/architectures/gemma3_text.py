@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers")
-DEFAULTS: Mapping[str, Any] = {
-    **gemma2.DEFAULTS,
-    "vocab_size": 262208,
-    "max_position_embeddings": 131072,
-    "sliding_window_pattern": 6,
-    "final_logit_softcapping": None,
-    "attn_logit_softcapping": None,
-}
+DEFAULTS = defaults("gemma3_text", sliding_window_pattern=6)
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import gemma2, gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True, "vision_soft_tokens_per_image": 280}
+DEFAULTS = defaults("gemma4", vision_soft_tokens_per_image=280)
 VISION: Mapping[str, Any] = {
     "hidden_size": 768,
     "intermediate_size": 3072,

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 151552,
-    "hidden_size": 4096,
-    "intermediate_size": 13696,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "attention_dropout": 0.0,
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
-    "attention_bias": True,
-}
+DEFAULTS = defaults("glm")
 
 
 def shape(config: Config) -> Shape:

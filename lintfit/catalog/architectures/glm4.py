@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import glm
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = glm.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm.DEFAULTS
+DEFAULTS = defaults("glm4")
 LAYER_NORMS = ("input_layernorm", "post_attention_layernorm", "post_self_attn_layernorm", "post_mlp_layernorm")
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
 
 from lintfit.catalog.architectures import glm4, glm4_moe, glm4v, glm4v_moe
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm46v")
 MIXED = "glm4v_moe_text"
 
 

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import glm4, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("glm4v")
 TEXT: Mapping[str, Any] = {
     **{key: value for key, value in glm4.DEFAULTS.items() if key != "head_dim"},
     "max_position_embeddings": 32768,

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import glm4_moe, glm4v
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm4v_moe")
 NOTES = glm4_moe.NOTES
 TEXT: Mapping[str, Any] = {
     **glm4_moe.DEFAULTS,

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import glm4, glm4v, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm_ocr")
 TEXT: Mapping[str, Any] = {
     **glm4v.TEXT,
     "vocab_size": 59392,

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama, mixtral
 from lintfit.catalog.architectures._blocks import Shape, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*llama.REQUIRED, "num_local_experts")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 201088,
-    "hidden_size": 2880,
-    "intermediate_size": 2880,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 64,
-    "num_local_experts": 128,
-    "num_experts_per_tok": 4,
-    "sliding_window": 128,
-    "tie_word_embeddings": False,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "attention_dropout": 0.0,
-    "attention_bias": True,
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("gpt_oss")
 
 
 def shape(config: Config) -> Shape:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "embedding_multiplier": 1.0,
-    "logits_scaling": 1.0,
-    "residual_multiplier": 1.0,
-    "attention_multiplier": 1.0,
-}
+DEFAULTS = defaults("granite")
 
 
 def shape(config: Config) -> Shape:

@@ -8,23 +8,13 @@ from typing import Any
 from lintfit.catalog.architectures import granite
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = granite.REQUIRED
 WINDOWS: Mapping[str, Any] = {"sliding_window": 128, "layer_types": None, "layer_rope_theta": None}
 """What Granite MoE Swash takes as well."""
-DEFAULTS: Mapping[str, Any] = {
-    **granite.DEFAULTS,
-    "vocab_size": 100352,
-    "hidden_size": 2560,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 4,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": True,
-    **WINDOWS,
-}
+DEFAULTS = defaults("granite_swa")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

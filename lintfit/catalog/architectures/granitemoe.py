@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import granite, mixtral
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = (*granite.REQUIRED, "num_local_experts")
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in granite.DEFAULTS.items() if key != "mlp_bias"},
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("granitemoe")
 
 
 def shape(config: Config) -> Shape:

@@ -8,10 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures import granite_swa, granitemoeshared
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = granitemoeshared.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**granitemoeshared.DEFAULTS, **granite_swa.WINDOWS}
+DEFAULTS = defaults("granitemoe_swa")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import granitemoe
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = granitemoe.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**granitemoe.DEFAULTS, "shared_intermediate_size": 0}
+DEFAULTS = defaults("granitemoeshared")
 
 
 def shape(config: Config) -> Shape:

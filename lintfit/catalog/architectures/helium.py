@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 48000,
-    "hidden_size": 2560,
-    "intermediate_size": 7040,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 20,
-    "head_dim": 128,
-    "max_position_embeddings": 4096,
-}
+DEFAULTS = defaults("helium")
 
 
 def shape(config: Config) -> Shape:

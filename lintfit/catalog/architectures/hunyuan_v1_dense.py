@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, gated_mlp, norm
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 290943,
-}
+DEFAULTS = defaults("hunyuan_v1_dense")
 
 
 def shape(config: Config) -> Shape:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import hunyuan_v1_dense, llama
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, gated_mlp, norm, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*llama.REQUIRED, "num_experts")
-DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "moe_topk": 1}
+DEFAULTS = defaults("hunyuan_v1_moe")
 
 
 def shape(config: Config) -> Shape:

@@ -10,11 +10,12 @@ from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
 from lintfit.catalog.architectures.idefics3 import VISION as SIGLIP_3
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("idefics2")
 VISION: Mapping[str, Any] = {**SIGLIP_3, "hidden_size": 768, "num_attention_heads": 12}
 PERCEIVER: Mapping[str, Any] = {
     "hidden_size": 4096,

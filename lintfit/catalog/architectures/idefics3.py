@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"scale_factor": 2, "tie_word_embeddings": False}
+DEFAULTS = defaults("idefics3")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1152,
     "intermediate_size": 3072,

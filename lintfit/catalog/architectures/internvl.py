@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"downsample_ratio": 0.5, "tie_word_embeddings": False}
+DEFAULTS = defaults("internvl", tie_word_embeddings=False)
 normalised = llava.tied_as_the_text
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them (``GotOcr2ImageProcessor``)."""

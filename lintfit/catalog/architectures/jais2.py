@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 150272,
-    "hidden_size": 3328,
-    "intermediate_size": 26624,
-    "num_attention_heads": 26,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 8192,
-    "attention_bias": True,
-    "mlp_bias": True,
-}
+DEFAULTS = defaults("jais2")
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part, patches
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("janus")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1024,
     "num_hidden_layers": 24,

@@ -11,6 +11,7 @@ from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.architectures._towers import Encoder, encoder
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.errors import shown
 from lintfit.frozen import replace
@@ -26,11 +27,7 @@ VISION: Mapping[str, Any] = {
     "patch_size": 14,
 }
 """transformers ``LlavaConfig``: a model without ``vision_config`` has CLIP ViT-L/14 at 336 pixels."""
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {"model_type": "clip_vision_model", **VISION},
-    "multimodal_projector_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("llava", vision_config={"model_type": "clip_vision_model", **VISION})
 
 
 def text_of(config: Config, default: str = "llama") -> tuple[ModuleType, Config]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava, llava_next
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = llava.REQUIRED
 normalised = llava.tied_as_the_text
 SIDES = range(384, 2305, 384)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {
+DEFAULTS = defaults(
+    "llava_onevision",
+    vision_config={
         "model_type": "siglip_vision_model",
         "hidden_size": 1152,
         "intermediate_size": 4304,
@@ -27,12 +26,8 @@ DEFAULTS: Mapping[str, Any] = {
         "num_attention_heads": 16,
         "vision_use_head": False,
     },
-    "vision_feature_layer": -1,
-    "vision_feature_select_strategy": "full",
-    "multimodal_projector_bias": True,
-    "tie_word_embeddings": False,
-    "image_grid_pinpoints": [[height, width] for height in SIDES for width in SIDES],
-}
+    image_grid_pinpoints=[[height, width] for height in SIDES for width in SIDES],
+)
 
 
 def language(config: Config) -> tuple[str, Config]:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 POSITION_OFFSET = 2
 """The buffer has two rows more than the model positions (``M2M100SinusoidalPositionalEmbedding``)."""
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **_bart.DEFAULTS,
-    "vocab_size": 128112,
-    "activation_function": "relu",
-    "attention_dropout": 0.1,
-}
+DEFAULTS = defaults("m2m_100")
 
 
 def shape(config: Config) -> Shape:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **_bart.DEFAULTS,
-    "vocab_size": 58101,
-    "share_encoder_decoder_embeddings": True,
-}
+DEFAULTS = defaults("marian")
 
 
 def shape(config: Config) -> Shape:

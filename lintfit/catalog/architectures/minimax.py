@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import mixtral
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, linear, norm, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = mixtral.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**mixtral.DEFAULTS, "layer_types": None, "block_size": 256}
+DEFAULTS = defaults("minimax")
 LINEAR = "linear_attention"
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {
+DEFAULTS = defaults(
+    "mistral3",
+    vision_config={
         "model_type": "pixtral",
         "hidden_size": 1024,
         "intermediate_size": 4096,
@@ -24,10 +23,8 @@ DEFAULTS: Mapping[str, Any] = {
         "num_hidden_layers": 24,
         "num_attention_heads": 16,
     },
-    "multimodal_projector_bias": False,
-    "spatial_merge_size": 2,
-    "tie_word_embeddings": False,
-}
+    tie_word_embeddings=False,
+)
 normalised = llava.tied_as_the_text
 
 

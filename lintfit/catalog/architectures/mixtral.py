@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import mistral
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*mistral.REQUIRED, "num_local_experts")
-DEFAULTS: Mapping[str, Any] = {
-    **mistral.DEFAULTS,
-    "sliding_window": None,
-    "num_experts_per_tok": 2,
-    "num_local_experts": 8,
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("mixtral")
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("mllama", tie_word_embeddings=False)
 TEXT: Mapping[str, Any] = {
     **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
     "vocab_size": 128256,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import modernbert
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = modernbert.REQUIRED
-DEFAULTS: Mapping[str, Any] = modernbert.DEFAULTS
+DEFAULTS = defaults("modernbert_decoder")
 normalised = modernbert.normalised
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import t5
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = t5.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **t5.DEFAULTS,
-    "vocab_size": 250112,
-    "d_ff": 1024,
-    "num_layers": 8,
-    "num_heads": 6,
-    "feed_forward_proj": "gated-gelu",
-}
+DEFAULTS = defaults("mt5")
 NOTES = t5.NOTES
 
 

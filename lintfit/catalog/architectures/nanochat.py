@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
 from lintfit.catalog.architectures._decoder import Style, around, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 50304,
-    "hidden_size": 768,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 6,
-    "hidden_act": "relu2",
-    "final_logit_softcapping": 15.0,
-}
+DEFAULTS = defaults("nanochat")
 
 
 def shape(config: Config) -> Shape:

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 6144,
-    "intermediate_size": 24576,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 48,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "mlp_bias": False,
-}
+DEFAULTS = defaults("nemotron")
 
 
 def shape(config: Config) -> Shape:

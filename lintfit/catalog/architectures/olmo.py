@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 50304,
-    "clip_qkv": None,
-}
+DEFAULTS = defaults("olmo")
 
 
 def shape(config: Config) -> Shape:

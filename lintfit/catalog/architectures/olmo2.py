@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import olmo
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = olmo.REQUIRED
-DEFAULTS: Mapping[str, Any] = {key: value for key, value in olmo.DEFAULTS.items() if key != "clip_qkv"}
+DEFAULTS = defaults("olmo2")
 
 
 def shape(config: Config) -> Shape:

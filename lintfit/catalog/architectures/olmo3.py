@@ -8,11 +8,12 @@ from typing import Any
 from lintfit.catalog.architectures import _sliding, olmo2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = olmo2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**olmo2.DEFAULTS, "sliding_window": 4096}
+DEFAULTS = defaults("olmo3")
 FULL_EVERY = 4
 """transformers ``Olmo3Config``: without ``layer_types`` every fourth layer attends to everything."""
 

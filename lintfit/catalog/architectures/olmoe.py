@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import olmo
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*olmo.REQUIRED, "num_experts")
-DEFAULTS: Mapping[str, Any] = {
-    **olmo.DEFAULTS,
-    "num_experts_per_tok": 8,
-    "num_experts": 64,
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("olmoe")
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, patches, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("ovis2")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1024,
     "intermediate_size": 2816,

@@ -10,11 +10,12 @@ from lintfit.catalog.architectures import ernie4_5
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import encoder_layers, language_model, part, patches, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ()
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("paddleocr_vl")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1152,
     "intermediate_size": 4304,

@@ -10,6 +10,7 @@ from lintfit.catalog.architectures import gemma, gemma2
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
@@ -33,12 +34,7 @@ VISION: Mapping[str, Any] = {
     "num_attention_heads": 16,
     "vision_use_head": False,
 }
-DEFAULTS: Mapping[str, Any] = {
-    "text_config": TEXT,
-    "vision_config": VISION,
-    "projection_dim": 2048,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("paligemma", text_config=TEXT, vision_config=VISION)
 
 
 def text_of(config: Config) -> tuple[str, ModuleType, Config]:

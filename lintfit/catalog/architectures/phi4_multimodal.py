@@ -14,16 +14,12 @@ from lintfit.catalog.architectures import phi3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import SIGLIP, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = phi3.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **phi3.DEFAULTS,
-    "vocab_size": 200064,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 131072,
-}
+DEFAULTS = defaults("phi4_multimodal")
 VISION: Mapping[str, Any] = {
     **SIGLIP,
     "hidden_size": 1152,

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama, mixtral
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = (*llama.REQUIRED, "num_local_experts")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32064,
-    "hidden_size": 4096,
-    "intermediate_size": 6400,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "attention_dropout": 0.0,
-    "num_experts_per_tok": 2,
-    "num_local_experts": 16,
-    "attention_bias": False,
-    "lm_head_bias": False,
-}
+DEFAULTS = defaults("phimoe")
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import qwen2, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = qwen2_vl.REQUIRED
-DEFAULTS: Mapping[str, Any] = qwen2_vl.DEFAULTS
+DEFAULTS = defaults("qwen2_5_vl")
 VISION: Mapping[str, Any] = {
     "depth": 32,
     "hidden_size": 3584,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = qwen2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**qwen2.DEFAULTS, "head_dim": 128, "attention_bias": False}
+DEFAULTS = defaults("qwen3")
 
 
 def shape(config: Config) -> Shape:

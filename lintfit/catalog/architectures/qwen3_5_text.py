@@ -9,20 +9,14 @@ from lintfit.catalog.architectures import qwen2, qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = qwen2.REQUIRED
 SHARED: Mapping[str, Any] = {**qwen3_next.MIXERS, "vocab_size": 248320}
 """What the models with routed experts take as well."""
 
-DEFAULTS: Mapping[str, Any] = {
-    **SHARED,
-    "hidden_size": 4096,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-}
+DEFAULTS = defaults("qwen3_5_text", full_attention_interval=4)
 NOTES = qwen3_next.NOTES
 
 

@@ -17,6 +17,7 @@ from lintfit.catalog.architectures._blocks import (
 )
 from lintfit.catalog.architectures._decoder import Style, around
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
@@ -38,22 +39,7 @@ MIXERS: Mapping[str, Any] = {
 }
 """What Qwen 3.5 takes as well."""
 
-DEFAULTS: Mapping[str, Any] = {
-    **MIXERS,
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 10,
-    "num_experts": 512,
-    "mlp_only_layers": [],
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("qwen3_next", full_attention_interval=4)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import qwen2_vl, qwen3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen3_vl")
 VISION: Mapping[str, Any] = {
     "depth": 27,
     "hidden_size": 1152,

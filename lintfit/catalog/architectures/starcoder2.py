@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, plain_mlp
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 49152,
-    "hidden_size": 3072,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 24,
-    "num_key_value_heads": 2,
-    "hidden_act": "gelu_pytorch_tanh",
-    "max_position_embeddings": 4096,
-    "attention_dropout": 0.0,
-    "residual_dropout": 0.0,
-    "embedding_dropout": 0.0,
-    "use_bias": True,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("starcoder2")
 
 
 def shape(config: Config) -> Shape:

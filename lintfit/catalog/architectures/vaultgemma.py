@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gemma2
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = gemma2.REQUIRED
-DEFAULTS: Mapping[str, Any] = gemma2.DEFAULTS
+DEFAULTS = defaults("vaultgemma")
 
 
 def shape(config: Config) -> Shape:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {"model_type": "clip_vision_model", **llava.VISION, "image_size": 224},
-    "multimodal_projector_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("video_llava", vision_config={"model_type": "clip_vision_model", **llava.VISION, "image_size": 224})
 
 
 def language(config: Config) -> tuple[str, Config]:
