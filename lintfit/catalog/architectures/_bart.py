@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import (
     Shape,
     embedding,
@@ -18,21 +15,6 @@ from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
 
 REQUIRED = ("d_model", "encoder_ffn_dim", "encoder_layers", "encoder_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50265,
-    "max_position_embeddings": 1024,
-    "encoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_layers": 12,
-    "decoder_ffn_dim": 4096,
-    "decoder_attention_heads": 16,
-    "activation_function": "gelu",
-    "d_model": 1024,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": True,
-}
 
 LAYERS = {"encoder": "encoder_layers", "decoder": "decoder_layers"}
 WIDTHS = {"encoder": "encoder_ffn_dim", "decoder": "decoder_ffn_dim"}
@@ -49,6 +31,9 @@ class Style:
     offset: int | None = 2
     first: bool = True
     last: bool = False
+
+
+BART = Style()
 
 
 def shape(config: Config) -> Shape:
@@ -83,7 +68,7 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
     return found
 
 
-def tensors(config: Config, style: Style) -> tuple[Tensor, ...]:
+def tensors(config: Config, style: Style = BART) -> tuple[Tensor, ...]:
     """Both halves, which share the embedding whatever ``tie_word_embeddings`` says of the head."""
     numbers = shape(config)
     found = embedding("model.shared", numbers.vocab, numbers.hidden)

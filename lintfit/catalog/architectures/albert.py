@@ -6,11 +6,12 @@ from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = (*bert.REQUIRED, "embedding_size")
 DEFAULTS = defaults("albert")
+CODE = Code(sdpa=since(4, 45), flash_attention_2=since(5, 0))
 
 
 def shape(config: Config) -> Shape:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 DEFAULTS = defaults("bert")
+CODE = Code(sdpa=since(4, 41), flash_attention_2=since(5, 0), layer="BertLayer")
 
 
 def shape(config: Config) -> Shape:

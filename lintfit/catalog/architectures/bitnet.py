@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, norm
-from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = llama.REQUIRED
+LLAMA = known("llama")
+
+REQUIRED = KEYS
 DEFAULTS = defaults("bitnet")
 
 
 def shape(config: Config) -> Shape:
-    return llama.shape(config)
+    return LLAMA.shape(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

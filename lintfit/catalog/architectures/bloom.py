@@ -8,10 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("n_layer", "vocab_size")
 DEFAULTS = defaults("bloom")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, layer="BloomBlock")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

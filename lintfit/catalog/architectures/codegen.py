@@ -6,10 +6,11 @@ from lintfit.catalog.architectures import gptj
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = gptj.REQUIRED
 DEFAULTS = defaults("codegen")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

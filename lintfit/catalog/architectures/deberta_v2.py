@@ -9,7 +9,7 @@ from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = bert.REQUIRED
@@ -22,6 +22,7 @@ DEFAULTS = defaults(
     conv_kernel_size=0,
     conv_groups=1,
 )
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3, known
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "moe_intermediate_size")
+LLAMA = known("llama")
+
+REQUIRED = (*KEYS, "moe_intermediate_size")
 DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
+    **LLAMA.defaults,
     "vocab_size": 102400,
     "moe_intermediate_size": 1407,
     "n_shared_experts": None,
@@ -23,6 +25,7 @@ DEFAULTS: Mapping[str, Any] = {
     "moe_layer_freq": 1,
     "first_k_dense_replace": 0,
 }
+CODE = Code(chooses_kernel=False)
 
 
 def shape(config: Config) -> Shape:

@@ -7,10 +7,11 @@ from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = deepseek_v3.REQUIRED
 DEFAULTS = defaults("deepseek_v2")
+CODE = Code(liger=True)
 
 
 def shape(config: Config) -> Shape:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, gated_mlp, linear, norm, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "moe_intermediate_size", "kv_lora_rank")
+REQUIRED = (*KEYS, "n_routed_experts", "moe_intermediate_size", "kv_lora_rank")
 DEFAULTS = defaults("deepseek_v3")
+CODE = Code(moe_block="DeepseekV3MoE", liger=True)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

@@ -7,11 +7,12 @@ from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = deepseek_v3.REQUIRED
 DEFAULTS = defaults("deepseek_v32")
+CODE = Code(flash_attention_2=NEVER)
 NOTES = deepseek_v3.NOTES
 
 

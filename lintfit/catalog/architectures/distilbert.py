@@ -6,10 +6,11 @@ from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.architectures.bert import masked_head
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("dim", "hidden_dim", "n_layers", "n_heads", "vocab_size")
 DEFAULTS = defaults("distilbert")
+CODE = Code(sdpa=since(4, 46), flash_attention_2=since(4, 39))
 
 
 def shape(config: Config) -> Shape:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "n_shared_experts", "moe_intermediate_size", "num_experts_per_tok")
+REQUIRED = (*KEYS, "n_routed_experts", "n_shared_experts", "moe_intermediate_size", "num_experts_per_tok")
 DEFAULTS = defaults("dots1", sliding_window=None)
 """``Dots1Config`` states a window, and layers within it only behind as many as its largest model has."""
 

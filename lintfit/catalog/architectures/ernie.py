@@ -6,10 +6,11 @@ from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = bert.REQUIRED
 DEFAULTS = defaults("ernie")
+CODE = Code(sdpa=since(5, 0), flash_attention_2=since(5, 0))
 
 
 def shape(config: Config) -> Shape:

@@ -6,11 +6,12 @@ from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = bert.REQUIRED
 DEFAULTS = defaults("esm", vocab_size=30522, hidden_act="gelu", type_vocab_size=2, emb_layer_norm_before=False)
+CODE = Code(sdpa=since(4, 56), flash_attention_2=since(4, 52))
 
 
 def shape(config: Config) -> Shape:

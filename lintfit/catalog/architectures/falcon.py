@@ -8,10 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 DEFAULTS = defaults("falcon")
+CODE = Code(sdpa_at_first=True, sdpa_leaves_scores=True, layer="FalconDecoderLayer")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

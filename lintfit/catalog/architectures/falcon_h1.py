@@ -7,10 +7,11 @@ from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shap
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 DEFAULTS = defaults("falcon_h1")
+CODE = Code(liger=True, lora_refused_since="0.16")
 
 
 def shape(config: Config) -> Shape:

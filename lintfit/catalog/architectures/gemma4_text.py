@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _gemma, gemma2
+from lintfit.catalog.architectures import _gemma
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -16,6 +16,7 @@ from lintfit.catalog.architectures._blocks import (
     norm,
 )
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._gemma import LAYER_NORMS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
@@ -63,7 +64,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *_attentions(config, numbers, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, width, shared),
-        *layer_norms(numbers, Style(layer_norms=gemma2.LAYER_NORMS)),
+        *layer_norms(numbers, Style(layer_norms=LAYER_NORMS)),
         *(_gemma.own_inputs(config, numbers) if config.count("hidden_size_per_layer_input", kind="hidden") else ()),
         *_experts(numbers),
     ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
-from lintfit.catalog.architectures import glm4, glm4_moe, glm4v, glm4v_moe
+from lintfit.catalog.architectures import glm4v, glm4v_moe, known
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
@@ -31,8 +30,8 @@ def language(config: Config) -> tuple[str, Config]:
     return "glm4v_text", part(config, "text_config", glm4v.TEXT, **own)
 
 
-def _module(config: Config) -> ModuleType:
-    return glm4_moe if _kind(config) == MIXED else glm4
+def _module(config: Config) -> Architecture:
+    return known("glm4_moe" if _kind(config) == MIXED else "glm4")
 
 
 def shape(config: Config) -> Shape:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "moe_intermediate_size")
+REQUIRED = (*KEYS, "n_routed_experts", "moe_intermediate_size")
 DEFAULTS = defaults("glm4_moe")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 

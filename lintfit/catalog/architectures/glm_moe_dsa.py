@@ -9,10 +9,11 @@ from lintfit.catalog.architectures import deepseek_v3, deepseek_v32
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = deepseek_v32.REQUIRED
 DEFAULTS = defaults("glm_moe_dsa")
+CODE = Code(flash_attention_2=NEVER)
 NOTES = deepseek_v3.NOTES
 PATTERN = {"F": "full", "S": "shared"}
 

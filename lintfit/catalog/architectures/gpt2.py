@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("n_embd", "n_layer", "n_head", "vocab_size")
 DEFAULTS = defaults("gpt2")
+CODE = Code(sdpa=since(4, 42), flash_attention_2=since(4, 40), layer="GPT2Block")
 
 
 def shape(config: Config) -> Shape:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("hidden_size", "num_layers", "num_heads", "vocab_size")
 DEFAULTS = defaults("gpt_neo")
+CODE = Code(sdpa=NEVER)
 
 
 def shape(config: Config) -> Shape:

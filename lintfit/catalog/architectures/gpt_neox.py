@@ -5,11 +5,12 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 DEFAULTS = defaults("gpt_neox")
+CODE = Code(sdpa=since(4, 42), layer="GPTNeoXLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "num_local_experts")
+MIXTRAL = known("mixtral")
+
+REQUIRED = (*KEYS, "num_local_experts")
 DEFAULTS = defaults("gpt_oss")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, flash_by_another_kernel=True, liger=True)
 
 
 def shape(config: Config) -> Shape:
-    numbers = mixtral.shape(config)
+    numbers = MIXTRAL.shape(config)
     if numbers.sliding_window and not config.strings("layer_types"):
         return replace(numbers, sliding_layers=(numbers.layers + 1) // 2)
     return numbers

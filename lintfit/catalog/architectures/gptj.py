@@ -6,11 +6,12 @@ from lintfit.catalog.architectures import gpt2
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = gpt2.REQUIRED
 DEFAULTS = defaults("gptj")
+CODE = Code(sdpa=NEVER, layer="GPTJBlock")
 
 
 def shape(config: Config) -> Shape:

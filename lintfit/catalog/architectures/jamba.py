@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _mamba1, llama
+from lintfit.catalog.architectures import _mamba1
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -17,13 +17,14 @@ from lintfit.catalog.architectures._blocks import (
     norm,
     router,
 )
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._mamba1 import Mamba1
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults("jamba")
 
 

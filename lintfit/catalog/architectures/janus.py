@@ -55,7 +55,7 @@ def vision_of(config: Config) -> Config:
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision = vision_of(config)
     width, patch, image = (vision.size(key) for key in ("hidden_size", "patch_size", "image_size"))
     tower = VisionTower(
@@ -67,14 +67,14 @@ def shape(config: Config) -> Shape:
         image_size=image,
         tokens=(image // patch) ** 2,
     )
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     found = [*_seeing(config), *_drawing(part(config, "vq_config", DRAWN))]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(module, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(model, text))
 
 
 def _seeing(config: Config) -> list[Tensor]:

@@ -10,11 +10,12 @@ from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = _bart.REQUIRED
 DEFAULTS = defaults("led")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 POSITIONS = {"encoder": "max_encoder_position_embeddings", "decoder": "max_decoder_position_embeddings"}
 

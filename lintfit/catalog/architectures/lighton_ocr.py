@@ -30,25 +30,25 @@ DEFAULTS = defaults(
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "qwen3")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "qwen3")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "qwen3")
-    numbers: Shape = module.shape(text)
+    model, text = llava.text_of(config, "qwen3")
+    numbers: Shape = model.shape(text)
     vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
     return replace(numbers, vision=vision)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "qwen3")
-    vision, hidden, name = encoder(config, "pixtral"), module.shape(text).hidden, "model.vision_projection"
+    model, text = llava.text_of(config, "qwen3")
+    vision, hidden, name = encoder(config, "pixtral"), model.shape(text).hidden, "model.vision_projection"
     width, merged = vision.numbers.hidden, config.size("spatial_merge_size") ** 2
     return (
         *vision.tensors("model.vision_encoder"),
         *norm(f"{name}.norm", width, where="vision"),
         *linear(f"{name}.patch_merger.merging_layer", width, width * merged, where="vision"),
         *llava.projector(name, hidden, width, bias=False),
-        *language_model(module, text),
+        *language_model(model, text),
     )

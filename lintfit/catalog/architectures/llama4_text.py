@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults("llama4_text")
+CODE = Code(flash_attention_2=NEVER, liger=True)
 
 
 def routed_layers(config: Config) -> list[int]:

@@ -31,26 +31,26 @@ DEFAULTS = defaults(
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "qwen2")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "qwen2")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "qwen2")
+    model, text = llava.text_of(config, "qwen2")
     vision = encoder(config, "siglip_vision_model").numbers
     size = vision.image_size or vision.patch
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     tiles = llava_next.most_tiles(config, size)
     return replace(numbers, vision=replace(vision, tokens=(size // vision.patch) ** 2, tiles=tiles))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "qwen2")
-    vision, hidden = encoder(config, "siglip_vision_model"), module.shape(text).hidden
+    model, text = llava.text_of(config, "qwen2")
+    vision, hidden = encoder(config, "siglip_vision_model"), model.shape(text).hidden
     width, bias = vision.numbers.hidden * llava.feature_layers(config), config.flag("multimodal_projector_bias")
     return (
         Tensor("model.image_newline", (hidden,), 1, "other", "vision"),
         *vision.tensors("model.vision_tower"),
         *llava.projector("model.multi_modal_projector", hidden, width, bias=bias),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -7,10 +7,11 @@ from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, 
 from lintfit.catalog.architectures._mamba1 import Mamba1
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers")
 DEFAULTS = defaults("mamba")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16")
 
 
 def shape(config: Config) -> Shape:

@@ -6,11 +6,12 @@ from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = _bart.REQUIRED
 DEFAULTS = defaults("marian")
+CODE = Code(sdpa=since(4, 53), flash_attention_2=since(4, 53))
 
 
 def shape(config: Config) -> Shape:

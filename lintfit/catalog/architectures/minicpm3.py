@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = (*llama.REQUIRED, "kv_lora_rank")
+REQUIRED = (*KEYS, "kv_lora_rank")
 DEFAULTS = defaults("minicpm3", v_head_dim=64)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
+MIXTRAL = known("mixtral")
+
+REQUIRED = KEYS
 DEFAULTS = defaults("minimax_m2")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def shape(config: Config) -> Shape:
-    numbers = mixtral.shape(config)
+    numbers = MIXTRAL.shape(config)
     turned = config.count("rotary_dim", kind="head_dim") if config.get("rotary_dim") else numbers.rotary_dim
     return replace(numbers, qk_norm=True, rotary_dim=turned)
 

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_ex
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 DEFAULTS = defaults("minimax_m3_vl_text")
+CODE = Code(flash_attention_2=NEVER)
 SPARSE = "minimax_m3_sparse"
 _OF_CHECKPOINTS = {
     "index_n_heads": "sparse_num_index_heads",

@@ -29,20 +29,20 @@ normalised = llava.tied_as_the_text
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "mistral")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "mistral")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "mistral")
-    numbers: Shape = module.shape(text)
+    model, text = llava.text_of(config, "mistral")
+    numbers: Shape = model.shape(text)
     vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
     return replace(numbers, vision=vision)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "mistral")
-    vision, hidden, name = encoder(config, "pixtral"), module.shape(text).hidden, "model.multi_modal_projector"
+    model, text = llava.text_of(config, "mistral")
+    vision, hidden, name = encoder(config, "pixtral"), model.shape(text).hidden, "model.multi_modal_projector"
     width, merged = vision.numbers.hidden, config.size("spatial_merge_size") ** 2
     return (
         *vision.tensors("model.vision_tower"),
@@ -51,5 +51,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *llava.projector(
             name, hidden, width * llava.feature_layers(config), bias=config.flag("multimodal_projector_bias")
         ),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -6,10 +6,11 @@ from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = bert.REQUIRED
 DEFAULTS = defaults("mpnet")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("d_model", "n_heads", "n_layers", "vocab_size")
 DEFAULTS = defaults("mpt")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, layer="MptBlock")
 
 
 def shape(config: Config) -> Shape:

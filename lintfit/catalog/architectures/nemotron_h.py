@@ -22,11 +22,12 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import CatalogError, Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads", "layer_types")
 DEFAULTS = defaults("nemotron_h")
+CODE = Code(lora_refused_since="0.20")
 LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
 OLD_NAMES = {"mamba": "linear_attention", "attention": "full_attention"}
 OLD_KEYS = {

@@ -13,12 +13,13 @@ from lintfit.catalog.architectures._blocks import (
 )
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "vocab_size")
 POSITION_OFFSET = 2
 """OPT's table of positions has two rows more than it has positions (transformers ``OPTLearnedPositionalEmbedding``)."""
 DEFAULTS = defaults("opt")
+CODE = Code(sdpa=since(4, 46), layer="OPTDecoderLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, norm, plain_mlp
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults("phi")
+CODE = Code(sdpa=since(4, 39), layer="PhiDecoderLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import qwen2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
+REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
 DEFAULTS = defaults("qwen2_moe")
+CODE = Code(layer="Qwen2MoeDecoderLayer", moe_block="Qwen2MoeSparseMoeBlock", moe_leaf_since="0.18.0")
 
 
 def sparse_layers(config: Config) -> int:

@@ -7,11 +7,12 @@ from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_ex
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_experts", "moe_intermediate_size")
 DEFAULTS = defaults("qwen3_5_moe_text", full_attention_interval=4, intermediate_size=512)
+CODE = Code(liger=True)
 NOTES = qwen3_next.NOTES
 
 

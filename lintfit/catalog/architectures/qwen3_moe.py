@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures import qwen2_moe
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "moe_intermediate_size")
+REQUIRED = (*KEYS, "moe_intermediate_size")
 DEFAULTS = defaults("qwen3_moe")
+CODE = Code(layer="Qwen3MoeDecoderLayer", moe_block="Qwen3MoeSparseMoeBlock", moe_leaf_since="0.18.0", liger=True)
 
 
 def shape(config: Config) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures import qwen2_moe
 from lintfit.catalog.architectures._blocks import (
     Shape,
     decoder_shape,
@@ -15,13 +15,13 @@ from lintfit.catalog.architectures._blocks import (
     norm,
     router,
 )
-from lintfit.catalog.architectures._decoder import Style, around
+from lintfit.catalog.architectures._decoder import KEYS, Style, around
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
+REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
 MIXERS: Mapping[str, Any] = {
     "head_dim": 256,
     "hidden_act": "silu",
@@ -40,6 +40,7 @@ MIXERS: Mapping[str, Any] = {
 """What Qwen 3.5 takes as well."""
 
 DEFAULTS = defaults("qwen3_next", full_attention_interval=4)
+CODE = Code(liger=True)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

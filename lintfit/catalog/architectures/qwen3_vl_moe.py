@@ -7,11 +7,12 @@ from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
 DEFAULTS = defaults("qwen3_vl_moe")
+CODE = Code(liger=True)
 
 
 def text_of(config: Config) -> Config:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -16,12 +15,13 @@ from lintfit.catalog.architectures._blocks import (
     linear,
     norm,
 )
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import LARGEST, Config
 from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
 
-REQUIRED = llama.REQUIRED
+REQUIRED = KEYS
 DEFAULTS = defaults(
     "recurrent_gemma",
     sliding_window=2048,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor, since
 
 REQUIRED = ("d_model", "d_ff", "d_kv", "num_layers", "num_heads", "vocab_size")
 DEFAULTS = defaults("t5", tie_word_embeddings=True)
+CODE = Code(sdpa=since(5, 15), flash_attention_2=NEVER, chooses_kernel=False, layer="T5Block")
 NOTES = (
     "the embedding as output layer (transformers 5; transformers 4 has one of its own for T5 1.1, Flan-T5 and mT5)",
 )

@@ -22,12 +22,12 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision, bias = llava.vision_of(config), config.flag("multimodal_projector_bias")
-    hidden, width = module.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
+    hidden, width = model.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
     return (
         *vision.tensors("model.video_tower"),
         *vision.tensors("model.image_tower"),
         *llava.projector("model.multi_modal_projector", hidden, width, bias=bias),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -22,12 +22,12 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision, projector = llava.vision_of(config), "model.multi_modal_projector"
-    hidden, width = module.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
+    hidden, width = model.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
     return (
         *vision.tensors("model.vision_tower"),
         *norm(f"{projector}.projector_layernorm", width, bias=True, where="vision"),
         *llava.projector(projector, hidden, width, bias=True),
-        *language_model(module, text),
+        *language_model(model, text),
     )

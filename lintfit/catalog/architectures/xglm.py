@@ -12,12 +12,13 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("d_model", "ffn_dim", "num_layers", "attention_heads", "vocab_size")
 POSITION_OFFSET = 2
 """Rows that the table of positions has beyond these (transformers ``XGLMSinusoidalPositionalEmbedding``)."""
 DEFAULTS = defaults("xglm")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:
