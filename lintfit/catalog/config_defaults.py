@@ -15,18 +15,20 @@ DATA = Path(__file__).parent / "data" / "config_defaults.json"
 
 
 @functools.cache
-def _lines() -> Mapping[str, str]:
-    """Rows by model type, as JSON with what follows it. A row is a line: only those asked for are parsed."""
-    lines = DATA.read_text(encoding="utf-8").split('\n  "')[1:]
-    return {name: row for name, _, row in (line.partition('": ') for line in lines)}
+def _text() -> str:
+    return DATA.read_text(encoding="utf-8")
 
 
 def types() -> tuple[str, ...]:
     """The model types of the file, with underscores."""
-    return tuple(_lines())
+    return tuple(json.loads(_text())["defaults"])
 
 
 def defaults(model_type: str, **own: Any) -> Mapping[str, Any]:
-    """The defaults of a model type (with underscores), and over them what its class does not declare."""
-    found: dict[str, Any] = json.JSONDecoder().raw_decode(_lines()[model_type])[0]
+    """The defaults of a model type (with underscores), and over them what its class does not declare.
+
+    A type is a line of the file: only this one is parsed.
+    """
+    mark = f'\n  "{model_type}": '
+    found: dict[str, Any] = json.JSONDecoder().raw_decode(_text(), _text().index(mark) + len(mark))[0]
     return {**found, **own}

@@ -138,6 +138,9 @@ class Code:
     liger: bool = False
     """Whether liger-kernel 0.8.5 fuses the loss by default (``MODEL_TYPE_TO_APPLY_LIGER_FN`` in its
     ``transformers/monkey_patch.py``; Granite's is patched without the fused loss)."""
+    unsloth: bool = False
+    """Whether Unsloth's ``FastLanguageModel`` gives it attention of its own, by kernels alone and without a padding
+    mask in training (``LlamaModel_fast_forward``); the score caps of its Gemma 2 are left to transformers' count."""
     text_by_auto: bool = False
     """Whether ``AutoModelForCausalLM`` loads the language model alone of a type that sees; it takes Gemma 3's whole."""
     own_dtype: bool = False

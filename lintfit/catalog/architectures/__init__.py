@@ -47,7 +47,7 @@ CODE_OF_ALIASES: Mapping[str, Code] = {"ministral": Code(liger=True)}
 
 @functools.cache
 def find(model_type: str) -> Architecture | None:
-    """An architecture, or None where lintfit does not know it. Nothing but its own module and the table is loaded."""
+    """An architecture, or None where lintfit does not know it. Nothing is loaded but its own module, or the table."""
     if model_type in ALIASES:
         found = find(ALIASES[model_type])
         assert found is not None
@@ -55,13 +55,14 @@ def find(model_type: str) -> Architecture | None:
     name = model_type.replace("-", "_").replace(".", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return None
-    from lintfit.catalog.architectures._architecture import of_module
+    full = f"{__name__}.{name}"
+    if importlib.util.find_spec(full):
+        from lintfit.catalog.architectures._architecture import of_module
+
+        return of_module(importlib.import_module(full), name)
     from lintfit.catalog.architectures._table import ROWS
 
-    if name in ROWS:
-        return ROWS[name].architecture(name)
-    full = f"{__name__}.{name}"
-    return of_module(importlib.import_module(full), name) if importlib.util.find_spec(full) else None
+    return ROWS[name].architecture(name) if name in ROWS else None
 
 
 def known(model_type: str) -> Architecture:

@@ -28,12 +28,9 @@ class Style:
     the embeddings are normed, ``last``: whether a half ends with a norm.
     """
 
-    offset: int | None = 2
-    first: bool = True
-    last: bool = False
-
-
-BART = Style()
+    offset: int | None
+    first: bool
+    last: bool
 
 
 def shape(config: Config) -> Shape:
@@ -68,9 +65,9 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
     return found
 
 
-def tensors(config: Config, style: Style = BART) -> tuple[Tensor, ...]:
+def tensors(config: Config, offset: int | None = 2, first: bool = True, last: bool = False) -> tuple[Tensor, ...]:
     """Both halves, which share the embedding whatever ``tie_word_embeddings`` says of the head."""
-    numbers = shape(config)
+    numbers, style = shape(config), Style(offset, first, last)
     found = embedding("model.shared", numbers.vocab, numbers.hidden)
     if not numbers.tied:
         found += embedding("model.encoder.embed_tokens", numbers.vocab, numbers.hidden)

@@ -11,6 +11,9 @@ KEYS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_
 
 LAYER_NORMS = ("input_layernorm", "post_attention_layernorm")
 
+GEMMA_NORMS = (*LAYER_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm")
+"""Gemma's since its second generation, in front of both blocks and behind them."""
+
 
 @frozen
 class Style:

@@ -9,14 +9,6 @@ from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Tensor
 
-LAYER_NORMS = (
-    "input_layernorm",
-    "post_attention_layernorm",
-    "pre_feedforward_layernorm",
-    "post_feedforward_layernorm",
-)
-"""Since Gemma 2."""
-
 
 def slides(config: Mapping[str, Any], layers: int, every: int) -> list[bool]:
     """Whether each layer attends within the window only; the last of ``every`` does not where nothing is listed."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lintfit.catalog.architectures._bart import Style as Bart
-from lintfit.catalog.architectures._decoder import KEYS, LAYER_NORMS
-from lintfit.catalog.architectures._gemma import LAYER_NORMS as GEMMA_NORMS
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS, KEYS, LAYER_NORMS
 from lintfit.catalog.architectures._plain import Experts, Like, Plain
 from lintfit.catalog.facts import NEVER, Code, before, since
 
@@ -20,14 +18,14 @@ BEHIND = ("post_attention_layernorm", "post_feedforward_layernorm")
 ROWS: Mapping[str, Plain | Like] = {
     "llama": Plain(
         "Llama 1 to 3, and the many models published with its class: Yi, Vicuna, DeepSeek LLM and coder, TinyLlama",
-        code=Code(layer="LlamaDecoderLayer", liger=True),
+        code=Code(layer="LlamaDecoderLayer", liger=True, unsloth=True),
     ),
     "arcee": Plain("Arcee AFM: squared ReLU without a gate", gated=False),
     "bart": Like("BART and DistilBART", of="_bart", code=Code(sdpa=since(4, 36), flash_attention_2=since(4, 36))),
     "blenderbot": Like(
         "Blenderbot: PEGASUS with positions that are learned",
         of="_bart",
-        more={"style": Bart(offset=0, first=False, last=True)},
+        more={"offset": 0, "first": False, "last": True},
         code=Code(sdpa=since(4, 53), flash_attention_2=since(4, 53)),
     ),
     "blip_2": Like(
@@ -77,7 +75,9 @@ ROWS: Mapping[str, Plain | Like] = {
         qk_norm="all",
         experts=Experts(("num_experts", "num_local_experts")),
     ),
-    "gemma": Plain("Gemma 1 and CodeGemma", mlp_bias=False, code=Code(layer="GemmaDecoderLayer", liger=True)),
+    "gemma": Plain(
+        "Gemma 1 and CodeGemma", mlp_bias=False, code=Code(layer="GemmaDecoderLayer", liger=True, unsloth=True)
+    ),
     "gemma2": Plain(
         "Gemma 2: four norms a layer, soft caps on attention scores and logits, every other layer with a window",
         layer_norms=GEMMA_NORMS,
@@ -156,7 +156,7 @@ ROWS: Mapping[str, Plain | Like] = {
     "mbart": Like(
         "mBART and mBART-50: BART with a norm at the end of each half",
         of="_bart",
-        more={"style": Bart(last=True)},
+        more={"last": True},
         code=Code(sdpa=since(4, 45), flash_attention_2=since(4, 36)),
     ),
     "ministral3": Plain("The text model of Ministral 3", qkv_bias=False, out_bias=False, mlp_bias=False),
@@ -165,7 +165,7 @@ ROWS: Mapping[str, Plain | Like] = {
         qkv_bias=False,
         out_bias=False,
         mlp_bias=False,
-        code=Code(sdpa=since(4, 37), layer="MistralDecoderLayer", liger=True),
+        code=Code(sdpa=since(4, 37), layer="MistralDecoderLayer", liger=True, unsloth=True),
     ),
     "mistral4": Like(
         "Mistral 4's text model: DeepSeek's attention, experts scored by a softmax", of="deepseek_v3", notes=()
@@ -241,7 +241,7 @@ ROWS: Mapping[str, Plain | Like] = {
     "pegasus": Like(
         "PEGASUS: BART with positions by sines, and norms at the end of each half, not on its embeddings",
         of="_bart",
-        more={"style": Bart(offset=0, first=False, last=True)},
+        more={"offset": 0, "first": False, "last": True},
         code=Code(sdpa=since(4, 53), flash_attention_2=since(4, 53)),
     ),
     "phi3": Plain(
@@ -265,9 +265,11 @@ ROWS: Mapping[str, Plain | Like] = {
         qkv_bias=True,
         out_bias=False,
         mlp_bias=False,
-        code=Code(layer="Qwen2DecoderLayer", liger=True),
+        code=Code(layer="Qwen2DecoderLayer", liger=True, unsloth=True),
     ),
-    "qwen3": Plain("Qwen 3, dense", qk_norm="head", mlp_bias=False, code=Code(layer="Qwen3DecoderLayer", liger=True)),
+    "qwen3": Plain(
+        "Qwen 3, dense", qk_norm="head", mlp_bias=False, code=Code(layer="Qwen3DecoderLayer", liger=True, unsloth=True)
+    ),
     "seed_oss": Plain("Seed-OSS 36B", out_bias="attention_out_bias"),
     "smollm3": Plain("SmolLM 3 3B: every fourth layer without rotary embedding", code=Code(liger=True)),
     "smolvlm": Like("SmolVLM: Idefics 3 with small parts", of="idefics3", code=Code(liger=True)),

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear
 from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-LLAMA = known("llama")
-
 REQUIRED = KEYS
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in LLAMA.defaults.items() if key not in ("attention_bias", "mlp_bias")},
-    "vocab_size": 64000,
-    "max_position_embeddings": 4096,
-}
+DEFAULTS = defaults("llama", vocab_size=64000, max_position_embeddings=4096)
+"""``configuration_baichuan.py``."""
 CODE = Code(chooses_kernel=False)
 ALIBI_FROM_HIDDEN = 5120
 """The 13B models have ALiBi, the 7B models rotary embedding (``modeling_baichuan.py`` of either)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures import gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._gemma import LAYER_NORMS
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
 from lintfit.catalog.config_defaults import defaults
@@ -97,7 +97,7 @@ def _vision(vision: Config, name: str) -> list[Tensor]:
         *norm(f"{layer}.self_attn.q_norm", head, layers),
         *norm(f"{layer}.self_attn.k_norm", head, layers),
         *(replace(tensor, name=_inside(tensor.name)) for tensor in gated_mlp(f"{layer}.mlp", width, inner, layers)),
-        *(tensor for which in LAYER_NORMS for tensor in norm(f"{layer}.{which}", width, layers)),
+        *(tensor for which in GEMMA_NORMS for tensor in norm(f"{layer}.{which}", width, layers)),
     ]
 
 

@@ -8,9 +8,7 @@ from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import Code, Tensor
 
-INTERNLM = known("internlm")
-
-REQUIRED, DEFAULTS = KEYS, INTERNLM.defaults
+REQUIRED, DEFAULTS = KEYS, known("internlm").defaults
 CODE = Code(chooses_kernel=False)
 
 

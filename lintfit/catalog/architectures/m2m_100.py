@@ -20,4 +20,4 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return _bart.tensors(config, _bart.Style(offset=None, first=False, last=True))
+    return _bart.tensors(config, offset=None, first=False, last=True)

@@ -22,9 +22,9 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    style = _bart.Style(offset=0, first=False)
+    style = _bart.Style(offset=0, first=False, last=False)
     if config.flag("share_encoder_decoder_embeddings"):
-        return _bart.tensors(config, style)
+        return _bart.tensors(config, style.offset, style.first, style.last)
     numbers = shape(config)
     found = [
         *embedding("model.encoder.embed_tokens", config.size("vocab_size", kind="vocab"), numbers.hidden),

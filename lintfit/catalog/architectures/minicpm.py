@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear, router
 from lintfit.catalog.architectures._decoder import KEYS, Style, around, decoder, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-LLAMA = known("llama")
-
 REQUIRED = KEYS
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in LLAMA.defaults.items() if key != "mlp_bias"},
-    "vocab_size": 32000,
-    "tie_word_embeddings": True,
-    "num_experts": 0,
-    "num_experts_per_tok": 2,
-}
+DEFAULTS = defaults("llama", tie_word_embeddings=True, num_experts=0, num_experts_per_tok=2)
+"""``configuration_minicpm.py``."""
 CODE = Code(chooses_kernel=False)
 
 

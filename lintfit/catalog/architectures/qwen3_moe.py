@@ -12,7 +12,9 @@ from lintfit.frozen import replace
 
 REQUIRED = (*KEYS, "moe_intermediate_size")
 DEFAULTS = defaults("qwen3_moe")
-CODE = Code(layer="Qwen3MoeDecoderLayer", moe_block="Qwen3MoeSparseMoeBlock", moe_leaf_since="0.18.0", liger=True)
+CODE = Code(
+    layer="Qwen3MoeDecoderLayer", moe_block="Qwen3MoeSparseMoeBlock", moe_leaf_since="0.18.0", liger=True, unsloth=True
+)
 
 
 def shape(config: Config) -> Shape:
