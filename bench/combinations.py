@@ -31,7 +31,11 @@ from bench import invented, layers, neighbours  # noqa: E402
 from bench.fake_cases import GC, PRECISIONS, REENTRANT  # noqa: E402
 from lintfit.catalog.attention import has_sdpa  # noqa: E402
 from lintfit.catalog.config import CatalogError  # noqa: E402
-from lintfit.catalog.models import config_of, ids  # noqa: E402
+from lintfit.catalog.models import (  # noqa: E402
+    code_of,
+    config_of,
+    ids,
+)
 from lintfit.memory.versions import NEWEST_TRANSFORMERS  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "combinations.jsonl"
@@ -111,7 +115,7 @@ def draw(seed: int, count: int, usual: bool) -> Iterator[dict[str, Any]]:
         model, config = rng.choice(by_kind[kind])
         layers, vocab = rng.choice([3, 5, 8]), rng.choice([8192, 32000, None])
         precision, batch, seq = rng.choice(list(PRECISIONS)), rng.choice([1, 2, 3, 4, 8]), rng.choice([512, 1024, 2048])
-        eager = not has_sdpa(kind, NEWEST_TRANSFORMERS) or rng.random() < 0.15
+        eager = not has_sdpa(code_of(kind), NEWEST_TRANSFORMERS) or rng.random() < 0.15
         optimizer = rng.choice(["adamw_torch_fused", "adamw_torch", "sgd"])
         more: dict[str, Any] = dict(rng.choice([{"gradient_checkpointing": False}] * 2 + [GC, REENTRANT]))
         if rng.random() < 0.45:

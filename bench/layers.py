@@ -12,6 +12,7 @@ from typing import Any
 from bench.fake_cases import GC, PRECISIONS, REENTRANT
 from bench.neighbours import LEFT_OUT, OWN_KERNELS, Models, sees
 from lintfit.catalog.attention import has_sdpa
+from lintfit.catalog.models import code_of
 from lintfit.memory.versions import NEWEST_TRANSFORMERS
 
 WORDS = 1000
@@ -78,6 +79,6 @@ def _spec(kind: str, config: dict[str, Any], precision: str, more: dict[str, Any
         "seq_len": 1024,
         **more,
     }
-    if not has_sdpa(kind, NEWEST_TRANSFORMERS):
+    if not has_sdpa(code_of(kind), NEWEST_TRANSFORMERS):
         found["attention"] = "eager"
     return found

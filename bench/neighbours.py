@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.fake_cases import GC, PRECISIONS, REENTRANT
 from lintfit.catalog.attention import has_sdpa
+from lintfit.catalog.models import code_of
 from lintfit.memory.versions import NEWEST_TRANSFORMERS
 
 Models = dict[str, list[tuple[str, dict[str, Any]]]]
@@ -101,7 +102,7 @@ def _odd(rng: random.Random, kind: str, config: dict[str, Any]) -> dict[str, Any
 
 def _spec(rng: random.Random, kind: str, config: dict[str, Any]) -> dict[str, Any]:
     precision = PRECISIONS[rng.choice(list(PRECISIONS))]
-    eager = not has_sdpa(kind, NEWEST_TRANSFORMERS) or rng.random() < 0.2
+    eager = not has_sdpa(code_of(kind), NEWEST_TRANSFORMERS) or rng.random() < 0.2
     length, batch = rng.choice(LENGTHS), rng.choice([1, 1, 2, 3, 5, 8, 17])
     if eager:
         length, batch = min(length, 1500), min(batch, 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,11 +42,10 @@ def _configs() -> dict[str, dict[str, Any]]:
         found.setdefault(config["model_type"], config)
     for kind, config in SEEING:
         found.setdefault(kind, {"model_type": kind, **config})
-    for file in sorted(Path(architectures.__file__).parent.glob("[a-z]*.py")):
-        module = architectures.find(file.stem)
-        assert module is not None
-        if file.stem.replace("_", "-") not in found:
-            found.setdefault(file.stem, {"model_type": file.stem, "hidden_size": 64, **SMALL, **module.DEFAULTS})
+    for name in architectures.names():
+        if name.replace("_", "-") not in found:
+            defaults = architectures.known(name).defaults
+            found.setdefault(name, {"model_type": name, "hidden_size": 64, **SMALL, **defaults})
     return found
 
 

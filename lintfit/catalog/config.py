@@ -58,8 +58,9 @@ class Config(Mapping[str, Any]):
         return CatalogError(f"{self.origin}: {stated}{what}")
 
     def present(self, *keys: str) -> str:
-        """The first of ``keys`` that has a value, or the first of all where none has."""
-        return next((key for key in keys if self._values.get(key) is not None), keys[0])
+        """The first of ``keys`` that the file gives a value, else that has a default, or the first of all."""
+        sources = (self.given, self._values)
+        return next((key for values in sources for key in keys if values.get(key) is not None), keys[0])
 
     def size(self, *keys: str, kind: str = "other", default: int | None = None) -> int:
         """A whole number of at least 1. Several keys are spellings of one setting; the first present counts."""

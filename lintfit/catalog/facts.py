@@ -86,6 +86,70 @@ class Stored:
     partly: bool = False
 
 
+Version = tuple[int, int]
+"""``(major, minor)`` of a library."""
+
+Span = tuple[Version, Version]
+"""From the first version on, and before the second."""
+
+EVER: Span = ((0, 0), (1000, 0))
+NEVER: Span = ((0, 0), (0, 0))
+
+
+def since(major: int, minor: int) -> Span:
+    """From a version on."""
+    return (major, minor), EVER[1]
+
+
+def before(major: int, minor: int) -> Span:
+    """Until a version."""
+    return EVER[0], (major, minor)
+
+
+@frozen
+class Code:
+    """What libraries' code has for a model type, its class in transformers above all.
+
+    ``sdpa`` and ``flash_attention_2``: the versions of transformers whose class has these kernels (``_supports_sdpa``;
+    ``_supports_flash_attn``, ``_supports_flash_attn_2`` up to 4.52), read in the releases from 4.36 to 5.23.
+    """
+
+    sdpa: Span = EVER
+    sdpa_unasked: Span = EVER
+    """Of these the versions that run SDPA where nobody states a kernel."""
+    sdpa_at_first: bool = False
+    """Whether the class called SDPA before transformers chose among kernels."""
+    sdpa_leaves_scores: bool = False
+    """Whether SDPA may run its reference path, scores and all: one head of keys for all queries, or a mask."""
+    flash_attention_2: Span = EVER
+    flash_by_another_kernel: bool = False
+    """Whether transformers takes another kernel in FlashAttention 2's place (5.12), which knows no sinks."""
+    chooses_kernel: bool = True
+    """Whether ``attn_implementation`` surely chooses the kernel: not in code of the checkpoint's own, which may have
+    but one."""
+    eager_advised: bool = False
+    """Whether the class asks for eager attention in training ("strongly recommended", 4.42 and 4.50 to 4.56)."""
+    layer: str = ""
+    """The class of a layer (``_no_split_modules`` of transformers 5.23); empty where nobody has looked."""
+    moe_block: str = ""
+    """The class of a layer's routed experts in transformers 4, where each expert is a module of its own."""
+    moe_leaf_since: str = ""
+    """The first DeepSpeed that marks that class as a leaf of ZeRO-3 by itself (``DEFAULT_LEAF_MODULE_CLASSES``)."""
+    liger: bool = False
+    """Whether liger-kernel 0.8.5 fuses the loss by default (``MODEL_TYPE_TO_APPLY_LIGER_FN`` in its
+    ``transformers/monkey_patch.py``; Granite's is patched without the fused loss)."""
+    unsloth: bool = False
+    """Whether Unsloth's ``FastLanguageModel`` gives it attention of its own, by kernels alone and without a padding
+    mask in training (``LlamaModel_fast_forward``); the score caps of its Gemma 2 are left to transformers' count."""
+    text_by_auto: bool = False
+    """Whether ``AutoModelForCausalLM`` loads the language model alone of a type that sees; it takes Gemma 3's whole."""
+    own_dtype: bool = False
+    """Whether code on the hub makes or casts the layers in the checkpoint's dtype, whatever the library's default."""
+    lora_refused_since: str = ""
+    """The first PEFT that refuses to adapt modules whose weights Mamba's kernels take themselves
+    (huggingface/peft#2562, #3289)."""
+
+
 @frozen
 class ModelFacts:
     """An architecture's numbers, from a ``config.json`` or the catalogue.
@@ -129,12 +193,16 @@ class ModelFacts:
     """``model_type`` of a vision-language model's language model, where it is one that also stands alone."""
     text_config: Mapping[str, Any] = field(default_factory=dict)
     """That model's own part of the config, with its defaults."""
+    text_code: Code = Code()
+    """What libraries' code has for that model."""
     config: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = True
     notes: tuple[str, ...] = ()
     source: str = ""
     stored: Stored | None = None
     """How the checkpoint's weights are quantised, by its config or its name; None where neither says that they are."""
+    code: Code = Code()
+    """What libraries' code has for the ``model_type``."""
 
     @property
     def parameters(self) -> int:

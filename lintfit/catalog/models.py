@@ -8,12 +8,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lintfit.catalog import architectures, config_types
 from lintfit.catalog.config import CatalogError, Config, UnknownArchitectureError
-from lintfit.catalog.facts import ModelFacts, VisionTower
+from lintfit.catalog.facts import Code, ModelFacts, VisionTower
 from lintfit.catalog.quantized import by_name, of_checkpoint
 from lintfit.errors import shown
 from lintfit.frozen import replace
@@ -21,6 +20,7 @@ from lintfit.regular import read_regular
 from lintfit.suggest import most_alike
 
 if TYPE_CHECKING:
+    from lintfit.catalog.architectures._architecture import Architecture
     from lintfit.catalog.architectures._blocks import Shape
 
 __all__ = [
@@ -70,33 +70,32 @@ def _of_type(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
     model_type = config.get("model_type")
     if model_type is not None and not isinstance(model_type, str):
         raise CatalogError(f"{origin}: model_type is {shown(model_type)}, must be a string such as 'llama'")
-    module = architectures.find(model_type) if model_type else None
-    if module is not None:
-        return _facts(module, config, origin, name)
+    found = architectures.find(model_type) if model_type else None
+    if found is not None:
+        return _facts(found, config, origin, name)
     part = next((key for key in config_types.TEXT_PARTS if isinstance(config.get(key), Mapping)), None)
     if part is not None:
         return _text_part(config, part, origin, name)
     return _llama_like(config, origin, name)
 
 
-def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str, required: bool = True) -> ModelFacts:
-    """Facts by the architecture's own module."""
-    normalised = getattr(module, "normalised", None)
-    values = normalised(given) if normalised else given
-    config = Config(values, module.DEFAULTS, origin)
+def _facts(found: Architecture, given: Mapping[str, Any], origin: str, name: str, required: bool = True) -> ModelFacts:
+    """Facts by the architecture's own numbers and tensors."""
+    values = found.normalised(given) if found.normalised else given
+    config = Config(values, found.defaults, origin)
     if required:
-        config.require(module.REQUIRED)
+        config.require(found.required)
     config_types.check(config)
-    shape = module.shape(config)
+    shape = found.shape(config)
     if shape.vision is not None:
         _check_tower(config, shape.vision)
     if "num_experts_per_tok" in config.given and shape.moe is not None and shape.moe.top_k > shape.moe.experts:
         raise config.error("num_experts_per_tok", f"must be no more than the {shape.moe.experts} experts")
     dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
-    text_type, text = module.language(config) if hasattr(module, "language") else ("", {})
+    text_type, text = found.language(config) if found.language else ("", {})
     return ModelFacts(
         name=name or _stated_name(given),
-        model_type=str(given.get("model_type") or module.__name__.rpartition(".")[2]),
+        model_type=str(given.get("model_type") or found.name),
         hidden=shape.hidden,
         layers=shape.layers,
         heads=shape.heads,
@@ -108,7 +107,7 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
         gated=shape.gated,
         norm=shape.norm,
         activation=shape.activation,
-        tensors=tuple(tensor for tensor in module.tensors(config) if tensor.copies),
+        tensors=tuple(tensor for tensor in found.tensors(config) if tensor.copies),
         max_positions=shape.max_positions,
         checkpoint_dtype=DTYPES.get(dtype),
         sliding_window=shape.sliding_window,
@@ -122,10 +121,18 @@ def _facts(module: ModuleType, given: Mapping[str, Any], origin: str, name: str,
         vision=shape.vision,
         text_type=text_type,
         text_config=dict(text),
+        text_code=code_of(text_type),
         config=_complete(config, shape),
-        notes=tuple(getattr(module, "NOTES", ())),
+        notes=found.notes,
         source=origin,
+        code=found.code,
     )
+
+
+def code_of(model_type: str) -> Code:
+    """What libraries have for a model type; what they have for most, where lintfit does not know it."""
+    found = architectures.find(model_type) if model_type else None
+    return found.code if found is not None else Code()
 
 
 def _stated_name(given: Mapping[str, Any]) -> str:
@@ -162,15 +169,15 @@ def _text_part(config: Mapping[str, Any], part: str, origin: str, name: str) -> 
     for key in ("tie_word_embeddings", "torch_dtype", "dtype"):
         if key in config:
             inner.setdefault(key, config[key])
-    module = architectures.find(str(inner.get("model_type") or ""))
-    if module is None:
+    found = architectures.find(str(inner.get("model_type") or ""))
+    if found is None:
         facts = _llama_like(inner, f"{origin}: {part}", name)
     else:
-        facts = _facts(module, inner, f"{origin}: {part}", name, required=False)
-        text_type, text = (facts.text_type, facts.text_config) if facts.text_type else (facts.model_type, facts.config)
-        facts = replace(facts, text_type=text_type, text_config=text)
+        facts = _facts(found, inner, f"{origin}: {part}", name, required=False)
+        if not facts.text_type:
+            facts = replace(facts, text_type=facts.model_type, text_config=facts.config, text_code=facts.code)
     note = f"its {part} alone, without encoders (model_type {shown(model_type)} is not known)"
-    return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note))
+    return replace(facts, model_type=model_type, exact=False, notes=(*facts.notes, note), code=Code())
 
 
 def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts:
@@ -185,15 +192,9 @@ def _llama_like(config: Mapping[str, Any], origin: str, name: str) -> ModelFacts
     missing = [key for key in LLAMA_KEYS if config.get(key) is None]
     if missing:
         raise error(f"{origin}: {named}, and without {missing[0]} it cannot be taken as a llama-like model")
-    module = architectures.find("llama")
-    assert module is not None
-    facts = _facts(module, config, origin, name)
+    facts = _facts(architectures.known("llama"), config, origin, name)
     note = f"the shape of a Llama with these numbers (model_type {shown(model_type)} is not known)"
-    return replace(facts, exact=False, notes=(*facts.notes, note))
-
-
-ALONE_BY_AUTO = frozenset({"llama4", "qwen3_5", "qwen3_5_moe"})
-"""Types that see, whose language model alone ``AutoModelForCausalLM`` loads; it takes Gemma 3's whole."""
+    return replace(facts, exact=False, notes=(*facts.notes, note), code=Code())
 
 
 def text_only(facts: ModelFacts) -> ModelFacts:
@@ -216,7 +217,9 @@ def text_only(facts: ModelFacts) -> ModelFacts:
         vision=None,
         text_type="",
         text_config={},
+        text_code=Code(),
         config=facts.text_config,
+        code=facts.text_code,
         notes=(*facts.notes, note),
     )
 

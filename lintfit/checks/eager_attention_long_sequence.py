@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.attention import EAGER_ADVISED, has_sdpa
+from lintfit.catalog.attention import has_sdpa
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change, fits, most
 from lintfit.checks.script_calls import mentions
@@ -54,6 +54,6 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _has_another(spec: Spec) -> bool:
     """Whether the model runs SDPA as well, in every version since 4.46 where nobody states one."""
-    kind, versions = spec.facts.model_type, transformers_versions(spec, (4, 46))
+    code, versions = spec.facts.code, transformers_versions(spec, (4, 46))
     torch = release(spec.versions.get("torch"))
-    return kind not in EAGER_ADVISED and all(has_sdpa(kind, version, torch) for version in versions)
+    return not code.eager_advised and all(has_sdpa(code, version, torch) for version in versions)

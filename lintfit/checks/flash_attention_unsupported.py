@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lintfit.catalog.attention import CHOOSES, FLASH, has_flash, has_sdpa
+from lintfit.catalog.attention import CHOOSES, has_flash, has_sdpa
 from lintfit.catalog.facts import Gpu
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import change
@@ -13,9 +13,6 @@ from lintfit.findings import Applicability
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import release, transformers_versions
 from lintfit.run.model import Run
-
-_OTHER_KERNEL = frozenset({"gpt_oss", "granite_swa", "granitemoe_swa", "mimo_v2_flash"})
-"""Model types for which transformers takes another kernel in FlashAttention 2's place (5.12)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -51,16 +48,16 @@ def _card(gpu: Gpu | None) -> Reason | None:
 
 def _model(spec: Spec | None) -> Reason | None:
     """A model whose class has no FlashAttention 2 in the version that is stated, or in any."""
-    if spec is None or spec.facts.model_type not in FLASH or spec.facts.model_type in _OTHER_KERNEL:
+    if spec is None:
         return None
-    kind, versions = spec.facts.model_type, transformers_versions(spec, CHOOSES)
+    code, versions = spec.facts.code, transformers_versions(spec, CHOOSES)
     torch = release(spec.versions.get("torch"))
-    if any(has_flash(kind, version) for version in versions):
+    if code.flash_by_another_kernel or any(has_flash(code, version) for version in versions):
         return None
-    name = spec.facts.name or kind
+    name = spec.facts.name or spec.facts.model_type
     return (
         f'{name} has no FlashAttention 2 in transformers: loading stops with "does not support Flash Attention 2"',
-        "sdpa" if all(has_sdpa(kind, version, torch) for version in versions) else "eager",
+        "sdpa" if all(has_sdpa(code, version, torch) for version in versions) else "eager",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.runs import breaks_or_strains
@@ -12,33 +12,6 @@ from lintfit.findings import Applicability, Fix, Severity
 from lintfit.memory.result import Verdict
 from lintfit.memory.spec import DTYPE_BYTES
 from lintfit.run.model import Run
-
-_LAYERS: Mapping[str, str] = {
-    "bert": "BertLayer",
-    "bloom": "BloomBlock",
-    "falcon": "FalconDecoderLayer",
-    "gemma": "GemmaDecoderLayer",
-    "gemma2": "Gemma2DecoderLayer",
-    "gemma3_text": "Gemma3DecoderLayer",
-    "gpt2": "GPT2Block",
-    "gpt_neox": "GPTNeoXLayer",
-    "gptj": "GPTJBlock",
-    "llama": "LlamaDecoderLayer",
-    "mistral": "MistralDecoderLayer",
-    "mixtral": "MixtralDecoderLayer",
-    "mpt": "MptBlock",
-    "olmo2": "Olmo2DecoderLayer",
-    "opt": "OPTDecoderLayer",
-    "phi": "PhiDecoderLayer",
-    "phi3": "Phi3DecoderLayer",
-    "qwen2": "Qwen2DecoderLayer",
-    "qwen2_moe": "Qwen2MoeDecoderLayer",
-    "qwen3": "Qwen3DecoderLayer",
-    "qwen3_moe": "Qwen3MoeDecoderLayer",
-    "roberta": "RobertaLayer",
-    "t5": "T5Block",
-}
-"""The class of a decoder layer by model type (``_no_split_modules`` of transformers 5.23)."""
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
@@ -87,7 +60,7 @@ def _size(run: Run) -> str:
 def _by_layers(run: Run) -> Fix | None:
     assert run.accelerate is not None
     written = run.accelerate.node("fsdp_config", "fsdp_auto_wrap_policy") is not None
-    if not written or run.facts is None or run.facts.model_type not in _LAYERS:
+    if not written or run.facts is None or not run.facts.code.layer:
         return None
     return assigned(
         run.accelerate.document,
@@ -101,11 +74,11 @@ def _wrong_class(run: Run) -> Iterator[Report]:
     """A layer class of another family: FSDP looks it up in the model and stops."""
     assert run.accelerate is not None
     named = run.accelerate.settings.get("fsdp_transformer_layer_cls_to_wrap")
-    right = _LAYERS.get(run.facts.model_type) if run.facts is not None else None
-    if named is None or named.provenance.place is None or right is None or not isinstance(named.value, str):
+    right = run.facts.code.layer if run.facts is not None else ""
+    if named is None or named.provenance.place is None or not right or not isinstance(named.value, str):
         return
-    others = set(_LAYERS.values()) - {right}
-    wrong = [name for name in (part.strip() for part in named.value.split(",")) if name in others]
+    others = [name for name in (part.strip() for part in named.value.split(",")) if name != right]
+    wrong = [name for name in others if name in _layers()]
     if not wrong or run.facts is None or run.facts.vision is not None:
         return
     yield Report(
@@ -121,3 +94,10 @@ def _wrong_class(run: Run) -> Iterator[Report]:
         ),
         help=f"name {right}, or leave the key out",
     )
+
+
+def _layers() -> frozenset[str]:
+    """The classes of all families' layers."""
+    from lintfit.catalog import architectures
+
+    return frozenset(filter(None, (architectures.known(name).code.layer for name in architectures.names())))

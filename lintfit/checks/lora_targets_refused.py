@@ -12,8 +12,6 @@ from lintfit.run.model import Run
 from lintfit.settings.model import Place
 from lintfit.sources.script_model import Call
 
-_CHECKED = {**dict.fromkeys(("falcon_h1", "falcon_mamba", "mamba", "mamba2"), "0.16"), "nemotron_h": "0.20"}
-"""The first PEFT that refuses modules of a model type (huggingface/peft#2562, #3289)."""
 _PASSED_BY = ("conv1d", "out_proj")
 """Modules whose weights Mamba's kernels take themselves (peft ``tuners_utils.py:_check_lora_target_modules_mamba``)."""
 _MOST = 6
@@ -48,8 +46,8 @@ def _passed_by(
     run: Run, facts: ModelFacts, targets: str | Sequence[str], where: Place, related: tuple[Related, ...]
 ) -> Iterator[Report]:
     """The modules that PEFT does not adapt in Mamba's relatives."""
-    since = _CHECKED.get(facts.model_type)
-    before = older((run,), "peft", since) if since is not None else True
+    since = facts.code.lora_refused_since
+    before = older((run,), "peft", since) if since else True
     if before:
         return
     modules = _modules(facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
 from lintfit.checks.readers import milder, older
@@ -11,18 +11,6 @@ from lintfit.checks.script_calls import mentions
 from lintfit.checks.trees import assigned
 from lintfit.findings import Applicability, Fix, Severity
 from lintfit.run.model import Run
-
-_BLOCKS: Mapping[str, str] = {
-    "mixtral": "MixtralSparseMoeBlock",
-    "qwen2_moe": "Qwen2MoeSparseMoeBlock",
-    "qwen3_moe": "Qwen3MoeSparseMoeBlock",
-    "olmoe": "OlmoeSparseMoeBlock",
-    "deepseek_v3": "DeepseekV3MoE",
-}
-"""The block of routed experts by model type, in transformers 4 (there each expert is a module of its own)."""
-
-_MARKED = frozenset({"mixtral", "qwen2_moe", "qwen3_moe"})
-"""What DeepSpeed marks by itself since 0.18 (``DEFAULT_LEAF_MODULE_CLASSES``)."""
 
 _WAYS = (
     "set_z3_leaf_module",
@@ -39,8 +27,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     if run.script is None or run.value("engine") != "deepspeed" or run.value("zero_stage") != 3:
         return
-    block = _BLOCKS.get(run.facts.model_type) if run.facts is not None else None
-    if block is None or not run.script.facts.trains or mentions(run, *_WAYS):
+    block = run.facts.code.moe_block if run.facts is not None else ""
+    if not block or not run.script.facts.trains or mentions(run, *_WAYS):
         return
     severity = _severity(run)
     if severity is None:
@@ -60,7 +48,8 @@ def _severity(run: Run) -> Severity | None:
     assert run.facts is not None
     severity = Severity.WARNING
     separate = older((run,), "transformers", "5")
-    marked = older((run,), "deepspeed", "0.18.0") if run.facts.model_type in _MARKED else True
+    since = run.facts.code.moe_leaf_since
+    marked = older((run,), "deepspeed", since) if since else True
     if separate is False or marked is False:
         return None
     return severity if separate and marked else milder(severity)

@@ -17,6 +17,8 @@ _FOLDED = 4
 
 UNKNOWN_RULE = "memory-unknown"
 """The rule that says of a run why it has no verdict."""
+_SAY_WHY = frozenset({UNKNOWN_RULE, "missing-file", "syntax-error"})
+"""Rules whose findings say why a run has no verdict."""
 
 
 def summary_lines(result: CheckResult, view: View, folded: Container[str] = ()) -> list[str]:
@@ -52,7 +54,7 @@ def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = (
     Runs of which a finding says it that is shown are left out.
     """
     findings = () if view.statistics else result.findings
-    told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
+    told = {finding.run for finding in findings if finding.rule in _SAY_WHY and (finding.run or "") not in folded}
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
 

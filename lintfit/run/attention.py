@@ -10,7 +10,7 @@ from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.micro_batch.language import language
 from lintfit.memory.spec import Spec
 from lintfit.memory.versions import transformers_version
-from lintfit.settings.model import Setting
+from lintfit.settings.model import BY_UNSLOTH, Setting
 
 ONE_CLASS = (4, 48)
 """The first transformers whose models have one class of attention; before, each kernel has its own (since 4.36)."""
@@ -25,7 +25,8 @@ def with_own_attention(spec: Spec, settings: Mapping[str, Setting], doubtful: li
     told = settings.get("own_attention")
     if told is None or "attention" in settings:
         return spec
-    kinds = (language(spec.facts).model_type, spec.facts.model_type)
+    models = (language(spec.facts), spec.facts)
+    kinds = (*(facts.model_type for facts in models), *(BY_UNSLOTH for facts in models if facts.code.unsloth))
     found = next((told.value[kind] for kind in kinds if kind in told.value), None)
     before = attention_of(spec)
     if found is None or (before == "sdpa" and CHOOSES <= transformers_version(spec) < ONE_CLASS):

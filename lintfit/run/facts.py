@@ -13,10 +13,6 @@ from lintfit.frozen import frozen, replace
 from lintfit.run.precedence import Sources
 from lintfit.settings.model import AUTO, UNKNOWN, Provenance, Setting
 
-_OWN_DTYPE = frozenset({"qwen", "chatglm"})
-"""Models whose code on the hub makes or casts its layers in the checkpoint's dtype (``modeling_qwen.py``: bf16 unless
-the config says otherwise; ``modeling_chatglm.py``: ``config.torch_dtype``)."""
-
 
 @frozen
 class Found:
@@ -63,9 +59,9 @@ def _as_loaded(facts: ModelFacts, settings: Mapping[str, Setting]) -> ModelFacts
     only = settings.get("text_only")
     if only is None:
         return facts
-    from lintfit.catalog.models import ALONE_BY_AUTO, text_only
+    from lintfit.catalog.models import text_only
 
-    alone = only.value is True or (only.value is AUTO and facts.model_type in ALONE_BY_AUTO)
+    alone = only.value is True or (only.value is AUTO and facts.code.text_by_auto)
     return text_only(facts) if alone else facts
 
 
@@ -99,7 +95,7 @@ def with_checkpoint_dtype(settings: dict[str, Setting], facts: ModelFacts | None
     weights = settings.get("weights_dtype")
     if weights is None or facts is None or facts.checkpoint_dtype is None:
         return settings
-    own = weights.provenance.kind in ("default", "assumed") and facts.model_type in _OWN_DTYPE
+    own = weights.provenance.kind in ("default", "assumed") and facts.code.own_dtype
     if weights.value is not AUTO and not own:
         return settings
     if own:

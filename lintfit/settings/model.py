@@ -32,6 +32,9 @@ UNKNOWN = Special.UNKNOWN
 BY_CARD = "unsloth takes bfloat16 wherever the GPU has it"
 """Why a script has a half precision that only the card decides."""
 
+BY_UNSLOTH = "by unsloth"
+"""Stands in ``own_attention`` for the model types that Unsloth has attention of its own for (``Code.unsloth``)."""
+
 
 @frozen(eq=False)
 class Place:

@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from lintfit.catalog import architectures
-from lintfit.catalog.models import from_config, ids, lookup
+from lintfit.catalog.architectures._plain import Plain
+from lintfit.catalog.architectures._table import ROWS
+from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code
+from lintfit.catalog.models import code_of, from_config, ids, lookup, text_only
 
-MODULES = sorted(info.name for info in pkgutil.iter_modules(architectures.__path__) if not info.name.startswith("_"))
+NAMES = architectures.names()
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_keeps_the_contract(name: str) -> None:
-    module = architectures.find(name)
-    assert module is not None
-    assert module.__doc__
-    assert isinstance(module.REQUIRED, tuple)
-    assert set(module.REQUIRED) <= {*module.DEFAULTS, "text_config", "vision_config"} | set(module.REQUIRED)
-    for function in (module.shape, module.tensors):
+@pytest.mark.parametrize("name", NAMES)
+def test_every_architecture_keeps_the_contract(name: str) -> None:
+    found = architectures.find(name)
+    assert found is not None and found.name == name
+    assert isinstance(found.required, tuple) and all(isinstance(key, str) for key in found.required)
+    assert isinstance(found.defaults, Mapping)
+    for function in (found.shape, found.tensors):
         assert isinstance(function, Callable)  # type: ignore[arg-type]
+
+
+def test_an_architecture_stands_in_one_place() -> None:
+    modules = {path.stem for path in Path(architectures.__file__).parent.glob("[a-z]*.py")}
+    assert not modules & ROWS.keys()
+    assert modules | ROWS.keys() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_row_says_what_it_is_of(name: str) -> None:
+    assert ROWS[name].about
+
+
+def test_a_row_without_a_word_is_a_llama() -> None:
+    numbers = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+    row = Plain("").architecture("llama")
+    found = row.tensors(Config({**numbers, "vocab_size": 80, "num_key_value_heads": 2}, row.defaults, "config.json"))
+    assert {tensor.name.removeprefix("model.layers.{}."): tensor.shape for tensor in found} == {
+        "model.embed_tokens.weight": (80, 64),
+        "self_attn.q_proj.weight": (64, 64),
+        "self_attn.k_proj.weight": (32, 64),
+        "self_attn.v_proj.weight": (32, 64),
+        "self_attn.o_proj.weight": (64, 64),
+        "mlp.gate_proj.weight": (96, 64),
+        "mlp.up_proj.weight": (96, 64),
+        "mlp.down_proj.weight": (64, 96),
+        "input_layernorm.weight": (64,),
+        "post_attention_layernorm.weight": (64,),
+        "model.norm.weight": (64,),
+        "lm_head.weight": (80, 64),
+    }
+
+
+def test_every_key_that_a_row_names_is_one_that_its_class_has() -> None:
+    for name, row in ROWS.items():
+        if isinstance(row, Plain):
+            keys = {*row.own, *defaults(row.like or name), "attention_bias", "mlp_bias"}
+            named = (row.qkv_bias, row.out_bias, row.mlp_bias, row.head_bias, row.activation, row.full_every)
+            assert {key for key in named if isinstance(key, str) and key} <= keys, name
 
 
 TEXT_PARTS = {
@@ -45,15 +88,13 @@ UNPUBLISHED = {"gemma4_unified", "glm46v", "kimi_k25"}
 """Architectures of transformers whose published configs nobody could be asked for, or do not name them."""
 
 
-def test_every_module_has_a_model_in_the_catalogue() -> None:
+def test_every_architecture_has_a_model_in_the_catalogue() -> None:
     used = set()
     for model in ids():
         facts = lookup(model)
         assert facts is not None
-        module = architectures.find(facts.model_type)
-        assert module is not None
-        used.add(module.__name__.rpartition(".")[2])
-    assert used == set(MODULES) - TEXT_PARTS - NOT_CONFIRMED - UNPUBLISHED
+        used.add(architectures.known(facts.model_type).name)
+    assert used == set(NAMES) - TEXT_PARTS - NOT_CONFIRMED - UNPUBLISHED
 
 
 def test_the_whole_of_qwen_2_5_omni_is_its_thinker() -> None:
@@ -69,10 +110,29 @@ def test_what_is_no_architecture_is_not_found(name: str) -> None:
     assert architectures.find(name) is None
 
 
-def test_aliases_lead_to_modules() -> None:
+def test_aliases_lead_to_architectures_and_have_code_of_their_own() -> None:
     for alias, name in architectures.ALIASES.items():
-        assert name in MODULES
-        assert architectures.find(alias) is architectures.find(name)
+        found = architectures.known(alias)
+        assert (found.name, found.shape, found.tensors) == (name, *_functions(name))
+    assert architectures.known("ministral").code.liger and not architectures.known("kimi_k2").code.liger
+    assert architectures.CODE_OF_ALIASES.keys() <= architectures.ALIASES.keys()
+
+
+def _functions(name: str) -> tuple[object, object]:
+    return architectures.known(name).shape, architectures.known(name).tensors
+
+
+def test_the_language_model_of_one_that_sees_has_code_of_its_own() -> None:
+    whole = lookup("google/gemma-3-4b-it")
+    assert whole is not None and whole.code.layer == "" and whole.code.eager_advised
+    assert text_only(whole).code == whole.text_code == code_of("gemma3_text")
+    assert whole.text_code.layer == "Gemma3DecoderLayer"
+
+
+def test_what_is_taken_for_a_llama_has_no_code_of_llamas() -> None:
+    numbers = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+    assert from_config({**numbers, "vocab_size": 80, "model_type": "of_tomorrow"}).code == Code()
+    assert from_config({**numbers, "vocab_size": 80, "model_type": "llama"}).code.liger
 
 
 @pytest.mark.parametrize(

@@ -71,3 +71,23 @@ def test_what_need_not_be_replaced_is_doubtful_where_it_matters(
 ) -> None:
     perhaps = "import os\nif os.path.exists('fast'):\n    replace_llama_attn()"
     assert _run(tmp_path, kernel, version, perhaps).doubtful == doubtful
+
+
+UNSLOTH = """
+from unsloth import FastLanguageModel
+from trl import SFTConfig, SFTTrainer
+model, tokenizer = FastLanguageModel.from_pretrained("{model}")
+SFTTrainer(model, args=SFTConfig("out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "attention"),
+    [("Qwen/Qwen2.5-7B", "flash_attention_2"), ("google/gemma-2-9b", None), ("allenai/OLMo-2-1124-7B", None)],
+)
+def test_unsloth_has_attention_of_its_own_for_some_models(tmp_path: Path, model: str, attention: str | None) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(UNSLOTH.format(model=model))
+    _, (run,) = load_runs((script,), Options())
+    assert run.run.spec is not None
+    assert (run.run.spec.attention if "attention" in run.run.spec.stated else None) == attention

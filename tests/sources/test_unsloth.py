@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lintfit.settings import BY_UNSLOTH
 from tests.sources.scripts import script, values
 
 SFT = """
@@ -67,4 +68,4 @@ def test_its_checkpointing_keeps_the_inputs_on_the_host() -> None:
 
 
 def test_its_models_make_no_scores() -> None:
-    assert read()["own_attention"]["qwen3"] == ("flash_attention_2", True)
+    assert read()["own_attention"] == {BY_UNSLOTH: ("flash_attention_2", True)}

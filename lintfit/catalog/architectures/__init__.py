@@ -1,19 +1,28 @@
-"""Architectures: one module per family, found by its name, which is the ``model_type`` of its ``config.json``.
+"""Architectures by their ``model_type``: plain ones are rows of ``_table.py``, any other is a module of its own.
 
-A module has ``DEFAULTS`` (what transformers takes for keys that a config leaves out), ``REQUIRED`` (keys that a
-config must state itself), ``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. Parameter names
-and shapes are those of transformers 5. An optional ``normalised(values)`` renames older spellings before anything
-else reads them, an optional ``NOTES`` says what the tensors leave out, and an optional ``language(config)`` gives
-``model_type`` and config of a vision-language model's language model.
+A module is named after the ``model_type`` of the ``config.json``. It has ``DEFAULTS`` (what transformers takes for keys
+that a config leaves out, see :mod:`..config_defaults`), ``REQUIRED`` (keys that a config must state itself),
+``shape(config) -> Shape`` and ``tensors(config) -> tuple[Tensor, ...]``. Parameter names and shapes are those of
+transformers 5. An optional ``CODE`` says what libraries' code has for the type, an optional ``normalised(values)``
+renames older spellings before anything else reads them, an optional ``NOTES`` says what the tensors leave out, and an
+optional ``language(config)`` gives ``model_type`` and config of a vision-language model's language model.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import pkgutil
 import re
 from collections.abc import Mapping
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+from lintfit.catalog.facts import Code
+from lintfit.frozen import replace
+
+if TYPE_CHECKING:
+    from lintfit.catalog.architectures._architecture import Architecture
 
 ALIASES: Mapping[str, str] = {
     "RefinedWeb": "falcon",
@@ -32,11 +41,41 @@ ALIASES: Mapping[str, str] = {
 }
 """``model_type`` values whose architecture is another's, key for key."""
 
+CODE_OF_ALIASES: Mapping[str, Code] = {"ministral": Code(liger=True)}
+"""What libraries have for these, whose classes are not the other's."""
 
-def find(model_type: str) -> ModuleType | None:
-    """The module of an architecture, or None where lintfit does not know it."""
-    name = ALIASES.get(model_type, model_type).replace("-", "_").replace(".", "_")
+
+@functools.cache
+def find(model_type: str) -> Architecture | None:
+    """An architecture, or None where lintfit does not know it. Nothing is loaded but its own module, or the table."""
+    if model_type in ALIASES:
+        found = find(ALIASES[model_type])
+        assert found is not None
+        return replace(found, code=CODE_OF_ALIASES.get(model_type, Code()))
+    name = model_type.replace("-", "_").replace(".", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return None
     full = f"{__name__}.{name}"
-    return importlib.import_module(full) if importlib.util.find_spec(full) else None
+    if importlib.util.find_spec(full):
+        from lintfit.catalog.architectures._architecture import of_module
+
+        return of_module(importlib.import_module(full), name)
+    from lintfit.catalog.architectures._table import ROWS
+
+    return ROWS[name].architecture(name) if name in ROWS else None
+
+
+def known(model_type: str) -> Architecture:
+    """An architecture that lintfit has."""
+    found = find(model_type)
+    assert found is not None
+    return found
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Every architecture, by its ``model_type`` with underscores."""
+    from lintfit.catalog.architectures._table import ROWS
+
+    modules = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return tuple(sorted({*modules, *ROWS}))

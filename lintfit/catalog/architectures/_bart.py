@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import (
     Shape,
     embedding,
@@ -18,21 +15,9 @@ from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
 
 REQUIRED = ("d_model", "encoder_ffn_dim", "encoder_layers", "encoder_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50265,
-    "max_position_embeddings": 1024,
-    "encoder_layers": 12,
-    "encoder_ffn_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_layers": 12,
-    "decoder_ffn_dim": 4096,
-    "decoder_attention_heads": 16,
-    "activation_function": "gelu",
-    "d_model": 1024,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": True,
-}
+
+LAYERS = {"encoder": "encoder_layers", "decoder": "decoder_layers"}
+WIDTHS = {"encoder": "encoder_ffn_dim", "decoder": "decoder_ffn_dim"}
 
 
 @frozen
@@ -43,9 +28,9 @@ class Style:
     the embeddings are normed, ``last``: whether a half ends with a norm.
     """
 
-    offset: int | None = 2
-    first: bool = True
-    last: bool = False
+    offset: int | None
+    first: bool
+    last: bool
 
 
 def shape(config: Config) -> Shape:
@@ -65,9 +50,9 @@ def shape(config: Config) -> Shape:
 
 def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor]:
     """The ``encoder``, or the ``decoder`` with its attention to the encoder, without its embedding."""
-    hidden, layers = numbers.hidden, config.size(f"{name}_layers", kind="layers")
+    hidden, layers = numbers.hidden, config.size(LAYERS[name], kind="layers")
     module, layer = f"model.{name}", f"model.{name}.layers.{{}}"
-    width = config.size(f"{name}_ffn_dim", kind="intermediate")
+    width = config.size(WIDTHS[name], kind="intermediate")
     parts = ("self_attn", "encoder_attn") if name == "decoder" else ("self_attn",)
     found: list[Tensor] = []
     if style.offset is not None:
@@ -80,9 +65,9 @@ def half(config: Config, numbers: Shape, name: str, style: Style) -> list[Tensor
     return found
 
 
-def tensors(config: Config, style: Style) -> tuple[Tensor, ...]:
+def tensors(config: Config, offset: int | None = 2, first: bool = True, last: bool = False) -> tuple[Tensor, ...]:
     """Both halves, which share the embedding whatever ``tie_word_embeddings`` says of the head."""
-    numbers = shape(config)
+    numbers, style = shape(config), Style(offset, first, last)
     found = embedding("model.shared", numbers.vocab, numbers.hidden)
     if not numbers.tied:
         found += embedding("model.encoder.embed_tokens", numbers.vocab, numbers.hidden)

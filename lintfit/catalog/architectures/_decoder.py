@@ -6,13 +6,22 @@ from lintfit.catalog.architectures._blocks import Shape, attention, embedding, g
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen
 
+KEYS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+"""Keys in llama's words that a config must state itself."""
+
+LAYER_NORMS = ("input_layernorm", "post_attention_layernorm")
+
+GEMMA_NORMS = (*LAYER_NORMS, "pre_feedforward_layernorm", "post_feedforward_layernorm")
+"""Gemma's since its second generation, in front of both blocks and behind them."""
+
 
 @frozen
 class Style:
     """Where a family differs from llama.
 
     ``layer_norms`` are the per-layer norms of hidden size, ``qk_norm`` the sizes of the norms on queries and keys
-    (None for none). ``prefix`` is the decoder's name, ``head_name`` the output projection's.
+    (None for none), ``qk_names`` what they are called. ``prefix`` is the
+    decoder's name, ``head_name`` the output projection's.
     """
 
     qkv_bias: bool = False
@@ -20,8 +29,9 @@ class Style:
     mlp_bias: bool = False
     norm_bias: bool = False
     norm_weight: bool = True
-    layer_norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
+    layer_norms: tuple[str, ...] = LAYER_NORMS
     qk_norm: tuple[int, int] | None = None
+    qk_names: tuple[str, str] = ("q_norm", "k_norm")
     prefix: str = "model"
     head_name: str = "lm_head"
 
@@ -31,8 +41,8 @@ def layer_norms(shape: Shape, style: Style) -> list[Tensor]:
     layer = f"{style.prefix}.layers.{{}}"
     found: list[Tensor] = []
     if style.qk_norm:
-        found += norm(f"{layer}.self_attn.q_norm", style.qk_norm[0], shape.layers)
-        found += norm(f"{layer}.self_attn.k_norm", style.qk_norm[1], shape.layers)
+        for name, size in zip(style.qk_names, style.qk_norm, strict=True):
+            found += norm(f"{layer}.self_attn.{name}", size, shape.layers)
     if style.norm_weight:
         for name in style.layer_norms:
             found += norm(f"{layer}.{name}", shape.hidden, shape.layers, bias=style.norm_bias)

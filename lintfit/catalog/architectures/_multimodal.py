@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
@@ -32,10 +31,10 @@ def part(config: Config, key: str, defaults: Mapping[str, Any], **more: Any) -> 
     return Config({**config.section(key), **more}, defaults, f"{config.origin}: {key}")
 
 
-def language_model(module: ModuleType, text: Config, prefix: str = "model.language_model.") -> list[Tensor]:
+def language_model(model: Any, text: Config, prefix: str = "model.language_model.") -> list[Tensor]:
     """The text part's tensors as the multimodal class names them. The head keeps its name."""
     found: list[Tensor] = []
-    for tensor in module.tensors(text):
+    for tensor in model.tensors(text):
         inner = tensor.name.startswith("model.")
         found.append(replace(tensor, name=prefix + tensor.name.removeprefix("model.")) if inner else tensor)
     return found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from lintfit.catalog import architectures
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import part, patches, tower_of
 from lintfit.catalog.config import Config
@@ -43,30 +43,30 @@ QUERIES: Mapping[str, Any] = {
 """``Blip2VisionConfig``, ``Blip2QFormerConfig`` and their copies."""
 
 
-def text_of(config: Config) -> tuple[ModuleType, Config]:
-    """The language model's module and config."""
+def text_of(config: Config) -> tuple[Architecture, Config]:
+    """The language model's model and config."""
     model_type = str(config.section("text_config").get("model_type") or "opt")
-    module = architectures.find(model_type)
-    if module is None or hasattr(module, "text_of"):
+    model = architectures.find(model_type)
+    if model is None or model.language is not None:
         raise config.error("text_config", f"model_type {shown(model_type)} must be a language model that lintfit knows")
-    return module, part(config, "text_config", module.DEFAULTS)
+    return model, part(config, "text_config", model.defaults)
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = text_of(config)
-    return module.__name__.rpartition(".")[2], text
+    model, text = text_of(config)
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = text_of(config)
-    numbers: Shape = module.shape(text)
+    model, text = text_of(config)
+    numbers: Shape = model.shape(text)
     tower = tower_of(part(config, "vision_config", VISION), config.size("num_query_tokens"))
     return replace(numbers, vision=tower)
 
 
 def tensors(config: Config, *, reads: bool) -> tuple[Tensor, ...]:
     """``reads``: whether the queries stand beside the instruction's words, which have a table and MLPs of their own."""
-    module, text = text_of(config)
+    model, text = text_of(config)
     queries = part(config, "qformer_config", QUERIES)
     width = queries.size("hidden_size", kind="hidden")
     if width % queries.size("num_attention_heads", kind="heads"):
@@ -76,9 +76,9 @@ def tensors(config: Config, *, reads: bool) -> tuple[Tensor, ...]:
         Tensor("query_tokens", (1, config.size("num_query_tokens"), width), 1, "other"),
         *_queries(queries, width, shape(config), reads=reads or queries.flag("use_qformer_text_input")),
         *_words(queries, width, reads=reads),
-        *linear("language_projection", module.shape(text).hidden, width, bias=True),
+        *linear("language_projection", model.shape(text).hidden, width, bias=True),
     ]
-    spoken = [replace(tensor, name=f"language_model.{tensor.name}") for tensor in module.tensors(text)]
+    spoken = [replace(tensor, name=f"language_model.{tensor.name}") for tensor in model.tensors(text)]
     return (*(replace(tensor, where="vision") for tensor in found), *spoken)
 
 

@@ -5,32 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 200192,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "moe_intermediate_size": 1408,
-    "num_dense_layers": 1,
-    "num_attention_heads": 16,
-    "head_dim": 128,
-    "max_position_embeddings": 16384,
-    "num_experts": 64,
-    "num_experts_per_tok": 6,
-    "num_shared_experts": 2,
-    "global_attn_every_n_layers": 4,
-    "sliding_window": 1024,
-    "layer_types": None,
-    "mup_enabled": False,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("afmoe")
 LAYER_NORMS = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
 
 

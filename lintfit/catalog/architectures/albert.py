@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = (*bert.REQUIRED, "embedding_size")
-DEFAULTS: Mapping[str, Any] = {
-    **bert.DEFAULTS,
-    "vocab_size": 30000,
-    "embedding_size": 128,
-    "hidden_size": 4096,
-    "num_hidden_groups": 1,
-    "num_attention_heads": 64,
-    "intermediate_size": 16384,
-    "inner_group_num": 1,
-    "hidden_act": "gelu_new",
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
+DEFAULTS = defaults("albert")
+CODE = Code(sdpa=since(4, 45), flash_attention_2=since(5, 0))
 
 
 def shape(config: Config) -> Shape:

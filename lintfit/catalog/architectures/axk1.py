@@ -8,17 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures import deepseek_v3, glm4_moe_lite
 from lintfit.catalog.architectures._blocks import Shape, norm
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = deepseek_v3.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **deepseek_v3.DEFAULTS,
-    "vocab_size": 163840,
-    "num_attention_heads": 64,
-    "n_routed_experts": 192,
-    "first_k_dense_replace": 1,
-    "max_position_embeddings": 32768,
-}
+DEFAULTS = defaults("axk1", first_k_dense_replace=1)
 NOTES = deepseek_v3.NOTES
 
 

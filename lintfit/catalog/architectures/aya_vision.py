@@ -10,6 +10,7 @@ from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
@@ -26,20 +27,15 @@ VISION: Mapping[str, Any] = {
     "vision_use_head": False,
 }
 """transformers ``AyaVisionConfig``: what a model without ``vision_config`` has."""
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": VISION,
-    "downsample_factor": 2,
-    "vision_feature_layer": -1,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("aya_vision", vision_config=VISION)
 MOST_TILES = 12 + 1
 """``max_patches`` of the processor, and the whole image beside them."""
 PROJECTOR = "model.multi_modal_projector"
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, TEXT)
-    return llava.named(module), text
+    model, text = llava.text_of(config, TEXT)
+    return model.name, text
 
 
 def shuffled(config: Config) -> int:
@@ -48,10 +44,10 @@ def shuffled(config: Config) -> int:
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, TEXT)
+    model, text = llava.text_of(config, TEXT)
     vision = encoder(config, "siglip_vision_model").numbers
     tokens = ((vision.image_size or 0) // vision.patch) ** 2 // shuffled(config)
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
 
 
@@ -71,12 +67,12 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
 
 def without_norm(config: Config) -> tuple[Tensor, ...]:
     """All tensors but the projector's norm."""
-    module, text = llava.text_of(config, TEXT)
-    vision, hidden = encoder(config, "siglip_vision_model"), module.shape(text).hidden
+    model, text = llava.text_of(config, TEXT)
+    vision, hidden = encoder(config, "siglip_vision_model"), model.shape(text).hidden
     wide = between(config, hidden)
     return (
         *vision.tensors("model.vision_tower"),
         *linear(f"{PROJECTOR}.linear_1", wide, vision.numbers.hidden * shuffled(config), bias=True, where="vision"),
         *linear(f"{PROJECTOR}.linear_2", hidden, wide // 2, bias=True, where="vision"),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
-    "vocab_size": 64000,
-    "max_position_embeddings": 4096,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("llama", vocab_size=64000, max_position_embeddings=4096)
+"""``configuration_baichuan.py``."""
+CODE = Code(chooses_kernel=False)
 ALIBI_FROM_HIDDEN = 5120
 """The 13B models have ALiBi, the 7B models rotary embedding (``modeling_baichuan.py`` of either)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _mamba2, llama
+from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -15,20 +15,15 @@ from lintfit.catalog.architectures._blocks import (
     head,
     norm,
 )
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 128000,
-    "intermediate_size": 14336,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 262144,
-    **_mamba2.DEFAULTS,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("bamba")
 ATTENTION = "full_attention"
 TURNED = 2
 """One of so many elements of a head is turned, whatever the config says (``BambaConfig.__post_init__``)."""

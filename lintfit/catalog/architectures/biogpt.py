@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import (
     Shape,
     embedding,
@@ -15,23 +12,11 @@ from lintfit.catalog.architectures._blocks import (
 from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.architectures.opt import POSITION_OFFSET
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 42384,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "activation_dropout": 0.0,
-    "max_position_embeddings": 1024,
-    "scale_embedding": True,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("biogpt")
 
 
 def shape(config: Config) -> Shape:

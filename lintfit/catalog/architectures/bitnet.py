@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, norm
-from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 128256,
-    "hidden_size": 2560,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 5,
-    "hidden_act": "relu2",
-}
+LLAMA = known("llama")
+
+REQUIRED = KEYS
+DEFAULTS = defaults("bitnet")
 
 
 def shape(config: Config) -> Shape:
-    return llama.shape(config)
+    return LLAMA.shape(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

@@ -7,19 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("n_layer", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 250880,
-    "hidden_size": 64,
-    "n_layer": 2,
-    "n_head": 8,
-    "apply_residual_connection_post_layernorm": False,
-    "hidden_dropout": 0.0,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("bloom")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, layer="BloomBlock")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import janus, llama
+from lintfit.catalog.architectures import janus
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, decoder
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED: tuple[str, ...] = ()
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 65536,
-    "num_key_value_heads": 32,
-    "max_position_embeddings": 4096,
-    "swin_norm": False,
-}
+DEFAULTS = defaults("chameleon")
 QUANTISED: Mapping[str, Any] = {
     "embed_dim": 256,
     "num_embeddings": 8192,

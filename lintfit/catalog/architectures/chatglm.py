@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = ("hidden_size", "num_layers", "num_attention_heads")
 DEFAULTS: Mapping[str, Any] = {
@@ -22,6 +22,7 @@ DEFAULTS: Mapping[str, Any] = {
     "add_qkv_bias": False,
     "post_layer_norm": True,
 }
+CODE = Code(chooses_kernel=False, own_dtype=True)  # modeling_chatglm.py: config.torch_dtype
 
 
 def is_first(config: Config) -> bool:

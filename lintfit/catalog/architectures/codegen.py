@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gptj
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = gptj.REQUIRED
-DEFAULTS: Mapping[str, Any] = gptj.DEFAULTS
+DEFAULTS = defaults("codegen")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

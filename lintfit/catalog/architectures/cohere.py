@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 8192,
-    "intermediate_size": 22528,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": True,
-    "logit_scale": 0.0625,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "use_qk_norm": False,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("cohere")
 
 
 def shape(config: Config) -> Shape:

@@ -5,31 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import cohere2, deepseek_v3, exaone_moe
+from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Norm, Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = cohere2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **cohere2.DEFAULTS,
-    "head_dim": 128,
-    "max_position_embeddings": 8192,
-    "num_experts": 8,
-    "num_experts_per_tok": 2,
-    "num_shared_experts": 0,
-    "shared_expert_combination_strategy": "average",
-    "expert_selection_fn": "softmax",
-    "norm_topk_prob": True,
-    "layer_types": None,
-    "mlp_layer_types": None,
-    "first_k_dense_replace": 0,
-    "prefix_dense_sliding_window_pattern": 1,
-    "prefix_dense_intermediate_size": None,
-    "rms_norm_eps": None,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("cohere2_moe", first_k_dense_replace=0)
 WINDOWS = ("prefix_dense_sliding_window_pattern", "sliding_window_pattern")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.catalog.architectures import aya_vision
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = aya_vision.REQUIRED
@@ -20,12 +21,7 @@ VISION: Mapping[str, Any] = {
     "num_attention_heads": 12,
 }
 """transformers ``Cohere2VisionConfig``: what a model without ``vision_config`` has."""
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": VISION,
-    "downsample_factor": 2,
-    "alignment_intermediate_size": 36864,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("cohere2_vision", vision_config=VISION)
 
 
 def language(config: Config) -> tuple[str, Config]:

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 128256,
-    "hidden_size": 6144,
-    "intermediate_size": 21504,
-    "num_hidden_layers": 64,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 131072,
-    "sliding_window": 8192,
-    "layer_types": None,
-}
+LLAMA = known("llama")
+
+REQUIRED = KEYS
+DEFAULTS = defaults("cwm")
 PATTERN = 4
 """The first of so many layers attends to everything where a config does not list them."""
 
@@ -42,8 +34,8 @@ def _kind(index: int) -> str:
 
 
 def shape(config: Config) -> Shape:
-    return llama.shape(config)
+    return LLAMA.shape(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return llama.tensors(config)
+    return LLAMA.tensors(config)

@@ -8,19 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 
 REQUIRED = ("d_model", "n_heads", "n_layers", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "d_model": 2048,
-    "n_heads": 16,
-    "n_layers": 24,
-    "max_seq_len": 2048,
-    "vocab_size": 32000,
-    "resid_pdrop": 0.0,
-    "emb_pdrop": 0.0,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("dbrx")
 ATTENTION: Mapping[str, Any] = {"attn_pdrop": 0.0, "clip_qkv": None, "kv_n_heads": 1}
 FFN: Mapping[str, Any] = {
     "ffn_hidden_size": 3584,

@@ -8,28 +8,21 @@ from typing import Any
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, head_dim_of, linear, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **bert.DEFAULTS,
-    "vocab_size": 128100,
-    "hidden_size": 1536,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 24,
-    "intermediate_size": 6144,
-    "type_vocab_size": 0,
-    "relative_attention": False,
-    "max_relative_positions": 0,
-    "position_buckets": 0,
-    "position_biased_input": True,
-    "share_att_key": False,
-    "norm_rel_ebd": "none",
-    "conv_kernel_size": 0,
-    "conv_groups": 1,
-    "legacy": True,
-}
+DEFAULTS = defaults(
+    "deberta_v2",
+    max_relative_positions=0,
+    position_buckets=0,
+    share_att_key=False,
+    norm_rel_ebd="none",
+    conv_kernel_size=0,
+    conv_groups=1,
+)
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

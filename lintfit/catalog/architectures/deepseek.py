@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 102400,
-    "moe_intermediate_size": 1407,
-    "n_shared_experts": None,
-    "n_routed_experts": None,
-    "num_experts_per_tok": None,
-    "moe_layer_freq": 1,
-    "first_k_dense_replace": 0,
-}
+REQUIRED = (*KEYS, "moe_intermediate_size")
+DEFAULTS = defaults("llama", vocab_size=102400, moe_intermediate_size=1407, moe_layer_freq=1, first_k_dense_replace=0)
+"""``configuration_deepseek.py``."""
+CODE = Code(chooses_kernel=False)
 
 
 def shape(config: Config) -> Shape:

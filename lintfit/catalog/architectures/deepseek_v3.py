@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, gated_mlp, linear, norm, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "moe_intermediate_size", "kv_lora_rank")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 129280,
-    "hidden_size": 7168,
-    "intermediate_size": 18432,
-    "moe_intermediate_size": 2048,
-    "num_hidden_layers": 61,
-    "num_attention_heads": 128,
-    "n_shared_experts": 1,
-    "n_routed_experts": 256,
-    "kv_lora_rank": 512,
-    "q_lora_rank": 1536,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "qk_nope_head_dim": 128,
-    "num_experts_per_tok": 8,
-    "first_k_dense_replace": 3,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-}
+REQUIRED = (*KEYS, "n_routed_experts", "moe_intermediate_size", "kv_lora_rank")
+DEFAULTS = defaults("deepseek_v3")
+CODE = Code(moe_block="DeepseekV3MoE", liger=True)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

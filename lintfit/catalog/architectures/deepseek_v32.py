@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = deepseek_v3.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **deepseek_v3.DEFAULTS,
-    "max_position_embeddings": 163840,
-    "index_topk": 2048,
-    "index_head_dim": 128,
-    "index_n_heads": 64,
-}
+DEFAULTS = defaults("deepseek_v32")
+CODE = Code(flash_attention_2=NEVER)
 NOTES = deepseek_v3.NOTES
 
 

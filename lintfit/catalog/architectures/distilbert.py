@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.architectures.bert import masked_head
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("dim", "hidden_dim", "n_layers", "n_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 30522,
-    "max_position_embeddings": 512,
-    "n_layers": 6,
-    "n_heads": 12,
-    "dim": 768,
-    "hidden_dim": 4 * 768,
-    "dropout": 0.1,
-    "attention_dropout": 0.1,
-    "activation": "gelu",
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("distilbert")
+CODE = Code(sdpa=since(4, 46), flash_attention_2=since(4, 39))
 
 
 def shape(config: Config) -> Shape:

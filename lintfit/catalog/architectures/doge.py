@@ -9,27 +9,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 32768,
-    "hidden_size": 1024,
-    "intermediate_size": 2048,
-    "num_attention_heads": 8,
-    "hidden_dropout": 0.0,
-    "sliding_window": None,
-    "keep_window_size": 2048,
-    "is_moe": False,
-    "num_experts": 16384,
-    "num_experts_per_tok": 64,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("doge")
+CODE = Code(flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

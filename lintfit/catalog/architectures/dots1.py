@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "n_shared_experts", "moe_intermediate_size", "num_experts_per_tok")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 152064,
-    "hidden_size": 4608,
-    "intermediate_size": 10944,
-    "moe_intermediate_size": 1408,
-    "num_hidden_layers": 62,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "first_k_dense_replace": 0,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-}
+REQUIRED = (*KEYS, "n_routed_experts", "n_shared_experts", "moe_intermediate_size", "num_experts_per_tok")
+DEFAULTS = defaults("dots1", sliding_window=None)
+"""``Dots1Config`` states a window, and layers within it only behind as many as its largest model has."""
 
 
 def shape(config: Config) -> Shape:

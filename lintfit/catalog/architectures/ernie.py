@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**bert.DEFAULTS, "task_type_vocab_size": 3, "use_task_id": False}
+DEFAULTS = defaults("ernie")
+CODE = Code(sdpa=since(5, 0), flash_attention_2=since(5, 0))
 
 
 def shape(config: Config) -> Shape:

@@ -5,33 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 103424,
-    "hidden_size": 2560,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": True,
-    "use_bias": False,
-    "moe_intermediate_size": 1536,
-    "moe_k": 6,
-    "moe_num_experts": 64,
-    "moe_num_shared_experts": 2,
-    "moe_layer_start_index": 1,
-    "moe_layer_end_index": -1,
-    "moe_layer_interval": 1,
-}
+REQUIRED = (*KEYS, "moe_intermediate_size")
+DEFAULTS = defaults("ernie4_5_moe")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **bert.DEFAULTS,
-    "max_position_embeddings": 1026,
-    "position_embedding_type": "absolute",
-    "emb_layer_norm_before": False,
-}
+DEFAULTS = defaults("esm", vocab_size=30522, hidden_act="gelu", type_vocab_size=2, emb_layer_norm_before=False)
+CODE = Code(sdpa=since(4, 56), flash_attention_2=since(4, 52))
 
 
 def shape(config: Config) -> Shape:

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import exaone4, qwen2_5_vl, qwen2_vl
+from lintfit.catalog.architectures import known, qwen2_5_vl, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
+EXAONE4 = known("exaone4")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("exaone4_5")
 VISION: Mapping[str, Any] = {**qwen2_5_vl.VISION, "num_key_value_heads": 8}
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def text_of(config: Config) -> Config:
     tied = config.flag("tie_word_embeddings")
-    return part(config, "text_config", exaone4.DEFAULTS, tie_word_embeddings=tied)
+    return part(config, "text_config", EXAONE4.defaults, tie_word_embeddings=tied)
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -29,7 +32,7 @@ def language(config: Config) -> tuple[str, Config]:
 
 def shape(config: Config) -> Shape:
     tower = qwen2_5_vl.tower_of(part(config, "vision_config", VISION))
-    return replace(exaone4.shape(text_of(config)), vision=tower)
+    return replace(EXAONE4.shape(text_of(config)), vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
@@ -48,5 +51,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *qwen2_vl.patch_projection(vision, width),
         *(replace(tensor, where="vision") for tensor in blocks),
         *qwen2_vl.merger(vision, width, vision.size("out_hidden_size", kind="hidden"), norm_bias=False),
-        *language_model(exaone4, text_of(config)),
+        *language_model(EXAONE4, text_of(config)),
     )

@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _sliding, deepseek_v3, llama
+from lintfit.catalog.architectures import _sliding, deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
-    "vocab_size": 102400,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "max_position_embeddings": 2048,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 4,
-    "layer_types": None,
-    "mlp_layer_types": None,
-    "first_k_dense_replace": 1,
-    "moe_intermediate_size": 1024,
-    "num_experts": 64,
-    "num_experts_per_tok": 8,
-    "num_shared_experts": 1,
-    "norm_topk_prob": True,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("exaone_moe")
 NOTES = deepseek_v3.NOTES
 
 

@@ -7,25 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, head_dim_of, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 65024,
-    "hidden_size": 4544,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 71,
-    "hidden_dropout": 0.0,
-    "attention_dropout": 0.0,
-    "alibi": False,
-    "new_decoder_architecture": False,
-    "multi_query": True,
-    "parallel_attn": True,
-    "bias": False,
-    "max_position_embeddings": 2048,
-    "activation": "gelu",
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("falcon")
+CODE = Code(sdpa_at_first=True, sdpa_leaves_scores=True, layer="FalconDecoderLayer")
 
 
 def normalised(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, gated_mlp, head, norm
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 128000,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "mlp_bias": False,
-    "projectors_bias": False,
-    "mamba_d_ssm": 1024,
-    **_mamba2.DEFAULTS,
-    "mamba_norm_before_gate": True,
-    "mamba_rms_norm": False,
-}
+DEFAULTS = defaults("falcon_h1")
+CODE = Code(liger=True, lora_refused_since="0.16")
 
 
 def shape(config: Config) -> Shape:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
-from lintfit.catalog.architectures import bart
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
+BART = known("bart")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("florence2")
 VISION: Mapping[str, Any] = {
     "in_channels": 3,
     "depths": [1, 1, 9, 1],
@@ -46,14 +48,14 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, "vision_config": values}
 
 
-def text_of(config: Config) -> tuple[ModuleType, Config]:
-    """BART and its config."""
+def text_of(config: Config) -> Config:
+    """BART's config."""
     tied = config.flag("tie_word_embeddings")
-    return bart, part(config, "text_config", bart.DEFAULTS, tie_word_embeddings=tied)
+    return part(config, "text_config", BART.defaults, tie_word_embeddings=tied)
 
 
 def language(config: Config) -> tuple[str, Config]:
-    return "bart", text_of(config)[1]
+    return "bart", text_of(config)
 
 
 def shape(config: Config) -> Shape:
@@ -68,7 +70,7 @@ def shape(config: Config) -> Shape:
         image_size=SIDE,
         tokens=(SIDE // STRIDE) ** 2 + 1,
     )
-    return replace(bart.shape(text_of(config)[1]), vision=tower)
+    return replace(BART.shape(text_of(config)), vision=tower)
 
 
 def _stages(vision: Config, key: str) -> tuple[int, ...]:
@@ -80,10 +82,10 @@ def _stages(vision: Config, key: str) -> tuple[int, ...]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = text_of(config)
+    text = text_of(config)
     vision = part(config, "vision_config", VISION)
     found = [*_encoder(vision), *_projector(vision)]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(module, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(BART, text))
 
 
 def _encoder(vision: Config) -> list[Tensor]:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import _mobilenet, gemma3n_text
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True, "vision_soft_tokens_per_image": 256}
+DEFAULTS = defaults("gemma3n")
 VISION: Mapping[str, Any] = {"architecture": "mobilenetv5_300m_enc", "hidden_size": 2048, "vocab_size": 128}
 AUDIO: Mapping[str, Any] = {
     "vocab_size": 128,

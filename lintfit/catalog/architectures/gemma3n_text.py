@@ -5,37 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _gemma, gemma2
+from lintfit.catalog.architectures import _gemma
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS, Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 262400,
-    "hidden_size": 2048,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 35,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 32768,
-    "tie_word_embeddings": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "sliding_window": 512,
-    "layer_types": None,
-    "final_logit_softcapping": 30.0,
-    "vocab_size_per_layer_input": 262144,
-    "hidden_size_per_layer_input": 256,
-    "altup_num_inputs": 4,
-    "num_kv_shared_layers": 15,
-    "laurel_rank": 64,
-    "activation_sparsity_pattern": None,
-}
+DEFAULTS = defaults("gemma3n_text")
 EVERY = 5
 """The last of so many layers attends to everything where a config does not list them."""
 
@@ -69,7 +48,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     altup, laurel = f"{layer}.altup", f"{layer}.laurel"
     found = [
         *_attentions(config, numbers),
-        *layer_norms(numbers, Style(layer_norms=gemma2.LAYER_NORMS)),
+        *layer_norms(numbers, Style(layer_norms=GEMMA_NORMS)),
         Tensor(f"{altup}.correct_output_scale", (hidden,), layers, "norm"),
         *linear(f"{altup}.correction_coefs", streams, streams, layers),
         *linear(f"{altup}.prediction_coefs", streams**2, streams, layers),

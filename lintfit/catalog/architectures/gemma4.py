@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import gemma2, gemma4_text
+from lintfit.catalog.architectures import gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True, "vision_soft_tokens_per_image": 280}
+DEFAULTS = defaults("gemma4", vision_soft_tokens_per_image=280)
 VISION: Mapping[str, Any] = {
     "hidden_size": 768,
     "intermediate_size": 3072,
@@ -95,7 +97,7 @@ def _vision(vision: Config, name: str) -> list[Tensor]:
         *norm(f"{layer}.self_attn.q_norm", head, layers),
         *norm(f"{layer}.self_attn.k_norm", head, layers),
         *(replace(tensor, name=_inside(tensor.name)) for tensor in gated_mlp(f"{layer}.mlp", width, inner, layers)),
-        *(tensor for which in gemma2.LAYER_NORMS for tensor in norm(f"{layer}.{which}", width, layers)),
+        *(tensor for which in GEMMA_NORMS for tensor in norm(f"{layer}.{which}", width, layers)),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _gemma, gemma2
+from lintfit.catalog.architectures import _gemma
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -15,40 +15,14 @@ from lintfit.catalog.architectures._blocks import (
     linear,
     norm,
 )
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import GEMMA_NORMS, Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 262144,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "global_head_dim": 512,
-    "num_global_key_value_heads": None,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "sliding_window": 512,
-    "layer_types": None,
-    "final_logit_softcapping": None,
-    "vocab_size_per_layer_input": 262144,
-    "hidden_size_per_layer_input": 256,
-    "attention_k_eq_v": False,
-    "num_kv_shared_layers": 0,
-    "enable_moe_block": False,
-    "use_double_wide_mlp": False,
-    "num_experts": None,
-    "top_k_experts": None,
-    "moe_intermediate_size": None,
-}
+DEFAULTS = defaults("gemma4_text", global_head_dim=512)
 EVERY = 6
 """The last of so many layers attends to everything where a config does not list them."""
 
@@ -89,7 +63,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *_attentions(config, numbers, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, numbers.intermediate, layers - shared),
         *gated_mlp(f"{layer}.mlp", hidden, width, shared),
-        *layer_norms(numbers, Style(layer_norms=gemma2.LAYER_NORMS)),
+        *layer_norms(numbers, Style(layer_norms=GEMMA_NORMS)),
         *(_gemma.own_inputs(config, numbers) if config.count("hidden_size_per_layer_input", kind="hidden") else ()),
         *_experts(numbers),
     ]

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import gemma4_text
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True, "vision_soft_tokens_per_image": 280}
+DEFAULTS = defaults("gemma4_unified", vision_soft_tokens_per_image=280)
 TEXT: Mapping[str, Any] = {
     **gemma4_text.DEFAULTS,
     "max_position_embeddings": 262144,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import ModuleType
-from typing import Any
-
-from lintfit.catalog.architectures import glm4, glm4_moe, glm4v, glm4v_moe
+from lintfit.catalog.architectures import glm4v, glm4v_moe, known
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm46v")
 MIXED = "glm4v_moe_text"
 
 
@@ -32,8 +30,8 @@ def language(config: Config) -> tuple[str, Config]:
     return "glm4v_text", part(config, "text_config", glm4v.TEXT, **own)
 
 
-def _module(config: Config) -> ModuleType:
-    return glm4_moe if _kind(config) == MIXED else glm4
+def _module(config: Config) -> Architecture:
+    return known("glm4_moe" if _kind(config) == MIXED else "glm4")
 
 
 def shape(config: Config) -> Shape:

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "n_routed_experts", "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 151552,
-    "hidden_size": 4096,
-    "intermediate_size": 10944,
-    "num_hidden_layers": 46,
-    "num_attention_heads": 96,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "moe_intermediate_size": 1408,
-    "num_experts_per_tok": 8,
-    "n_shared_experts": 1,
-    "n_routed_experts": 128,
-    "first_k_dense_replace": 1,
-    "use_qk_norm": False,
-}
+REQUIRED = (*KEYS, "n_routed_experts", "moe_intermediate_size")
+DEFAULTS = defaults("glm4_moe")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

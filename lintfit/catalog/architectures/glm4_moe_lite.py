@@ -8,25 +8,11 @@ from typing import Any
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = deepseek_v3.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **deepseek_v3.DEFAULTS,
-    "vocab_size": 154880,
-    "hidden_size": 2048,
-    "intermediate_size": 10240,
-    "moe_intermediate_size": 1536,
-    "num_hidden_layers": 47,
-    "num_attention_heads": 20,
-    "n_routed_experts": 64,
-    "q_lora_rank": 768,
-    "v_head_dim": 256,
-    "qk_nope_head_dim": 192,
-    "num_experts_per_tok": 4,
-    "first_k_dense_replace": 1,
-    "max_position_embeddings": 202752,
-}
+DEFAULTS = defaults("glm4_moe_lite", first_k_dense_replace=1)
 NOTES = deepseek_v3.NOTES
 
 

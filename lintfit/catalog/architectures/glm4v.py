@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import glm4, qwen2_vl
+from lintfit.catalog.architectures import known, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
+GLM4 = known("glm4")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("glm4v")
+CODE = Code(liger=True)
 TEXT: Mapping[str, Any] = {
-    **{key: value for key, value in glm4.DEFAULTS.items() if key != "head_dim"},
+    **{key: value for key, value in GLM4.defaults.items() if key != "head_dim"},
     "max_position_embeddings": 32768,
     "partial_rotary_factor": 1.0,
 }
@@ -63,7 +67,7 @@ def tower_of(vision: Config) -> VisionTower:
 
 
 def shape(config: Config) -> Shape:
-    return replace(glm4.shape(text_of(config)), vision=tower_of(vision_of(config)))
+    return replace(GLM4.shape(text_of(config)), vision=tower_of(vision_of(config)))
 
 
 def visual(vision: Config) -> list[Tensor]:
@@ -92,4 +96,4 @@ def visual(vision: Config) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return (*visual(vision_of(config)), *language_model(glm4, text_of(config)))
+    return (*visual(vision_of(config)), *language_model(GLM4, text_of(config)))

@@ -9,11 +9,13 @@ from lintfit.catalog.architectures import glm4_moe, glm4v
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm4v_moe")
+CODE = Code(liger=True)
 NOTES = glm4_moe.NOTES
 TEXT: Mapping[str, Any] = {
     **glm4_moe.DEFAULTS,

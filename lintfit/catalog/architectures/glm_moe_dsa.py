@@ -8,24 +8,12 @@ from typing import Any
 from lintfit.catalog.architectures import deepseek_v3, deepseek_v32
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = deepseek_v32.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **deepseek_v32.DEFAULTS,
-    "vocab_size": 154880,
-    "hidden_size": 6144,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 78,
-    "num_attention_heads": 64,
-    "q_lora_rank": 2048,
-    "qk_nope_head_dim": 192,
-    "v_head_dim": 256,
-    "max_position_embeddings": 202752,
-    "index_n_heads": 32,
-    "indexer_types": None,
-    "mlp_layer_types": None,
-}
+DEFAULTS = defaults("glm_moe_dsa")
+CODE = Code(flash_attention_2=NEVER)
 NOTES = deepseek_v3.NOTES
 PATTERN = {"F": "full", "S": "shared"}
 

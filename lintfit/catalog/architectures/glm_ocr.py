@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import glm4, glm4v, qwen2_vl
+from lintfit.catalog.architectures import glm4v, known, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
+GLM4 = known("glm4")
+
 REQUIRED = glm4v.REQUIRED
-DEFAULTS: Mapping[str, Any] = glm4v.DEFAULTS
+DEFAULTS = defaults("glm_ocr")
 TEXT: Mapping[str, Any] = {
     **glm4v.TEXT,
     "vocab_size": 59392,
@@ -55,7 +58,7 @@ def tower_of(vision: Config) -> VisionTower:
 
 
 def shape(config: Config) -> Shape:
-    return replace(glm4.shape(text_of(config)), vision=tower_of(vision_of(config)))
+    return replace(GLM4.shape(text_of(config)), vision=tower_of(vision_of(config)))
 
 
 def visual(vision: Config) -> list[Tensor]:
@@ -84,4 +87,4 @@ def visual(vision: Config) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return (*visual(vision_of(config)), *language_model(glm4, text_of(config)))
+    return (*visual(vision_of(config)), *language_model(GLM4, text_of(config)))

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, plain_shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("n_embd", "n_layer", "n_head", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "resid_pdrop": 0.1,
-    "embd_pdrop": 0.1,
-    "attn_pdrop": 0.1,
-    "scale_attn_weights": True,
-    "reorder_and_upcast_attn": False,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("gpt2")
+CODE = Code(sdpa=since(4, 42), flash_attention_2=since(4, 40), layer="GPT2Block")
 
 
 def shape(config: Config) -> Shape:

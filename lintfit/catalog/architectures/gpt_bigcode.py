@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gpt2
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = gpt2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **gpt2.DEFAULTS,
-    "activation_function": "gelu_pytorch_tanh",
-    "multi_query": True,
-    "attention_softmax_in_fp32": True,
-    "scale_attention_softmax_in_fp32": True,
-}
+DEFAULTS = defaults("gpt_bigcode")
 
 
 def shape(config: Config) -> Shape:

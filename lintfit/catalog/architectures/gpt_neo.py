@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("hidden_size", "num_layers", "num_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50257,
-    "max_position_embeddings": 2048,
-    "hidden_size": 2048,
-    "num_layers": 24,
-    "num_heads": 16,
-    "intermediate_size": None,
-    "window_size": 256,
-    "activation_function": "gelu_new",
-    "resid_dropout": 0.0,
-    "embed_dropout": 0.0,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("gpt_neo")
+CODE = Code(sdpa=NEVER)
 
 
 def shape(config: Config) -> Shape:

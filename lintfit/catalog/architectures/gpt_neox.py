@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50432,
-    "hidden_size": 6144,
-    "num_hidden_layers": 44,
-    "num_attention_heads": 64,
-    "intermediate_size": 24576,
-    "hidden_act": "gelu",
-    "partial_rotary_factor": 0.25,
-    "attention_dropout": 0.0,
-    "hidden_dropout": 0.0,
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-    "use_parallel_residual": True,
-    "attention_bias": True,
-}
+DEFAULTS = defaults("gpt_neox")
+CODE = Code(sdpa=since(4, 42), layer="GPTNeoXLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "num_local_experts")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 201088,
-    "hidden_size": 2880,
-    "intermediate_size": 2880,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 64,
-    "num_local_experts": 128,
-    "num_experts_per_tok": 4,
-    "sliding_window": 128,
-    "tie_word_embeddings": False,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "attention_dropout": 0.0,
-    "attention_bias": True,
-    "output_router_logits": False,
-}
+MIXTRAL = known("mixtral")
+
+REQUIRED = (*KEYS, "num_local_experts")
+DEFAULTS = defaults("gpt_oss")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, flash_by_another_kernel=True, liger=True)
 
 
 def shape(config: Config) -> Shape:
-    numbers = mixtral.shape(config)
+    numbers = MIXTRAL.shape(config)
     if numbers.sliding_window and not config.strings("layer_types"):
         return replace(numbers, sliding_layers=(numbers.layers + 1) // 2)
     return numbers

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gpt2
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, head, norm, plain_mlp
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = gpt2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50400,
-    "n_positions": 2048,
-    "n_embd": 4096,
-    "n_layer": 28,
-    "n_head": 16,
-    "rotary_dim": 64,
-    "n_inner": None,
-    "activation_function": "gelu_new",
-    "resid_pdrop": 0.0,
-    "embd_pdrop": 0.0,
-    "attn_pdrop": 0.0,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("gptj")
+CODE = Code(sdpa=NEVER, layer="GPTJBlock")
 
 
 def shape(config: Config) -> Shape:

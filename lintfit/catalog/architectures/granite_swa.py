@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
-REQUIRED = granite.REQUIRED
+GRANITE = known("granite")
+
+REQUIRED = KEYS
 WINDOWS: Mapping[str, Any] = {"sliding_window": 128, "layer_types": None, "layer_rope_theta": None}
 """What Granite MoE Swash takes as well."""
-DEFAULTS: Mapping[str, Any] = {
-    **granite.DEFAULTS,
-    "vocab_size": 100352,
-    "hidden_size": 2560,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 4,
-    "max_position_embeddings": 8192,
-    "tie_word_embeddings": True,
-    **WINDOWS,
-}
+DEFAULTS = defaults("granite_swa")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, flash_by_another_kernel=True)
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -46,7 +40,7 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return (*granite.tensors(config), sinks(shape(config)))
+    return (*GRANITE.tensors(config), sinks(shape(config)))
 
 
 def sinks(numbers: Shape) -> Tensor:

@@ -8,10 +8,12 @@ from typing import Any
 from lintfit.catalog.architectures import granite_swa, granitemoeshared
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = granitemoeshared.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**granitemoeshared.DEFAULTS, **granite_swa.WINDOWS}
+DEFAULTS = defaults("granitemoe_swa")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, flash_by_another_kernel=True)
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

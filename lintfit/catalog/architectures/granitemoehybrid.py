@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _mamba2, granite
+from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "shared_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in granite.DEFAULTS.items() if key != "mlp_bias"},
-    "intermediate_size": 11008,
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "output_router_logits": False,
-    **_mamba2.DEFAULTS,
-}
+DEFAULTS = defaults("granitemoehybrid")
 ATTENTION = frozenset({"attention", "full_attention"})
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import granitemoe
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = granitemoe.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**granitemoe.DEFAULTS, "shared_intermediate_size": 0}
+GRANITEMOE = known("granitemoe")
+
+REQUIRED = (*KEYS, "num_local_experts")
+DEFAULTS = defaults("granitemoeshared")
 
 
 def shape(config: Config) -> Shape:
-    numbers = granitemoe.shape(config)
+    numbers = GRANITEMOE.shape(config)
     assert numbers.moe is not None
     shared = config.count("shared_intermediate_size", kind="intermediate")
     return replace(numbers, moe=replace(numbers.moe, shared_intermediate=shared))
@@ -27,9 +28,9 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
     assert numbers.moe is not None
     shared = numbers.moe.shared_intermediate
     if not shared:
-        return granitemoe.tensors(config)
+        return GRANITEMOE.tensors(config)
     return (
-        *granitemoe.tensors(config),
+        *GRANITEMOE.tensors(config),
         *linear(f"{name}.input_linear", 2 * shared, numbers.hidden, numbers.layers),
         *linear(f"{name}.output_linear", numbers.hidden, shared, numbers.layers),
     )

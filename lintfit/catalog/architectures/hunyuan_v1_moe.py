@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import hunyuan_v1_dense, llama
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, gated_mlp, norm, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "num_experts")
-DEFAULTS: Mapping[str, Any] = {**hunyuan_v1_dense.DEFAULTS, "num_experts": 1, "moe_topk": 1}
+HUNYUAN_V1_DENSE = known("hunyuan_v1_dense")
+
+REQUIRED = (*KEYS, "num_experts")
+DEFAULTS = defaults("hunyuan_v1_moe")
 
 
 def shape(config: Config) -> Shape:
-    numbers = hunyuan_v1_dense.shape(config)
+    numbers = HUNYUAN_V1_DENSE.shape(config)
     listed = config.get("moe_topk")  # may state one for each layer; published ones are all the same
     top_k = config.numbers("moe_topk")[0] if isinstance(listed, list) and listed else config.size("moe_topk")
     moe = MoE(

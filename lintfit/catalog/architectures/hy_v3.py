@@ -5,34 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, exaone_moe, llama
+from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Shape
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 120832,
-    "hidden_size": 4096,
-    "intermediate_size": 13312,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "mlp_bias": False,
-    "num_experts": 192,
-    "num_experts_per_tok": 8,
-    "num_shared_experts": 1,
-    "moe_intermediate_size": 1536,
-    "enable_moe_fp32_combine": True,
-    "mlp_layer_types": None,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("hy_v3")
 NOTES = deepseek_v3.NOTES
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import granite
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape
-from lintfit.catalog.architectures._decoder import Style, decoder
+from lintfit.catalog.architectures._decoder import KEYS, Style, decoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = granite.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in granite.DEFAULTS.items() if key != "attention_multiplier"},
-    "use_post_norm": True,
-}
+GRANITE = known("granite")
+
+REQUIRED = KEYS
+DEFAULTS = defaults("hyperclovax")
 LAYER_NORMS = ("input_layernorm", "post_attention_layernorm")
 
 
 def shape(config: Config) -> Shape:
-    return granite.shape(config)
+    return GRANITE.shape(config)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:

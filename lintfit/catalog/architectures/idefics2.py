@@ -10,11 +10,12 @@ from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
 from lintfit.catalog.architectures.idefics3 import VISION as SIGLIP_3
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("idefics2")
 VISION: Mapping[str, Any] = {**SIGLIP_3, "hidden_size": 768, "num_attention_heads": 12}
 PERCEIVER: Mapping[str, Any] = {
     "hidden_size": 4096,
@@ -29,15 +30,15 @@ MOST_TILES = 4 + 1
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "mistral")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "mistral")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "mistral")
+    model, text = llava.text_of(config, "mistral")
     vision = tower_of(part(config, "vision_config", VISION))
     tokens = part(config, "perceiver_config", PERCEIVER).size("resampler_n_latents")
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
 
 
@@ -62,8 +63,8 @@ def perceiver(config: Config, name: str) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "mistral")
-    vision, numbers, name = part(config, "vision_config", VISION), module.shape(text), "model.connector"
+    model, text = llava.text_of(config, "mistral")
+    vision, numbers, name = part(config, "vision_config", VISION), model.shape(text), "model.connector"
     width, projection = vision.size("hidden_size", kind="hidden"), f"{name}.modality_projection"
     gates = [
         *linear(f"{projection}.gate_proj", numbers.intermediate, width, where="vision"),
@@ -74,5 +75,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *siglip(vision, "model.vision_model", pooling=False),
         *gates,
         *perceiver(part(config, "perceiver_config", PERCEIVER), f"{name}.perceiver_resampler"),
-        *language_model(module, text, prefix="model.text_model."),
+        *language_model(model, text, prefix="model.text_model."),
     )

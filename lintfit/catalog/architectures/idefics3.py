@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"scale_factor": 2, "tie_word_embeddings": False}
+DEFAULTS = defaults("idefics3")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1152,
     "intermediate_size": 3072,
@@ -29,24 +30,24 @@ MOST_TILES = 4 * 4 + 1
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config)
-    return llava.named(module), text
+    model, text = llava.text_of(config)
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision = tower_of(part(config, "vision_config", VISION))
     tokens = ((vision.image_size or 0) // vision.patch) ** 2 // config.size("scale_factor") ** 2
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(vision, tokens=tokens, tiles=MOST_TILES))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
-    vision, hidden = part(config, "vision_config", VISION), module.shape(text).hidden
+    model, text = llava.text_of(config)
+    vision, hidden = part(config, "vision_config", VISION), model.shape(text).hidden
     shuffled = vision.size("hidden_size", kind="hidden") * config.size("scale_factor") ** 2
     return (
         *siglip(vision, "model.vision_model", pooling=False),
         *linear("model.connector.modality_projection.proj", hidden, shuffled, where="vision"),
-        *language_model(module, text, prefix="model.text_model."),
+        *language_model(model, text, prefix="model.text_model."),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures import internlm
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 
-REQUIRED, DEFAULTS = internlm.REQUIRED, internlm.DEFAULTS
+REQUIRED, DEFAULTS = KEYS, known("internlm").defaults
+CODE = Code(chooses_kernel=False)
 
 
 def shape(config: Config) -> Shape:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from lintfit.catalog import architectures
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, tower_of
 from lintfit.catalog.architectures._towers import square
@@ -39,14 +39,14 @@ VISION: Mapping[str, Any] = {
 """``InternVisionConfig`` of OpenGVLab/InternVL."""
 
 
-def text_of(config: Config) -> tuple[str, ModuleType, Config]:
-    """The language model: its ``model_type``, module and config."""
+def text_of(config: Config) -> tuple[str, Architecture, Config]:
+    """The language model: its ``model_type``, model and config."""
     given = config.section("llm_config")
     model_type = str(given.get("model_type") or "")
-    module = architectures.find(model_type)
-    if module is None or hasattr(module, "text_of"):
+    model = architectures.find(model_type)
+    if model is None or model.language is not None:
         raise config.error("llm_config", f"model_type {shown(model_type)} must be a language model that lintfit knows")
-    return model_type, module, Config(given, module.DEFAULTS, f"{config.origin}: llm_config")
+    return model_type, model, Config(given, model.defaults, f"{config.origin}: llm_config")
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -61,12 +61,12 @@ def vision_of(config: Config) -> Config:
 
 
 def shape(config: Config) -> Shape:
-    _, module, text = text_of(config)
+    _, model, text = text_of(config)
     vision = tower_of(vision_of(config))
     size = config.count("force_image_size") or vision.image_size or 0
     tokens = (size // vision.patch) ** 2 // shuffled(config)
     tiles = config.count("max_dynamic_patch", default=1) + config.flag("use_thumbnail")
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(vision, image_size=size, tokens=tokens, tiles=tiles))
 
 
@@ -93,10 +93,10 @@ def encoder(vision: Config, name: str) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    _, module, text = text_of(config)
-    vision, hidden = vision_of(config), module.shape(text).hidden
+    _, model, text = text_of(config)
+    vision, hidden = vision_of(config), model.shape(text).hidden
     merged = vision.size("hidden_size", kind="hidden") * shuffled(config)
-    whole = language_model(module, text, prefix="language_model.model.")
+    whole = language_model(model, text, prefix="language_model.model.")
     return (
         *encoder(vision, "vision_model"),
         *norm("mlp1.0", merged, bias=True, where="vision"),

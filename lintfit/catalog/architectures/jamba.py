@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import _mamba1, llama
+from lintfit.catalog.architectures import _mamba1
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -17,31 +17,15 @@ from lintfit.catalog.architectures._blocks import (
     norm,
     router,
 )
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._mamba1 import Mamba1
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **llama.DEFAULTS,
-    "vocab_size": 65536,
-    "intermediate_size": 14336,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 262144,
-    "num_experts": 16,
-    "num_experts_per_tok": 2,
-    "expert_layer_period": 2,
-    "expert_layer_offset": 1,
-    "attn_layer_period": 8,
-    "attn_layer_offset": 4,
-    "mamba_d_state": 16,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_dt_rank": "auto",
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("jamba")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part, patches
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("janus")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1024,
     "num_hidden_layers": 24,
@@ -54,7 +55,7 @@ def vision_of(config: Config) -> Config:
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision = vision_of(config)
     width, patch, image = (vision.size(key) for key in ("hidden_size", "patch_size", "image_size"))
     tower = VisionTower(
@@ -66,14 +67,14 @@ def shape(config: Config) -> Shape:
         image_size=image,
         tokens=(image // patch) ** 2,
     )
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     found = [*_seeing(config), *_drawing(part(config, "vq_config", DRAWN))]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(module, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(model, text))
 
 
 def _seeing(config: Config) -> list[Tensor]:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_key_value_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "hidden_size": 2048,
-    "num_hidden_layers": 12,
-    "num_key_value_heads": 16,
-    "kv_channels": 128,
-    "intermediate_size": 5632,
-    "max_position_embeddings": 4096,
-    "activation_function": "silu",
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "tie_word_embeddings": True,
-    "attention_dropout": 0.0,
-}
+DEFAULTS = defaults("jetmoe")
 
 
 def shape(config: Config) -> Shape:

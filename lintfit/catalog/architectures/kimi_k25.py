@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"projection_hidden_size": 1152, "tie_word_embeddings": True}
+DEFAULTS = defaults("kimi_k25")
 VISION: Mapping[str, Any] = {
     "patch_size": 14,
     "pos_emb_height": 64,

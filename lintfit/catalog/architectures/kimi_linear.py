@@ -8,6 +8,7 @@ from typing import Any
 from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, embedding, gated_mlp, head, linear, norm
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
@@ -19,21 +20,7 @@ REQUIRED = (
     "vocab_size",
     "kv_lora_rank",
 )
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in deepseek_v3.DEFAULTS.items() if key != "q_lora_rank"},
-    "vocab_size": 163840,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "moe_intermediate_size": 1024,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 32,
-    "n_routed_experts": 256,
-    "first_k_dense_replace": 1,
-    "max_position_embeddings": 1048576,
-    "linear_head_dim": 128,
-    "linear_num_heads": 32,
-    "linear_conv_kernel_dim": 4,
-}
+DEFAULTS = defaults("kimi_linear", n_routed_experts=256, first_k_dense_replace=1)
 LINEAR = "linear_attention"
 EVERY = 4
 """One layer of so many attends to everything where the config names none, the first one apart."""

@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, exaone_moe, llama
+from lintfit.catalog.architectures import deepseek_v3, exaone_moe
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 131072,
-    "sliding_window": 512,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts": 256,
-    "num_experts_per_tok": 8,
-    "gating": True,
-    "layer_types": None,
-    "num_attention_heads_per_layer": None,
-    "mlp_layer_types": None,
-    "moe_router_logit_softcapping": 0.0,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("laguna")
 TURNED = {"full_attention": 0.5, "sliding_attention": 1.0}
 """The share of a head that is turned where a config has no ``rope_parameters``."""
 

@@ -9,15 +9,15 @@ from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm, plain_mlp
 from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in _bart.DEFAULTS.items() if key != "max_position_embeddings"},
-    "max_encoder_position_embeddings": 16384,
-    "max_decoder_position_embeddings": 1024,
-}
+DEFAULTS = defaults("led")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
+
+POSITIONS = {"encoder": "max_encoder_position_embeddings", "decoder": "max_decoder_position_embeddings"}
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -40,7 +40,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         found += embedding("led.decoder.embed_tokens", numbers.vocab, hidden)
         found += linear("lm_head", numbers.vocab, hidden, role="lm_head", where="head")
     for half in ("encoder", "decoder"):
-        positions = config.size(f"max_{half}_position_embeddings", kind="positions")
+        positions = config.size(POSITIONS[half], kind="positions")
         found += embedding(f"led.{half}.embed_positions", positions, hidden)
         found += norm(f"led.{half}.layernorm_embedding", hidden, bias=True, where="embedding")
     for which in ("query", "key", "value", "query_global", "key_global", "value_global"):

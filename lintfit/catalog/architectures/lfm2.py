@@ -7,23 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, linear, norm
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads")
-DEFAULTS: Mapping[str, Any] = {
-    "hidden_act": "silu",
-    "vocab_size": 65536,
-    "intermediate_size": 12288,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 128000,
-    "tie_word_embeddings": True,
-    "conv_bias": False,
-    "conv_L_cache": 3,
-    "block_multiple_of": 256,
-    "block_ffn_dim_multiplier": 1.0,
-    "block_auto_adjust_ff_dim": True,
-}
+DEFAULTS = defaults("lfm2", hidden_act="silu")
 
 
 def normalised(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,18 +8,12 @@ from typing import Any
 from lintfit.catalog.architectures import lfm2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, router
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = lfm2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in lfm2.DEFAULTS.items() if not key.startswith("block_")},
-    "intermediate_size": 7168,
-    "moe_intermediate_size": 1792,
-    "num_dense_layers": 2,
-    "num_experts_per_tok": 4,
-    "num_experts": 32,
-}
+DEFAULTS = defaults("lfm2_moe", hidden_act="silu")
 
 
 def normalised(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,20 +16,12 @@ from lintfit.catalog.architectures._multimodal import (
     tower_of,
 )
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "projector_hidden_size": 2560,
-    "projector_bias": True,
-    "projector_use_layernorm": True,
-    "downsample_factor": 2,
-    "tile_size": 512,
-    "max_tiles": 10,
-    "use_thumbnail": True,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("lfm2_vl", tile_size=512, max_tiles=10, use_thumbnail=True)
 VISION: Mapping[str, Any] = {
     **{key: value for key, value in SIGLIP.items() if key != "image_size"},
     "num_patches": 256,

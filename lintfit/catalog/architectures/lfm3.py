@@ -15,29 +15,12 @@ from lintfit.catalog.architectures._blocks import (
     norm,
 )
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-DEFAULTS: Mapping[str, Any] = {
-    "hidden_act": "silu",
-    "vocab_size": 128000,
-    "hidden_size": 2048,
-    "intermediate_size": 7680,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "max_position_embeddings": 128000,
-    "tie_word_embeddings": True,
-    "conv_bias": False,
-    "conv_L_cache": 7,
-    "sliding_window": 256,
-    "use_sandwich_norm": True,
-    "use_attention_gate": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-}
+DEFAULTS = defaults("lfm3", hidden_act="silu")
 
 
 def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:

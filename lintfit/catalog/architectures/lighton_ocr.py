@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava, mistral3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ()
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": mistral3.DEFAULTS["vision_config"],
-    "text_config": {
+DEFAULTS = defaults(
+    "lighton_ocr",
+    vision_config=mistral3.DEFAULTS["vision_config"],
+    text_config={
         "model_type": "qwen3",
         "head_dim": 128,
         "hidden_size": 1024,
@@ -27,31 +26,29 @@ DEFAULTS: Mapping[str, Any] = {
         "num_key_value_heads": 8,
         "vocab_size": 151936,
     },
-    "spatial_merge_size": 2,
-    "tie_word_embeddings": True,
-}
+)
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "qwen3")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "qwen3")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "qwen3")
-    numbers: Shape = module.shape(text)
+    model, text = llava.text_of(config, "qwen3")
+    numbers: Shape = model.shape(text)
     vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
     return replace(numbers, vision=vision)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "qwen3")
-    vision, hidden, name = encoder(config, "pixtral"), module.shape(text).hidden, "model.vision_projection"
+    model, text = llava.text_of(config, "qwen3")
+    vision, hidden, name = encoder(config, "pixtral"), model.shape(text).hidden, "model.vision_projection"
     width, merged = vision.numbers.hidden, config.size("spatial_merge_size") ** 2
     return (
         *vision.tensors("model.vision_encoder"),
         *norm(f"{name}.norm", width, where="vision"),
         *linear(f"{name}.patch_merger.merging_layer", width, width * merged, where="vision"),
         *llava.projector(name, hidden, width, bias=False),
-        *language_model(module, text),
+        *language_model(model, text),
     )

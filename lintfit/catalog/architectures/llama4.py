@@ -9,11 +9,13 @@ from lintfit.catalog.architectures import llama4_text
 from lintfit.catalog.architectures._blocks import Shape, attention, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import as_shape, part, tower_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("llama4")
+CODE = Code(flash_attention_2=NEVER, liger=True, text_by_auto=True)
 VISION: Mapping[str, Any] = {
     "hidden_size": 768,
     "hidden_act": "gelu",

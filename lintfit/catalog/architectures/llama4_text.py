@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 202048,
-    "hidden_size": 5120,
-    "intermediate_size": 8192,
-    "intermediate_size_mlp": 16384,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 40,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "num_experts_per_tok": 1,
-    "num_local_experts": 16,
-    "moe_layers": None,
-    "interleave_moe_layer_step": 1,
-    "use_qk_norm": True,
-    "no_rope_layers": None,
-    "no_rope_layer_interval": 4,
-    "attention_chunk_size": 8192,
-    "attn_temperature_tuning": True,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("llama4_text")
+CODE = Code(flash_attention_2=NEVER, liger=True)
 
 
 def routed_layers(config: Config) -> list[int]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 from lintfit.catalog import architectures
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.architectures._towers import Encoder, encoder
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.errors import shown
 from lintfit.frozen import replace
 
@@ -26,21 +27,18 @@ VISION: Mapping[str, Any] = {
     "patch_size": 14,
 }
 """transformers ``LlavaConfig``: a model without ``vision_config`` has CLIP ViT-L/14 at 336 pixels."""
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {"model_type": "clip_vision_model", **VISION},
-    "multimodal_projector_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("llava", vision_config={"model_type": "clip_vision_model", **VISION})
+CODE = Code(liger=True)
 
 
-def text_of(config: Config, default: str = "llama") -> tuple[ModuleType, Config]:
-    """The language model's module and config; ``default``: its ``model_type`` where none is stated."""
+def text_of(config: Config, default: str = "llama") -> tuple[Architecture, Config]:
+    """The language model's model and config; ``default``: its ``model_type`` where none is stated."""
     model_type = str(config.section("text_config").get("model_type") or default)
-    module = architectures.find(model_type)
-    if module is None or hasattr(module, "text_of"):
+    model = architectures.find(model_type)
+    if model is None or model.language is not None:
         raise config.error("text_config", f"model_type {shown(model_type)} must be a language model that lintfit knows")
     tied = config.flag("tie_word_embeddings")
-    return module, part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied)
+    return model, part(config, "text_config", model.defaults, tie_word_embeddings=tied)
 
 
 def tied_as_the_text(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,14 +53,9 @@ def tied_as_the_text(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**given, TIED: True} if tied else given
 
 
-def named(module: ModuleType) -> str:
-    """A module's ``model_type``."""
-    return module.__name__.rpartition(".")[2]
-
-
 def language(config: Config) -> tuple[str, Config]:
-    module, text = text_of(config)
-    return named(module), text
+    model, text = text_of(config)
+    return model.name, text
 
 
 def vision_of(config: Config) -> Encoder:
@@ -71,12 +64,12 @@ def vision_of(config: Config) -> Encoder:
 
 
 def shape(config: Config) -> Shape:
-    module, text = text_of(config)
+    model, text = text_of(config)
     found = vision_of(config)
     vision = found.numbers
     side = (vision.image_size or 0) // vision.patch
     sized = {"merge": 1} if found.config.get("model_type") == "pixtral" else {"tokens": side * side}
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(vision, **sized))
 
 
@@ -89,14 +82,14 @@ def projector(name: str, hidden: int, width: int, *, bias: bool) -> list[Tensor]
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = text_of(config)
+    model, text = text_of(config)
     vision = vision_of(config)
     bias = config.flag("multimodal_projector_bias")
-    hidden, width = module.shape(text).hidden, vision.numbers.hidden * feature_layers(config)
+    hidden, width = model.shape(text).hidden, vision.numbers.hidden * feature_layers(config)
     return (
         *vision.tensors("model.vision_tower"),
         *projector("model.multi_modal_projector", hidden, width, bias=bias),
-        *language_model(module, text),
+        *language_model(model, text),
     )
 
 

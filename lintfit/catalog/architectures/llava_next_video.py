@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava, llava_next
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = llava_next.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**llava_next.DEFAULTS, "spatial_pool_mode": "average", "spatial_pool_stride": 2}
+DEFAULTS = defaults(
+    "llava_next_video",
+    vision_config={
+        "model_type": "clip_vision_model",
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "image_size": 336,
+        "patch_size": 14,
+    },
+    image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+)
 NOTES = ("of videos their tokens alone, as a sequence has them",)
 normalised = llava.tied_as_the_text
 

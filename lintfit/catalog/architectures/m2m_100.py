@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 POSITION_OFFSET = 2
 """The buffer has two rows more than the model positions (``M2M100SinusoidalPositionalEmbedding``)."""
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **_bart.DEFAULTS,
-    "vocab_size": 128112,
-    "activation_function": "relu",
-    "attention_dropout": 0.1,
-}
+DEFAULTS = defaults("m2m_100")
+CODE = Code(sdpa=since(4, 45), flash_attention_2=since(4, 40))
 
 
 def shape(config: Config) -> Shape:
@@ -26,4 +20,4 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return _bart.tensors(config, _bart.Style(offset=None, first=False, last=True))
+    return _bart.tensors(config, offset=None, first=False, last=True)

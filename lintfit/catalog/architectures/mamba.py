@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _mamba1
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, without_attention
 from lintfit.catalog.architectures._mamba1 import Mamba1
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50280,
-    "state_size": 16,
-    "expand": 2,
-    "conv_kernel": 4,
-    "use_bias": False,
-    "use_conv_bias": True,
-    "hidden_act": "silu",
-    "residual_in_fp32": True,
-    "time_step_rank": "auto",
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("mamba")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16")
 
 
 def shape(config: Config) -> Shape:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm, without_attention
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("hidden_size", "num_hidden_layers")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32768,
-    "hidden_size": 4096,
-    "num_heads": 128,
-    "head_dim": 64,
-    "state_size": 128,
-    "num_hidden_layers": 64,
-    "expand": 2,
-    "conv_kernel": 4,
-    "n_groups": 8,
-    "use_bias": False,
-    "use_conv_bias": True,
-    "hidden_act": "silu",
-    "residual_in_fp32": True,
-    "chunk_size": 256,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("mamba2")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, lora_refused_since="0.16")
 
 
 def shape(config: Config) -> Shape:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import _bart
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
 REQUIRED = _bart.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **_bart.DEFAULTS,
-    "vocab_size": 58101,
-    "share_encoder_decoder_embeddings": True,
-}
+DEFAULTS = defaults("marian")
+CODE = Code(sdpa=since(4, 53), flash_attention_2=since(4, 53))
 
 
 def shape(config: Config) -> Shape:
@@ -27,9 +22,9 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    style = _bart.Style(offset=0, first=False)
+    style = _bart.Style(offset=0, first=False, last=False)
     if config.flag("share_encoder_decoder_embeddings"):
-        return _bart.tensors(config, style)
+        return _bart.tensors(config, style.offset, style.first, style.last)
     numbers = shape(config)
     found = [
         *embedding("model.encoder.embed_tokens", config.size("vocab_size", kind="vocab"), numbers.hidden),

@@ -5,33 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen3_moe
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import MoE, Tensor
 from lintfit.frozen import replace
 
 LEFT_OUT = ("decoder_sparse_step", "mlp_only_layers", "use_sliding_window", "max_window_layers")
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in qwen3_moe.DEFAULTS.items() if key not in LEFT_OUT},
-    "vocab_size": 98304,
-    "hidden_size": 2304,
-    "intermediate_size": 7168,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "max_position_embeddings": 131072,
-    "tie_word_embeddings": False,
-    "sliding_window": 1024,
-    "moe_intermediate_size": 896,
-    "num_local_experts": 64,
-    "norm_topk_prob": True,
-    "layer_types": None,
-    "mlp_layer_types": None,
-}
+DEFAULTS = defaults("mellum")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

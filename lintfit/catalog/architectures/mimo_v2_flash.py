@@ -5,33 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 152576,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 4,
-    "head_dim": 192,
-    "v_head_dim": 128,
-    "max_position_embeddings": 131072,
-    "sliding_window": 129,
-    "layer_types": None,
-    "mlp_layer_types": None,
-    "moe_intermediate_size": 2048,
-    "n_routed_experts": 256,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("mimo_v2_flash")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, flash_by_another_kernel=True)
 NOTES = deepseek_v3.NOTES
 EVERY = 6
 """One of so many layers attends to everything, and so does the first, where a config does not say."""

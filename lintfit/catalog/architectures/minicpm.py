@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, linear, router
-from lintfit.catalog.architectures._decoder import Style, around, decoder, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, decoder, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 32000,
-    "tie_word_embeddings": True,
-    "num_experts": 0,
-    "num_experts_per_tok": 2,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("llama", tie_word_embeddings=True, num_experts=0, num_experts_per_tok=2)
+"""``configuration_minicpm.py``."""
+CODE = Code(chooses_kernel=False)
 
 
 def shape(config: Config) -> Shape:

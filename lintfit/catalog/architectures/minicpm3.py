@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import deepseek_v3, llama
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
-REQUIRED = (*llama.REQUIRED, "kv_lora_rank")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 73448,
-    "hidden_size": 2560,
-    "intermediate_size": 6400,
-    "num_hidden_layers": 62,
-    "num_attention_heads": 40,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "tie_word_embeddings": True,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "mlp_bias": False,
-    "kv_lora_rank": 256,
-    "q_lora_rank": 768,
-    "qk_nope_head_dim": 64,
-    "qk_rope_head_dim": 32,
-    "v_head_dim": 64,
-}
+REQUIRED = (*KEYS, "kv_lora_rank")
+DEFAULTS = defaults("minicpm3", v_head_dim=64)
 
 
 def shape(config: Config) -> Shape:

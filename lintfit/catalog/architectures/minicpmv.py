@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
-from lintfit.catalog.architectures import llama, qwen2
+from lintfit.catalog.architectures import known
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*llama.REQUIRED, "query_num", "vision_config")
+LLAMA, QWEN2 = known("llama"), known("qwen2")
+
+REQUIRED = (*KEYS, "query_num", "vision_config")
 DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False, "drop_vision_last_layer": False}
+CODE = Code(chooses_kernel=False)
 SLICES: Mapping[str, Any] = {"max_slice_nums": 9, "scale_resolution": 448}
 """An image is cut into up to nine slices of about so many pixels a side; the whole stands beside them, as large
 (OpenBMB/MiniCPM-V ``finetune/dataset.py:slice_image``)."""
 
 
-def text_of(config: Config) -> tuple[ModuleType, Config]:
+def text_of(config: Config) -> tuple[Architecture, Config]:
     """Qwen 2 since version 2.6, Llama 3 before: the config states a version since then."""
     version = config.number("version") or float(config.text("version", default="0") or 0)
-    module: ModuleType = qwen2 if version >= 2.6 else llama
-    return module, Config(dict(config), module.DEFAULTS, config.origin)
+    model = QWEN2 if version >= 2.6 else LLAMA
+    return model, Config(dict(config), model.defaults, config.origin)
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = text_of(config)
-    return module.__name__.rpartition(".")[2], text
+    model, text = text_of(config)
+    return model.name, text
 
 
 def vision_of(config: Config) -> Config:
@@ -42,8 +46,8 @@ def vision_of(config: Config) -> Config:
 
 
 def shape(config: Config) -> Shape:
-    module, text = text_of(config)
-    numbers: Shape = module.shape(text)
+    model, text = text_of(config)
+    numbers: Shape = model.shape(text)
     tower = tower_of(vision_of(config), tokens=config.size("query_num"))
     slices = Config(config.section("slice_config"), SLICES, f"{config.origin}: slice_config")
     tiles = slices.size("max_slice_nums") + 1
@@ -51,10 +55,10 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = text_of(config)
+    model, text = text_of(config)
     vision = vision_of(config)
-    hidden, width = module.shape(text).hidden, vision.size("hidden_size", kind="hidden")
-    language = language_model(module, text, prefix="llm.model.")
+    hidden, width = model.shape(text).hidden, vision.size("hidden_size", kind="hidden")
+    language = language_model(model, text, prefix="llm.model.")
     return (
         *(replace(tensor, name=tensor.name.replace("lm_head.", "llm.lm_head.", 1)) for tensor in language),
         *siglip(vision, "vpm", pooling=False),

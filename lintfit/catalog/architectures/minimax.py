@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import mixtral
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, fused_experts, linear, norm, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = mixtral.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**mixtral.DEFAULTS, "layer_types": None, "block_size": 256}
+MIXTRAL = known("mixtral")
+
+REQUIRED = (*KEYS, "num_local_experts")
+DEFAULTS = defaults("minimax")
 LINEAR = "linear_attention"
 
 
@@ -26,7 +29,7 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shape(config: Config) -> Shape:
-    numbers, given = mixtral.shape(config), config.strings("layer_types")
+    numbers, given = MIXTRAL.shape(config), config.strings("layer_types")
     config.size("block_size")
     if len(given) != numbers.layers:
         raise config.error("layer_types", f"must name each of the {numbers.layers} layers")

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama, mixtral
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, fused_experts, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 200064,
-    "hidden_size": 3072,
-    "intermediate_size": 1536,
-    "num_hidden_layers": 62,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 196608,
-    "tie_word_embeddings": False,
-    "attention_dropout": 0.0,
-    "num_experts_per_tok": 8,
-    "num_local_experts": 256,
-    "output_router_logits": False,
-}
+MIXTRAL = known("mixtral")
+
+REQUIRED = KEYS
+DEFAULTS = defaults("minimax_m2")
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 
 def shape(config: Config) -> Shape:
-    numbers = mixtral.shape(config)
+    numbers = MIXTRAL.shape(config)
     turned = config.count("rotary_dim", kind="head_dim") if config.get("rotary_dim") else numbers.rotary_dim
     return replace(numbers, qk_norm=True, rotary_dim=turned)
 

@@ -8,32 +8,13 @@ from typing import Any
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, linear, norm, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import LARGEST, Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 200064,
-    "hidden_size": 6144,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 60,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "max_position_embeddings": 524288,
-    "tie_word_embeddings": False,
-    "attention_dropout": 0.0,
-    "num_experts_per_tok": 4,
-    "num_local_experts": 128,
-    "output_router_logits": False,
-    "dense_intermediate_size": 12288,
-    "shared_intermediate_size": 3072,
-    "index_n_heads": 4,
-    "index_head_dim": 128,
-    "index_block_size": 128,
-    "index_topk_blocks": 16,
-    "index_local_blocks": 1,
-}
+DEFAULTS = defaults("minimax_m3_vl_text")
+CODE = Code(flash_attention_2=NEVER)
 SPARSE = "minimax_m3_sparse"
 _OF_CHECKPOINTS = {
     "index_n_heads": "sparse_num_index_heads",

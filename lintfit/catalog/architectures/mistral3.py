@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.architectures._towers import encoder
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {
+DEFAULTS = defaults(
+    "mistral3",
+    vision_config={
         "model_type": "pixtral",
         "hidden_size": 1024,
         "intermediate_size": 4096,
@@ -24,28 +23,26 @@ DEFAULTS: Mapping[str, Any] = {
         "num_hidden_layers": 24,
         "num_attention_heads": 16,
     },
-    "multimodal_projector_bias": False,
-    "spatial_merge_size": 2,
-    "tie_word_embeddings": False,
-}
+    tie_word_embeddings=False,
+)
 normalised = llava.tied_as_the_text
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "mistral")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "mistral")
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "mistral")
-    numbers: Shape = module.shape(text)
+    model, text = llava.text_of(config, "mistral")
+    numbers: Shape = model.shape(text)
     vision = replace(encoder(config, "pixtral").numbers, merge=config.size("spatial_merge_size") ** 2)
     return replace(numbers, vision=vision)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "mistral")
-    vision, hidden, name = encoder(config, "pixtral"), module.shape(text).hidden, "model.multi_modal_projector"
+    model, text = llava.text_of(config, "mistral")
+    vision, hidden, name = encoder(config, "pixtral"), model.shape(text).hidden, "model.multi_modal_projector"
     width, merged = vision.numbers.hidden, config.size("spatial_merge_size") ** 2
     return (
         *vision.tensors("model.vision_tower"),
@@ -54,5 +51,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *llava.projector(
             name, hidden, width * llava.feature_layers(config), bias=config.flag("multimodal_projector_bias")
         ),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, attention, embedding, gated_mlp, head, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
+LLAMA = known("llama")
+
 REQUIRED = ("text_config", "vision_config")
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("mllama", tie_word_embeddings=False)
+CODE = Code(flash_attention_2=((4, 52), (5, 23)), liger=True)
 TEXT: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key not in ("attention_bias", "mlp_bias")},
+    **{key: value for key, value in LLAMA.defaults.items() if key not in ("attention_bias", "mlp_bias")},
     "vocab_size": 128256,
     "num_hidden_layers": 40,
     "num_key_value_heads": 8,
@@ -72,7 +76,7 @@ def text_alone(config: Config) -> bool:
 def shape(config: Config) -> Shape:
     tower = None if text_alone(config) else tower_of(part(config, "vision_config", VISION))
     # The embedding has rows that the head has not, so that nothing ties them whatever a config says.
-    return replace(llama.shape(text_of(config)), tied=False, vision=tower)
+    return replace(LLAMA.shape(text_of(config)), tied=False, vision=tower)
 
 
 def encoder(vision: Config, name: str, copies: int, *, gated: bool) -> list[Tensor]:

@@ -7,29 +7,12 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm, plain_shape
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50368,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 12,
-    "hidden_activation": "gelu",
-    "max_position_embeddings": 8192,
-    "norm_bias": False,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "embedding_dropout": 0.0,
-    "mlp_bias": False,
-    "mlp_dropout": 0.0,
-    "decoder_bias": True,
-    "classifier_bias": False,
-    "local_attention": 128,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("modernbert")
 EVERY = 3
 """One of so many layers attends to everything, from the first on (``global_attn_every_n_layers``)."""
 

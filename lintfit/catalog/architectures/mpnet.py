@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape, embedding, linear, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**bert.DEFAULTS, "vocab_size": 30527, "relative_attention_num_buckets": 32}
+DEFAULTS = defaults("mpnet")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm, plain_mlp, plain_shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("d_model", "n_heads", "n_layers", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "d_model": 2048,
-    "n_heads": 16,
-    "n_layers": 24,
-    "expansion_ratio": 4,
-    "max_seq_len": 2048,
-    "vocab_size": 50368,
-    "resid_pdrop": 0.0,
-    "emb_pdrop": 0.0,
-    "no_bias": True,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("mpt")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER, layer="MptBlock")
 
 
 def shape(config: Config) -> Shape:

@@ -21,34 +21,13 @@ from lintfit.catalog.architectures._blocks import (
 )
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import CatalogError, Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads", "layer_types")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 131072,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": False,
-    "attention_dropout": 0.0,
-    "intermediate_size": 21504,
-    "mlp_hidden_act": "relu2",
-    "mlp_bias": False,
-    "ssm_state_size": 128,
-    "mamba_num_heads": 128,
-    "mamba_head_dim": 64,
-    "n_groups": 8,
-    "conv_kernel": 4,
-    "use_conv_bias": True,
-    "use_bias": False,
-    "chunk_size": 128,
-    "n_routed_experts": 8,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 7688,
-    "moe_shared_expert_intermediate_size": 7688,
-    "moe_latent_size": None,
-}
+DEFAULTS = defaults("nemotron_h")
+CODE = Code(lora_refused_since="0.20")
 LETTERS = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
 OLD_NAMES = {"mamba": "linear_attention", "attention": "full_attention"}
 OLD_KEYS = {

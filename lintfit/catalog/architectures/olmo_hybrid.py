@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, linear, norm
-from lintfit.catalog.architectures._decoder import Style, around, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, self_attention
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in llama.DEFAULTS.items() if key != "mlp_bias"},
-    "vocab_size": 100352,
-    "hidden_size": 3840,
-    "num_attention_heads": 30,
-    "max_position_embeddings": 65536,
-    "layer_types": None,
-    "linear_conv_kernel_dim": 4,
-    "linear_allow_neg_eigval": True,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("olmo_hybrid")
 LINEAR = "linear_attention"
 
 

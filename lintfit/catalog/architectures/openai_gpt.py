@@ -8,15 +8,14 @@ from typing import Any
 from lintfit.catalog.architectures import gpt2
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = gpt2.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **gpt2.DEFAULTS,
-    "vocab_size": 40478,
-    "n_positions": 512,
-    "afn": "gelu",
-}
+DEFAULTS = defaults(
+    "openai_gpt", activation_function="gelu_new", scale_attn_weights=True, reorder_and_upcast_attn=False
+)
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 ACTIVATIONS = {"gelu": "gelu_new"}
 """What its names of activations stand for (``ACT_FNS``)."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -15,28 +12,14 @@ from lintfit.catalog.architectures._blocks import (
     plain_shape,
 )
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = ("hidden_size", "ffn_dim", "num_hidden_layers", "num_attention_heads", "vocab_size")
 POSITION_OFFSET = 2
 """OPT's table of positions has two rows more than it has positions (transformers ``OPTLearnedPositionalEmbedding``)."""
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50272,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "ffn_dim": 3072,
-    "max_position_embeddings": 2048,
-    "do_layer_norm_before": True,
-    "_remove_final_layer_norm": False,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "num_attention_heads": 12,
-    "activation_function": "relu",
-    "layerdrop": 0.0,
-    "enable_bias": True,
-    "layer_norm_elementwise_affine": True,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("opt")
+CODE = Code(sdpa=since(4, 46), layer="OPTDecoderLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -9,11 +9,12 @@ from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part, patches, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("ovis2")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1024,
     "intermediate_size": 2816,
@@ -34,8 +35,8 @@ MOST_TILES = 12 + 1
 
 
 def language(config: Config) -> tuple[str, Config]:
-    module, text = llava.text_of(config, "qwen2")
-    return llava.named(module), text
+    model, text = llava.text_of(config, "qwen2")
+    return model.name, text
 
 
 def vision_of(config: Config) -> Config:
@@ -43,11 +44,11 @@ def vision_of(config: Config) -> Config:
 
 
 def shape(config: Config) -> Shape:
-    module, text = llava.text_of(config, "qwen2")
+    model, text = llava.text_of(config, "qwen2")
     vision = vision_of(config)
     tower = tower_of(vision)
     side = -(-((tower.image_size or 0) // tower.patch) // vision.size("hidden_stride"))
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(tower, tokens=side * side, tiles=MOST_TILES))
 
 
@@ -60,7 +61,7 @@ def words(vision: Config) -> tuple[int, int]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config, "qwen2")
+    model, text = llava.text_of(config, "qwen2")
     vision, name = vision_of(config), "model.vision_tower"
     tower, (every, own) = tower_of(vision), words(vision)
     width, depth, side = tower.hidden, tower.layers, (tower.image_size or 0) // tower.patch
@@ -76,8 +77,8 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *norm(f"{name}.transformer.rms_norm", width),
         *linear(f"{name}.head_linear", own, merged),
         *norm(f"{name}.head_norm", own, bias=True),
-        Tensor("model.visual_embeddings_table.weight", (every, module.shape(text).hidden), 1, "embedding"),
+        Tensor("model.visual_embeddings_table.weight", (every, model.shape(text).hidden), 1, "embedding"),
     ]
     for projection in ("q_proj", "k_proj", "v_proj", "out_proj"):
         found += linear(f"{layer}.attention.{projection}", width, width, depth, bias=vision.flag("qkv_bias"))
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(module, text))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(model, text))

@@ -6,15 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import ernie4_5
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
 from lintfit.catalog.architectures._multimodal import encoder_layers, language_model, part, patches, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
+ERNIE4_5 = known("ernie4_5")
+
 REQUIRED = ()
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": True}
+DEFAULTS = defaults("paddleocr_vl")
 VISION: Mapping[str, Any] = {
     "hidden_size": 1152,
     "intermediate_size": 4304,
@@ -34,7 +37,7 @@ def normalised(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Published configs state what the language model is among the model's own keys."""
     if "text_config" in given:
         return given
-    inner = {key: given[key] for key in ernie4_5.DEFAULTS if key in given and key != "tie_word_embeddings"}
+    inner = {key: given[key] for key in ERNIE4_5.defaults if key in given and key != "tie_word_embeddings"}
     return {**given, "text_config": inner}
 
 
@@ -43,7 +46,7 @@ def text_of(config: Config) -> Config:
     it stands outside and does not reach it (``PaddleOCRVLConfig.__post_init__``)."""
     stated = config.section("text_config").get("tie_word_embeddings")
     tied = config.flag("tie_word_embeddings") or stated is not False
-    return part(config, "text_config", ernie4_5.DEFAULTS, tie_word_embeddings=tied)
+    return part(config, "text_config", ERNIE4_5.defaults, tie_word_embeddings=tied)
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -58,7 +61,7 @@ def vision_of(config: Config) -> tuple[Config, VisionTower]:
 
 
 def shape(config: Config) -> Shape:
-    return replace(ernie4_5.shape(text_of(config)), vision=vision_of(config)[1])
+    return replace(ERNIE4_5.shape(text_of(config)), vision=vision_of(config)[1])
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
@@ -74,4 +77,4 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *linear("model.projector.linear_1", merged, merged, bias=True),
         *linear("model.projector.linear_2", numbers.hidden, merged, bias=True),
     ]
-    return (*(replace(tensor, where="vision") for tensor in found), *language_model(ernie4_5, text_of(config)))
+    return (*(replace(tensor, where="vision") for tensor in found), *language_model(ERNIE4_5, text_of(config)))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
-from lintfit.catalog.architectures import gemma, gemma2
+from lintfit.catalog.architectures import known
+from lintfit.catalog.architectures._architecture import Architecture
 from lintfit.catalog.architectures._blocks import Shape, linear
 from lintfit.catalog.architectures._multimodal import SIGLIP, language_model, part, siglip, tower_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
+
+GEMMA, GEMMA2 = known("gemma"), known("gemma2")
 
 REQUIRED = ("text_config",)
 TEXT: Mapping[str, Any] = {
@@ -33,44 +36,36 @@ VISION: Mapping[str, Any] = {
     "num_attention_heads": 16,
     "vision_use_head": False,
 }
-DEFAULTS: Mapping[str, Any] = {
-    "text_config": TEXT,
-    "vision_config": VISION,
-    "projection_dim": 2048,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("paligemma", text_config=TEXT, vision_config=VISION)
+CODE = Code(liger=True)
 
 
-def text_of(config: Config) -> tuple[str, ModuleType, Config]:
-    """The language model: its ``model_type``, module and config."""
+def text_of(config: Config) -> tuple[Architecture, Config]:
+    """The language model: and its config."""
     second = config.section("text_config").get("model_type") == "gemma2"
-    module: ModuleType = gemma2 if second else gemma
+    model = GEMMA2 if second else GEMMA
     tied = config.flag("tie_word_embeddings")
-    return (
-        "gemma2" if second else "gemma",
-        module,
-        part(config, "text_config", module.DEFAULTS, tie_word_embeddings=tied),
-    )
+    return model, part(config, "text_config", model.defaults, tie_word_embeddings=tied)
 
 
 def language(config: Config) -> tuple[str, Config]:
-    model_type, _, text = text_of(config)
-    return model_type, text
+    model, text = text_of(config)
+    return model.name, text
 
 
 def shape(config: Config) -> Shape:
-    _, module, text = text_of(config)
+    model, text = text_of(config)
     tower = tower_of(part(config, "vision_config", SIGLIP))
-    numbers: Shape = module.shape(text)
+    numbers: Shape = model.shape(text)
     return replace(numbers, vision=replace(tower, tokens=((tower.image_size or 0) // tower.patch) ** 2))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    _, module, text = text_of(config)
+    model, text = text_of(config)
     vision = part(config, "vision_config", SIGLIP)
     width, out = vision.size("hidden_size", kind="hidden"), config.size("projection_dim", kind="hidden")
     return (
         *siglip(vision, "model.vision_tower", pooling=vision.flag("vision_use_head", True)),
         *linear("model.multi_modal_projector.linear", out, width, bias=True, where="vision"),
-        *language_model(module, text),
+        *language_model(model, text),
     )

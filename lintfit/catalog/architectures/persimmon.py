@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import gpt_neox
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm, plain_mlp
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = gpt_neox.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 262144,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 64,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 16384,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
-    "qk_layernorm": True,
-    "hidden_dropout": 0.0,
-    "attention_dropout": 0.0,
-}
+DEFAULTS = defaults("persimmon")
 
 
 def shape(config: Config) -> Shape:

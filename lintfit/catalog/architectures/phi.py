@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, attention, decoder_shape, embedding, head, norm, plain_mlp
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 51200,
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 32,
-    "resid_pdrop": 0.0,
-    "embd_pdrop": 0.0,
-    "attention_dropout": 0.0,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 2048,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.5,
-    "qk_layernorm": False,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("phi")
+CODE = Code(sdpa=since(4, 39), layer="PhiDecoderLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -10,20 +10,19 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import phi3
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.architectures._multimodal import SIGLIP, part, siglip, tower_of
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor, VisionTower
 from lintfit.frozen import replace
 
-REQUIRED = phi3.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    **phi3.DEFAULTS,
-    "vocab_size": 200064,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 131072,
-}
+PHI3 = known("phi3")
+
+REQUIRED = KEYS
+DEFAULTS = defaults("phi4_multimodal")
 VISION: Mapping[str, Any] = {
     **SIGLIP,
     "hidden_size": 1152,
@@ -77,11 +76,11 @@ def tower(vision: Config) -> VisionTower:
 
 
 def shape(config: Config) -> Shape:
-    return replace(phi3.shape(config), vision=tower(vision_of(config)))
+    return replace(PHI3.shape(config), vision=tower(vision_of(config)))
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    vision, hidden = vision_of(config), phi3.shape(config).hidden
+    vision, hidden = vision_of(config), PHI3.shape(config).hidden
     audio, width = part(config, "audio_config", AUDIO), tower_of(vision).hidden
     seen, heard = "model.embed_tokens_extend.image_embed", "model.embed_tokens_extend.audio_embed"
     sound = audio.size("hidden_size", kind="hidden") * audio.size("downsample_rate")
@@ -97,7 +96,7 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         beside += linear(f"{heard}.up_proj_for_{use}", hidden, sound, bias=True)
         beside += linear(f"{heard}.down_proj_for_{use}", hidden, hidden, bias=True)
     own = [tensor for key in BUILT_IN for tensor in _adapters(config, key)]
-    return (*phi3.tensors(config), *own, *(replace(tensor, where="vision") for tensor in beside))
+    return (*PHI3.tensors(config), *own, *(replace(tensor, where="vision") for tensor in beside))
 
 
 def _adapters(config: Config, key: str) -> list[Tensor]:
@@ -106,7 +105,7 @@ def _adapters(config: Config, key: str) -> list[Tensor]:
         return []
     rank = part(config, key, {}).size("r")
     found: list[Tensor] = []
-    for tensor in phi3.tensors(config):
+    for tensor in PHI3.tensors(config):
         if tensor.where == "layer" and tensor.role == "linear":
             rows, columns = tensor.shape
             module, use = tensor.name.rpartition(".")[0], key.removesuffix("_lora")

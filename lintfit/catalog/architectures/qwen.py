@@ -7,7 +7,7 @@ from typing import Any
 
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
@@ -24,6 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
     "no_bias": True,
     "tie_word_embeddings": False,
 }
+CODE = Code(chooses_kernel=False, own_dtype=True)  # modeling_qwen.py makes bf16 layers unless the config says otherwise
 
 
 def shape(config: Config) -> Shape:

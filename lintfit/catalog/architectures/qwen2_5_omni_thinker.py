@@ -8,17 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2, qwen2_5_vl, qwen2_vl
+from lintfit.catalog.architectures import known, qwen2_5_vl, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
+QWEN2 = known("qwen2")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen2_5_omni_thinker")
 TEXT: Mapping[str, Any] = {
-    **qwen2.DEFAULTS,
+    **QWEN2.defaults,
     "vocab_size": 152064,
     "hidden_size": 3584,
     "intermediate_size": 18944,
@@ -59,12 +62,12 @@ def language(config: Config) -> tuple[str, Config]:
 
 def shape(config: Config) -> Shape:
     tower = qwen2_5_vl.tower_of(part(config, "vision_config", VISION))
-    return replace(qwen2.shape(text_of(config)), vision=tower)
+    return replace(QWEN2.shape(text_of(config)), vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
     seen, heard = part(config, "vision_config", VISION), part(config, "audio_config", AUDIO)
-    return (*_visual(seen), *_heard(heard), *language_model(qwen2, text_of(config)))
+    return (*_visual(seen), *_heard(heard), *language_model(QWEN2, text_of(config)))
 
 
 def _visual(vision: Config) -> list[Tensor]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2, qwen2_vl
+from lintfit.catalog.architectures import known, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, gated_mlp, linear, norm
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
+QWEN2 = known("qwen2")
+
 REQUIRED = qwen2_vl.REQUIRED
-DEFAULTS: Mapping[str, Any] = qwen2_vl.DEFAULTS
+DEFAULTS = defaults("qwen2_5_vl")
+CODE = Code(liger=True)
 VISION: Mapping[str, Any] = {
     "depth": 32,
     "hidden_size": 3584,
@@ -44,7 +48,7 @@ def tower_of(vision: Config) -> VisionTower:
 
 def shape(config: Config) -> Shape:
     tower = tower_of(part(config, "vision_config", VISION))
-    return replace(qwen2.shape(qwen2_vl.text_of(config)), vision=tower)
+    return replace(QWEN2.shape(qwen2_vl.text_of(config)), vision=tower)
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
@@ -63,5 +67,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *qwen2_vl.patch_projection(vision, width),
         *(replace(tensor, where="vision") for tensor in blocks),
         *qwen2_vl.merger(vision, width, vision.size("out_hidden_size", kind="hidden"), norm_bias=False),
-        *language_model(qwen2, text),
+        *language_model(QWEN2, text),
     )

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import qwen2
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **qwen2.DEFAULTS,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 1408,
-    "shared_expert_intermediate_size": 5632,
-    "num_experts_per_tok": 4,
-    "num_experts": 60,
-    "mlp_only_layers": [],
-    "qkv_bias": True,
-    "output_router_logits": False,
-}
+REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
+DEFAULTS = defaults("qwen2_moe")
+CODE = Code(layer="Qwen2MoeDecoderLayer", moe_block="Qwen2MoeSparseMoeBlock", moe_leaf_since="0.18.0")
 
 
 def sparse_layers(config: Config) -> int:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2
+from lintfit.catalog.architectures import known
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
+QWEN2 = known("qwen2")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen2_vl")
+CODE = Code(liger=True)
 TEXT: Mapping[str, Any] = {
-    **qwen2.DEFAULTS,
+    **QWEN2.defaults,
     "vocab_size": 152064,
     "hidden_size": 8192,
     "intermediate_size": 29568,
@@ -52,7 +56,7 @@ def text_of(config: Config) -> Config:
 def shape(config: Config) -> Shape:
     vision = part(config, "vision_config", VISION)
     width = vision.size("embed_dim", kind="hidden")
-    return replace(qwen2.shape(text_of(config)), vision=tower(vision, width, width * vision.size("mlp_ratio")))
+    return replace(QWEN2.shape(text_of(config)), vision=tower(vision, width, width * vision.size("mlp_ratio")))
 
 
 def tower(vision: Config, hidden: int, intermediate: int) -> VisionTower:
@@ -101,5 +105,5 @@ def tensors(config: Config) -> tuple[Tensor, ...]:
         *patch_projection(vision, width),
         *(replace(tensor, where="vision") for tensor in blocks),
         *merger(vision, width, vision.size("hidden_size", kind="hidden"), norm_bias=True),
-        *language_model(qwen2, text),
+        *language_model(QWEN2, text),
     )

@@ -9,11 +9,13 @@ from lintfit.catalog.architectures import qwen3_5_text, qwen3_vl
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen3_5")
+CODE = Code(liger=True, text_by_auto=True)
 VISION: Mapping[str, Any] = {**qwen3_vl.VISION, "deepstack_visual_indexes": []}
 NOTES = qwen3_5_text.NOTES
 

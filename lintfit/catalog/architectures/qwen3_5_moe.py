@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen3_5, qwen3_5_moe_text, qwen3_vl
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = qwen3_5.DEFAULTS
+DEFAULTS = defaults("qwen3_5_moe")
+CODE = Code(liger=True, text_by_auto=True)
 NOTES = qwen3_5_moe_text.NOTES
 
 

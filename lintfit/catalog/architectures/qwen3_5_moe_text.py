@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import qwen3_5_text, qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_experts", "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **qwen3_5_text.SHARED,
-    "hidden_size": 2048,
-    "intermediate_size": 512,  # that of no layer: transformers has no such key
-    "num_hidden_layers": 40,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 8,
-    "num_experts": 256,
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("qwen3_5_moe_text", full_attention_interval=4, intermediate_size=512)
+CODE = Code(liger=True)
 NOTES = qwen3_next.NOTES
 
 

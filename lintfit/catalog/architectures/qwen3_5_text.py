@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2, qwen3_next
+from lintfit.catalog.architectures import qwen3_next
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 
-REQUIRED = qwen2.REQUIRED
+REQUIRED = KEYS
 SHARED: Mapping[str, Any] = {**qwen3_next.MIXERS, "vocab_size": 248320}
 """What the models with routed experts take as well."""
 
-DEFAULTS: Mapping[str, Any] = {
-    **SHARED,
-    "hidden_size": 4096,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-}
+DEFAULTS = defaults("qwen3_5_text", full_attention_interval=4)
+CODE = Code(liger=True)
 NOTES = qwen3_next.NOTES
 
 

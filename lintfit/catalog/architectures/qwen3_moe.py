@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures import qwen2_moe
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, fused_experts, gated_mlp, router
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import MoE, Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, MoE, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "moe_intermediate_size")
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in qwen2.DEFAULTS.items() if key != "num_key_value_heads"},
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 24,
-    "num_key_value_heads": 4,
-    "attention_bias": False,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 768,
-    "num_experts_per_tok": 8,
-    "num_local_experts": 128,
-    "mlp_only_layers": [],
-    "output_router_logits": False,
-}
+REQUIRED = (*KEYS, "moe_intermediate_size")
+DEFAULTS = defaults("qwen3_moe")
+CODE = Code(
+    layer="Qwen3MoeDecoderLayer", moe_block="Qwen3MoeSparseMoeBlock", moe_leaf_since="0.18.0", liger=True, unsloth=True
+)
 
 
 def shape(config: Config) -> Shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2, qwen2_moe
+from lintfit.catalog.architectures import qwen2_moe
 from lintfit.catalog.architectures._blocks import (
     Shape,
     decoder_shape,
@@ -15,12 +15,13 @@ from lintfit.catalog.architectures._blocks import (
     norm,
     router,
 )
-from lintfit.catalog.architectures._decoder import Style, around
+from lintfit.catalog.architectures._decoder import KEYS, Style, around
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor
 from lintfit.frozen import replace
 
-REQUIRED = (*qwen2.REQUIRED, "num_experts", "moe_intermediate_size")
+REQUIRED = (*KEYS, "num_experts", "moe_intermediate_size")
 MIXERS: Mapping[str, Any] = {
     "head_dim": 256,
     "hidden_act": "silu",
@@ -38,22 +39,8 @@ MIXERS: Mapping[str, Any] = {
 }
 """What Qwen 3.5 takes as well."""
 
-DEFAULTS: Mapping[str, Any] = {
-    **MIXERS,
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 10,
-    "num_experts": 512,
-    "mlp_only_layers": [],
-    "output_router_logits": False,
-}
+DEFAULTS = defaults("qwen3_next", full_attention_interval=4)
+CODE = Code(liger=True)
 NOTES = ("no multi-token-prediction layers (transformers does not load those of a checkpoint)",)
 
 

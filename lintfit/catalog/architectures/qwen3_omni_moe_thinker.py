@@ -12,11 +12,12 @@ from lintfit.catalog.architectures import qwen2_5_omni_thinker, qwen3_moe, qwen3
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen3_omni_moe_thinker")
 TEXT: Mapping[str, Any] = {
     **qwen3_moe.DEFAULTS,
     "vocab_size": 3584,

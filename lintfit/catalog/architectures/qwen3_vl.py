@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import qwen2_vl, qwen3
+from lintfit.catalog.architectures import known, qwen2_vl
 from lintfit.catalog.architectures._blocks import Shape, linear, norm, plain_mlp
 from lintfit.catalog.architectures._multimodal import language_model, part
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor, VisionTower
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, VisionTower
 from lintfit.frozen import replace
 
+QWEN3 = known("qwen3")
+
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {"tie_word_embeddings": False}
+DEFAULTS = defaults("qwen3_vl")
+CODE = Code(liger=True)
 VISION: Mapping[str, Any] = {
     "depth": 27,
     "hidden_size": 1152,
@@ -31,7 +35,7 @@ VISION: Mapping[str, Any] = {
 
 
 def text_of(config: Config) -> Config:
-    return part(config, "text_config", qwen3.DEFAULTS, tie_word_embeddings=config.flag("tie_word_embeddings"))
+    return part(config, "text_config", QWEN3.defaults, tie_word_embeddings=config.flag("tie_word_embeddings"))
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -44,7 +48,7 @@ def tower_of(vision: Config) -> VisionTower:
 
 
 def shape(config: Config) -> Shape:
-    return replace(qwen3.shape(text_of(config)), vision=tower_of(part(config, "vision_config", VISION)))
+    return replace(QWEN3.shape(text_of(config)), vision=tower_of(part(config, "vision_config", VISION)))
 
 
 def merger(name: str, norm_size: int, merged: int, out: int, copies: int) -> list[Tensor]:
@@ -81,4 +85,4 @@ def visual(vision: Config) -> list[Tensor]:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    return (*visual(part(config, "vision_config", VISION)), *language_model(qwen3, text_of(config)))
+    return (*visual(part(config, "vision_config", VISION)), *language_model(QWEN3, text_of(config)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import (
     Shape,
     attention,
@@ -16,29 +15,19 @@ from lintfit.catalog.architectures._blocks import (
     linear,
     norm,
 )
+from lintfit.catalog.architectures._decoder import KEYS
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import frozen, replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256000,
-    "hidden_size": 2560,
-    "intermediate_size": 7680,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 10,
-    "lru_width": None,
-    "attention_window_size": 2048,
-    "sliding_window": 2048,
-    "conv1d_width": 4,
-    "final_logit_softcapping": 30.0,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "block_types": ("recurrent", "recurrent", "attention"),
-    "partial_rotary_factor": 0.5,
-    "attention_bias": False,
-    "attention_dropout": 0.0,
-    "tie_word_embeddings": True,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults(
+    "recurrent_gemma",
+    sliding_window=2048,
+    final_logit_softcapping=30.0,
+    block_types=("recurrent", "recurrent", "attention"),
+)
 LINEAR = "linear_attention"
 
 

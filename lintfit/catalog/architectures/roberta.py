@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import bert
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 
 REQUIRED = bert.REQUIRED
-DEFAULTS: Mapping[str, Any] = {**bert.DEFAULTS, "vocab_size": 50265}
+DEFAULTS = defaults("roberta")
+CODE = Code(sdpa=since(4, 45), flash_attention_2=since(5, 0), layer="RobertaLayer")
 
 
 def shape(config: Config) -> Shape:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import deepseek_v3, glm4_moe
+from lintfit.catalog.architectures import deepseek_v3
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape
 from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "n_routed_experts", "moe_intermediate_size")
 UNKNOWN = frozenset({"first_k_dense_replace", "intermediate_size", "partial_rotary_factor", "use_qk_norm"})
-DEFAULTS: Mapping[str, Any] = {
-    **{key: value for key, value in glm4_moe.DEFAULTS.items() if key not in UNKNOWN},
-    "vocab_size": 196608,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 64,
-    "head_dim": 128,
-    "moe_intermediate_size": 1280,
-}
+DEFAULTS = defaults("solar_open")
 
 
 def shape(config: Config) -> Shape:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from lintfit.catalog.architectures import llama
 from lintfit.catalog.architectures._blocks import Shape, decoder_shape, gated_mlp, norm
-from lintfit.catalog.architectures._decoder import Style, around, layer_norms, self_attention
+from lintfit.catalog.architectures._decoder import KEYS, Style, around, layer_norms, self_attention
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import Code, Tensor, since
 from lintfit.frozen import replace
 
-REQUIRED = llama.REQUIRED
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 50304,
-    "hidden_size": 2560,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "tie_word_embeddings": False,
-    "partial_rotary_factor": 0.25,
-    "use_qkv_bias": False,
-    "qk_layernorm": False,
-    "use_parallel_residual": False,
-    "hidden_dropout": 0.0,
-    "attention_dropout": 0.0,
-}
+REQUIRED = KEYS
+DEFAULTS = defaults("stablelm")
+CODE = Code(sdpa=since(4, 39))
 
 
 def shape(config: Config) -> Shape:

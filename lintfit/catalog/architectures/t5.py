@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, linear, norm
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor, since
 
 REQUIRED = ("d_model", "d_ff", "d_kv", "num_layers", "num_heads", "vocab_size")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32128,
-    "d_model": 512,
-    "d_kv": 64,
-    "d_ff": 2048,
-    "num_layers": 6,
-    "num_heads": 8,
-    "relative_attention_num_buckets": 32,
-    "dropout_rate": 0.1,
-    "feed_forward_proj": "relu",
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("t5", tie_word_embeddings=True)
+CODE = Code(sdpa=since(5, 15), flash_attention_2=NEVER, chooses_kernel=False, layer="T5Block")
 NOTES = (
     "the embedding as output layer (transformers 5; transformers 4 has one of its own for T5 1.1, Flan-T5 and mT5)",
 )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {"model_type": "clip_vision_model", **llava.VISION, "image_size": 224},
-    "multimodal_projector_bias": True,
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("video_llava", vision_config={"model_type": "clip_vision_model", **llava.VISION, "image_size": 224})
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -28,12 +22,12 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision, bias = llava.vision_of(config), config.flag("multimodal_projector_bias")
-    hidden, width = module.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
+    hidden, width = model.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
     return (
         *vision.tensors("model.video_tower"),
         *vision.tensors("model.image_tower"),
         *llava.projector("model.multi_modal_projector", hidden, width, bias=bias),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures import llava
 from lintfit.catalog.architectures._blocks import Shape, norm
 from lintfit.catalog.architectures._multimodal import language_model
 from lintfit.catalog.config import Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 
 REQUIRED = ("text_config",)
-DEFAULTS: Mapping[str, Any] = {
-    "vision_config": {"model_type": "clip_vision_model", **llava.VISION},
-    "vision_feature_layer": [-2, -5, -8, -11, 6],
-    "tie_word_embeddings": False,
-}
+DEFAULTS = defaults("vipllava", vision_config={"model_type": "clip_vision_model", **llava.VISION})
 
 
 def language(config: Config) -> tuple[str, Config]:
@@ -28,12 +22,12 @@ def shape(config: Config) -> Shape:
 
 
 def tensors(config: Config) -> tuple[Tensor, ...]:
-    module, text = llava.text_of(config)
+    model, text = llava.text_of(config)
     vision, projector = llava.vision_of(config), "model.multi_modal_projector"
-    hidden, width = module.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
+    hidden, width = model.shape(text).hidden, vision.numbers.hidden * llava.feature_layers(config)
     return (
         *vision.tensors("model.vision_tower"),
         *norm(f"{projector}.projector_layernorm", width, bias=True, where="vision"),
         *llava.projector(projector, hidden, width, bias=True),
-        *language_model(module, text),
+        *language_model(model, text),
     )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lintfit.catalog.architectures._blocks import (
     Shape,
     embedding,
@@ -14,26 +11,14 @@ from lintfit.catalog.architectures._blocks import (
 )
 from lintfit.catalog.architectures._fairseq import layers_of
 from lintfit.catalog.config import Config
-from lintfit.catalog.facts import Tensor
+from lintfit.catalog.config_defaults import defaults
+from lintfit.catalog.facts import NEVER, Code, Tensor
 
 REQUIRED = ("d_model", "ffn_dim", "num_layers", "attention_heads", "vocab_size")
 POSITION_OFFSET = 2
 """Rows that the table of positions has beyond these (transformers ``XGLMSinusoidalPositionalEmbedding``)."""
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 256008,
-    "max_position_embeddings": 2048,
-    "d_model": 1024,
-    "ffn_dim": 4096,
-    "num_layers": 24,
-    "attention_heads": 16,
-    "activation_function": "gelu",
-    "dropout": 0.1,
-    "attention_dropout": 0.1,
-    "activation_dropout": 0.0,
-    "scale_embedding": True,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("xglm")
+CODE = Code(sdpa=NEVER, flash_attention_2=NEVER)
 
 
 def shape(config: Config) -> Shape:

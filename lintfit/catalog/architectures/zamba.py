@@ -9,31 +9,12 @@ from lintfit.catalog.architectures import _mamba1, zamba2
 from lintfit.catalog.architectures._blocks import Shape, embedding, gated_mlp, head, heads_of, linear, norm
 from lintfit.catalog.architectures._mamba1 import Mamba1
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "max_position_embeddings": 4096,
-    "hidden_size": 3712,
-    "intermediate_size": 14848,
-    "num_hidden_layers": 76,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "hidden_act": "gelu",
-    "attention_dropout": 0.0,
-    "attn_layer_period": 6,
-    "attn_layer_offset": 4,
-    "n_mamba_heads": 2,
-    "mamba_d_state": 16,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_dt_rank": "auto",
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("zamba")
 BEFORE = ("linear_attention", "linear_attention", zamba2.HYBRID)
 """The kinds of the first layers where a config does not list them; behind them the period counts anew."""
 

@@ -9,31 +9,12 @@ from lintfit.catalog.architectures import _mamba2
 from lintfit.catalog.architectures._blocks import Shape, embedding, head, heads_of, linear, norm
 from lintfit.catalog.architectures._mamba2 import Mamba2
 from lintfit.catalog.config import LARGEST, Config
+from lintfit.catalog.config_defaults import defaults
 from lintfit.catalog.facts import Tensor
 from lintfit.frozen import replace
 
 REQUIRED = ("hidden_size", "num_attention_heads")
-DEFAULTS: Mapping[str, Any] = {
-    "vocab_size": 32000,
-    "max_position_embeddings": 4096,
-    "hidden_size": 2560,
-    "num_hidden_layers": 54,
-    "mamba_d_state": 64,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_ngroups": 1,
-    "n_mamba_heads": 8,
-    "chunk_size": 256,
-    "add_bias_linear": False,
-    "hidden_act": "gelu",
-    "num_attention_heads": 32,
-    "attention_dropout": 0.0,
-    "num_mem_blocks": 1,
-    "use_shared_attention_adapter": False,
-    "adapter_rank": 128,
-    "use_mem_rope": False,
-    "tie_word_embeddings": True,
-}
+DEFAULTS = defaults("zamba2")
 HYBRID = "hybrid"
 DEFAULT_HYBRIDS = (6, 12, 18, 24, 30, 36, 42, 47, 51)
 """The layers with a block where a config does not list them (``Zamba2Config.__post_init__``)."""

@@ -9,31 +9,22 @@ from lintfit.fit.options import Effect, Option, Subject
 from lintfit.memory.activations.recipe import attention_of
 from lintfit.memory.versions import release, transformers_version
 
-IN_TRANSFORMERS_ONLY = frozenset(
-    {"baichuan", "chatglm", "deepseek", "internlm", "internlm2", "minicpm", "minicpmv", "mt5", "orion", "qwen", "t5"}
-    | {"umt5"}
-)
-"""Models with code of their own (or without a choice), where the argument may mean nothing."""
-
-LEAVES_SCORES = frozenset({"falcon"})
-"""Models for which SDPA may run its reference path, scores and all: one head of keys for all queries, or a mask."""
-
 
 def options(subject: Subject) -> Iterator[Option]:
     """SDPA for eager attention; FlashAttention 2 where the card and the dtype can do it and a mask, a window or
     the model's heads are in SDPA's way (else SDPA runs the same kernel). SDPA leaves a soft cap of the scores out."""
     spec = subject.spec
-    kind, running = spec.facts.model_type, attention_of(spec)
-    if kind in IN_TRANSFORMERS_ONLY or not spec.facts.exact or running == "flash_attention_2":
+    code, running = spec.facts.code, attention_of(spec)
+    if not code.chooses_kernel or not spec.facts.exact or running == "flash_attention_2":
         return
     version, torch = transformers_version(spec), release(spec.versions.get("torch"))
     if version < CHOOSES:  # there is nothing to tell it by
         return
-    if running == "eager" and has_sdpa(kind, version, torch) and spec.facts.attention_softcap is None:
+    if running == "eager" and has_sdpa(code, version, torch) and spec.facts.attention_softcap is None:
         note = "attention in another kernel (rounding differs)"
         yield Option("sdpa attention", {"attention": "sdpa"}, Effect.NUMERICS, note)
-    masked = spec.padded_batches or spec.facts.sliding_window is not None or kind in LEAVES_SCORES
-    if has_flash(kind, version) and _flash(subject) and (running == "eager" or masked):
+    masked = spec.padded_batches or spec.facts.sliding_window is not None or code.sdpa_leaves_scores
+    if has_flash(code, version) and _flash(subject) and (running == "eager" or masked):
         note = "attention in another kernel (rounding differs); needs the package flash-attn"
         yield Option("FlashAttention 2", {"attention": "flash_attention_2"}, Effect.NUMERICS, note)
 

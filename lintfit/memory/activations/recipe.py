@@ -402,9 +402,9 @@ def attention_of(spec: Spec) -> Attention:
     """
     if spec.attention != "sdpa" or spec.front_end == "litgpt":
         return spec.attention
-    kind = language(spec.facts).model_type
+    code = language(spec.facts).code
     torch = release(spec.versions.get("torch"))
-    has = has_sdpa(kind) if "attention" in spec.stated else runs_sdpa(kind, transformers_version(spec), torch)
+    has = has_sdpa(code) if "attention" in spec.stated else runs_sdpa(code, transformers_version(spec), torch)
     return "sdpa" if has else "eager"
 
 

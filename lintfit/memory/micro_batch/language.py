@@ -21,7 +21,14 @@ def language(facts: ModelFacts) -> ModelFacts:
 
 
 def _text(facts: ModelFacts) -> ModelFacts:
-    return replace(facts, model_type=facts.text_type, config=facts.text_config, vision=None, text_type="")
+    return replace(
+        facts,
+        model_type=facts.text_type,
+        config=facts.text_config,
+        code=facts.text_code,
+        vision=None,
+        text_type="",
+    )
 
 
 _HALVES: Memo[tuple[ModelFacts, ModelFacts]] = Memo()

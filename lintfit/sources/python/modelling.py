@@ -14,7 +14,7 @@ from lintfit.sources.python.values import Const, Object, Record, Table, Value, o
 _FOR_TEXT = re.compile(r"(?!Auto)\w+(ForCausalLM|TextModel)")
 """Classes that take the language model out of a checkpoint with more parts (``Gemma3ForCausalLM``)."""
 _BY_TYPE = frozenset({"AutoModelForCausalLM", "AutoLigerKernelForCausalLM"})
-"""Classes that take the one or the other, by the checkpoint's ``model_type`` (``models.ALONE_BY_AUTO``)."""
+"""Classes that take the one or the other, by the checkpoint's ``model_type`` (``Code.text_by_auto``)."""
 
 
 def read(reading: Reading) -> None:

@@ -5,7 +5,7 @@ Sources: ``_patch_trl_rl_trainers`` of ``unsloth/models/rl.py``, and ``llama.py`
 
 from __future__ import annotations
 
-from lintfit.settings.model import BY_CARD, Provenance, Setting
+from lintfit.settings.model import BY_CARD, BY_UNSLOTH, Provenance, Setting
 from lintfit.sources.python import models
 from lintfit.sources.python.reading import Reading, dtype_name
 from lintfit.sources.python.values import Const, Record, plain
@@ -13,16 +13,13 @@ from lintfit.sources.python.values import Const, Record, plain
 _LENGTH = 2048
 """Tokens that ``FastLanguageModel.from_pretrained`` loads a model for unless it is told otherwise."""
 
-_OWN_MODELS = ("llama", "mistral", "gemma", "qwen2", "qwen3", "qwen3_moe")
-"""What ``FastLanguageModel`` gives attention of its own, by kernels alone and without a padding mask in training
-(``LlamaModel_fast_forward``); the score caps of its Gemma 2 are left to transformers' count."""
-
 
 def attention(reading: Reading, load: Record) -> None:
     """Scores that no kernel of Unsloth's makes, whatever the card."""
     if models.by_unsloth(load) and models.owner_of(load) == "FastLanguageModel":
-        kernels = dict.fromkeys(_OWN_MODELS, ("flash_attention_2", True))
-        reading.derive("own_attention", kernels, "Unsloth replaces the model's attention")
+        reading.derive(
+            "own_attention", {BY_UNSLOTH: ("flash_attention_2", True)}, "Unsloth replaces the model's attention"
+        )
 
 
 def load_of(reading: Reading) -> Record | None:
