@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from lintfit.findings import Applicability, Finding, Severity
 from lintfit.report import View, clean, fixable, shown_path
@@ -17,8 +17,8 @@ _FOLDED = 4
 
 UNKNOWN_RULE = "memory-unknown"
 """The rule that says of a run why it has no verdict."""
-_SAY_WHY = frozenset({UNKNOWN_RULE, "missing-file", "syntax-error"})
-"""Rules whose findings say why a run has no verdict."""
+_OF_FILES = frozenset({"missing-file", "syntax-error"})
+"""Rules that say which files are not there or broken; one that several runs name is told once."""
 
 
 def summary_lines(result: CheckResult, view: View, folded: Container[str] = ()) -> list[str]:
@@ -54,9 +54,19 @@ def not_judged_lines(result: CheckResult, view: View, folded: Container[str] = (
     Runs of which a finding says it that is shown are left out.
     """
     findings = () if view.statistics else result.findings
-    told = {finding.run for finding in findings if finding.rule in _SAY_WHY and (finding.run or "") not in folded}
+    told = {finding.run for finding in findings if finding.rule == UNKNOWN_RULE and (finding.run or "") not in folded}
+    told |= set() if view.statistics else set(_without_files(result))
     runs = [(name, reason) for name, reason in unknown_runs(result) if name not in told]
     return [*_by_reason("unknown", runs), *_by_reason("skipped", skipped_files(result))]
+
+
+def _without_files(result: CheckResult) -> Iterator[str]:
+    """The runs that lack a file of theirs: a finding at the file, or where it is named, says so."""
+    said = {finding.place.document.path for finding in result.findings if finding.rule in _OF_FILES}
+    for run in result.runs:
+        named = {each.place.document.path for each in run.run.missing if each.place is not None}
+        if said & (named | {document.path for document in run.run.broken}):
+            yield run.run.id
 
 
 def unknown_runs(result: CheckResult) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lintfit.documents.files import ReadError, kind_of
-from lintfit.documents.model import DataDocument, Document, Kind
+from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.workspace import Workspace
 from lintfit.frozen import frozen
 from lintfit.run.discover import NOTEBOOK, Found
@@ -60,7 +60,7 @@ def _reason(reading: Reading, path: Path, text: str) -> str | None:
 
 
 def _broken(document: Document) -> bool:
-    return any(problem.code == "syntax-error" for problem in document.problems)
+    return any(problem.code in (SYNTAX_ERROR, NOT_READ) for problem in document.problems)
 
 
 def _of_data(document: Document | None, text: str, kind: Kind, named: bool) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lintfit.settings import BY_UNSLOTH
+from lintfit.settings.model import BY_UNSLOTH
 from tests.sources.scripts import script, values
 
 SFT = """
