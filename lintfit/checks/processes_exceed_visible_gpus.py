@@ -17,7 +17,12 @@ def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
     gpus = run.settings.get("gpus")
     nodes = run.settings.get("nodes")
-    if gpus is None or not is_count(gpus.value) or gpus.provenance.kind == "option" or not (nodes is None or nodes.known):
+    if (
+        gpus is None
+        or not is_count(gpus.value)
+        or gpus.provenance.kind == "option"
+        or not (nodes is None or nodes.known)
+    ):
         return
     visible = _visible(run) if run.hardware.nodes == 1 else None
     if visible is not None and visible < gpus.value and gpus.provenance.place is not None:

@@ -16,7 +16,9 @@ def check_run(context: RunContext) -> Iterator[Report]:
         return
     if not run.script.facts.trains:
         return
-    yield Report(made.place, f"{made.name} is handed to nothing: the run trains {_all(run)}, no adapters", help=_help(run))
+    yield Report(
+        made.place, f"{made.name} is handed to nothing: the run trains {_all(run)}, no adapters", help=_help(run)
+    )
 
 
 def _all(run: Run) -> str:

@@ -53,7 +53,9 @@ USED = {
     "a test": "cfg = LoraConfig(r=4)\nif cfg:\n    pass\n",
     "its fields": "from nowhere import replace\ncfg = LoraConfig(r=4)\nreplace(model, cfg.r, cfg.lora_alpha)\n",
     "a dict of it": "from nowhere import wrap\ncfg = LoraConfig(r=4)\nwrap(model, asdict(cfg))\n",
-    "a default": "from nowhere import wrap\ncfg = LoraConfig(r=4)\ndef go(config=cfg):\n    wrap(model, config)\ngo()\n",
+    "a default": (
+        "from nowhere import wrap\ncfg = LoraConfig(r=4)\ndef go(config=cfg):\n    wrap(model, config)\ngo()\n"
+    ),
     "unpacked": "cfg, rank = LoraConfig(r=4), 4\nmodel = get_peft_model(model, cfg)\n",
     "everything in sight": "cfg = LoraConfig(r=4)\nconfig = dict(locals())\n",
 }
@@ -66,7 +68,9 @@ UNUSED = {
     "written to": "cfg = LoraConfig(r=4)\ncfg.target_modules = ['q_proj']\n",
     "annotated": "cfg: LoraConfig = LoraConfig(r=4)\n",
     "a factory": "def lora():\n    cfg = LoraConfig(r=4)\n    return cfg\npeft_config = lora()\n",
-    "a helper that drops it": "def wrap(m, config):\n    print(config)\n    return m\nmodel = wrap(model, LoraConfig(r=4))\n",
+    "a helper that drops it": (
+        "def wrap(m, config):\n    print(config)\n    return m\nmodel = wrap(model, LoraConfig(r=4))\n"
+    ),
     "the same name elsewhere": (
         "def other(cfg):\n    return get_peft_model(model, cfg)\ndef build():\n    cfg = LoraConfig(r=4)\nbuild()\n"
     ),
@@ -149,7 +153,9 @@ def test_only_branches_that_run_count() -> None:
 
 
 def test_a_branch_that_may_run_leaves_it_open() -> None:
-    wrapped = "from nowhere import wanted\ncfg = LoraConfig(r=4)\nif wanted():\n    model = get_peft_model(model, cfg)\n"
+    wrapped = (
+        "from nowhere import wanted\ncfg = LoraConfig(r=4)\nif wanted():\n    model = get_peft_model(model, cfg)\n"
+    )
     assert read(wrapped).settings["method"].value is UNKNOWN
 
 

@@ -139,7 +139,7 @@ def _on_host(spec: Spec, held: Inventory, shard: Inventory, states: int) -> Rank
         else:
             outside += size * weight.copies
     if first:
-        blocks += 2 * ([inside // layers] * layers + [outside])
+        blocks += 2 * ([inside + outside] if one_unit(spec) else [inside // layers] * layers + [outside])
     return RankHost(tuple(blocks), constants + states)
 
 
@@ -384,4 +384,6 @@ def _load(spec: Spec, held: Inventory, shard: Inventory) -> Components:
     if spec.loaded_on_gpu:
         return components(parameters=loaded_bytes(spec, held), temporaries=load_temporary(spec))
     offloaded = spec.fsdp is not None and spec.fsdp.cpu_offload
-    return components(parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(spec, held) + load_temporary(spec))
+    return components(
+        parameters=0 if offloaded else shard.bytes, temporaries=unit_stored(spec, held) + load_temporary(spec)
+    )

@@ -115,7 +115,9 @@ def _unreduced(case: _Case) -> list[Term]:
     if not size:
         return []
     factors = ((size / numel, "bytes"), (numel, "trained parameters"))
-    pieces = term("gradients", "whole gradients, none reduced before the last is made", size, *factors, source=case.source)
+    pieces = term(
+        "gradients", "whole gradients, none reduced before the last is made", size, *factors, source=case.source
+    )
     copy = term("communication_buffers", "the same as one flat gradient", flat, source=case.source)
     return [pieces, copy] if flat else [pieces]
 
