@@ -5,62 +5,82 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.context import Report, RunContext
-from lintfit.checks.runs import breaks_or_strains
+from lintfit.checks.runs import breaks_or_strains, place_of
 from lintfit.checks.trees import assigned
 from lintfit.checks.wording import gib
 from lintfit.findings import Applicability, Fix, Severity
+from lintfit.memory.engines.fsdp import gathered_bytes, one_unit, stored
 from lintfit.memory.result import Verdict
-from lintfit.memory.spec import DTYPE_BYTES
+from lintfit.run.engines import wrap_policy
 from lintfit.run.model import Run
+from lintfit.settings.model import Setting
+from lintfit.settings.values import Fsdp
 
 
 def check_run(context: RunContext) -> Iterator[Report]:
     run = context.run
-    if run.accelerate is None or run.value("engine") != "fsdp":
+    if run.value("engine") != "fsdp":
         return
-    policy = run.accelerate.settings.get("fsdp_auto_wrap_policy")
-    if policy is None or policy.provenance.place is None or _elsewhere(run):
-        return
-    if policy.value == "NO_WRAP":
-        yield from _unwrapped(context)
-    elif policy.value == "TRANSFORMER_BASED_WRAP":
+    fsdp, policy = run.value("fsdp"), wrap_policy(run.launch, run.accelerate)
+    if isinstance(fsdp, Fsdp) and not fsdp.auto_wrap and _gathers(run):
+        yield _unwrapped(context, policy)
+    elif policy is not None and policy.value == "TRANSFORMER_BASED_WRAP" and not _names_class(run):
         yield from _wrong_class(run)
 
 
-def _elsewhere(run: Run) -> bool:
+def _names_class(run: Run) -> bool:
     """Whether the launch line overrides the policy or the class."""
     options = run.launch.invocation.options if run.launch is not None else {}
     return "fsdp_auto_wrap_policy" in options or "fsdp_transformer_layer_cls_to_wrap" in options
 
 
-def _unwrapped(context: RunContext) -> Iterator[Report]:
+def _gathers(run: Run) -> bool:
+    """Whether there are shards to gather, as far as is known."""
+    return run.spec is None or run.count_open or one_unit(run.spec)
+
+
+def _unwrapped(context: RunContext, policy: Setting | None) -> Report:
     run = context.run
-    assert run.accelerate is not None
-    place = run.accelerate.settings["fsdp_auto_wrap_policy"].provenance.place
-    assert place is not None
     severity = Severity.WARNING if context.verdict is Verdict.UNKNOWN else breaks_or_strains(context)
-    yield Report(
-        place,
-        f"fsdp_auto_wrap_policy NO_WRAP makes the whole model one unit: each GPU gathers {_size(run)} in every "
+    return Report(
+        (policy.provenance.place if policy is not None else None) or place_of(run, "fsdp", "engine"),
+        f"{_cause(run, policy)} makes the whole model one unit: each GPU gathers {_size(run)} in every "
         "forward, and sharding the weights saves nothing at the peak",
         severity=min(severity, Severity.WARNING) if severity is not None else Severity.INFO,
         fix=_by_layers(run),
-        help="wrap each transformer layer: fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP",
+        help=f"wrap each transformer layer: {_remedy(run)}",
     )
+
+
+def _cause(run: Run, policy: Setting | None) -> str:
+    if policy is not None:
+        return "fsdp_auto_wrap_policy NO_WRAP"
+    if run.accelerate is not None:
+        return "no fsdp_auto_wrap_policy (NO_WRAP is Accelerate's default)"
+    return "fsdp without auto_wrap" if _by_trainer(run) else "FSDP without a policy that wraps layers"
+
+
+def _remedy(run: Run) -> str:
+    if run.accelerate is not None:
+        return "fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
+    return 'fsdp="full_shard auto_wrap"' if _by_trainer(run) else "auto_wrap_policy=transformer_auto_wrap_policy"
+
+
+def _by_trainer(run: Run) -> bool:
+    return run.script is not None and run.script.argument("fsdp") is not None
 
 
 def _size(run: Run) -> str:
     spec = run.spec
     if spec is None:
         return "all of its weights"
-    dtype = spec.mixed_precision if spec.mixed_precision != "no" else spec.weights_dtype
-    return gib(spec.facts.parameters * DTYPE_BYTES[dtype])
+    return gib(sum(gathered_bytes(spec, weight) for weight in stored(spec).weights))
 
 
 def _by_layers(run: Run) -> Fix | None:
-    assert run.accelerate is not None
-    written = run.accelerate.node("fsdp_config", "fsdp_auto_wrap_policy") is not None
-    if not written or run.facts is None or not run.facts.code.layer:
+    if run.accelerate is None or wrap_policy(run.launch, None) is not None:
+        return None
+    if run.accelerate.node("fsdp_config") is None or run.facts is None or not run.facts.code.layer:
         return None
     return assigned(
         run.accelerate.document,
@@ -72,7 +92,8 @@ def _by_layers(run: Run) -> Fix | None:
 
 def _wrong_class(run: Run) -> Iterator[Report]:
     """A layer class of another family: FSDP looks it up in the model and stops."""
-    assert run.accelerate is not None
+    if run.accelerate is None:
+        return
     named = run.accelerate.settings.get("fsdp_transformer_layer_cls_to_wrap")
     right = run.facts.code.layer if run.facts is not None else ""
     if named is None or named.provenance.place is None or not right or not isinstance(named.value, str):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings.model import UNKNOWN, Setting
+
+if TYPE_CHECKING:
+    from lintfit.sources.accelerate import AccelerateSource
+    from lintfit.sources.launch import Launch
 
 ALL = "all"
 """Of a number of ranks: as many as there are."""
@@ -147,12 +152,49 @@ def _over_these(said: Setting, gpus: Setting | None) -> Setting:
     return said if whole else Setting(said.name, UNKNOWN, said.provenance)
 
 
-def fsdp(sources: Sources) -> Setting | None:
-    """How FSDP shards: a plugin or strategy of the script, else the launcher. A Trainer's own comes last."""
+def fsdp(sources: Sources, settings: Mapping[str, Setting]) -> Setting | None:
+    """How FSDP shards and wraps: a plugin or strategy of the script, else the launcher. A Trainer's own comes last."""
     in_script, launched = sources.said("script", "fsdp"), _launched_fsdp(sources)
-    if sources.said("script", "engine") is not None:
-        return first("fsdp", in_script, launched)
-    return first("fsdp", launched, in_script)
+    by_script = sources.said("script", "engine") is not None
+    found = first("fsdp", in_script, launched) if by_script else first("fsdp", launched, in_script)
+    if settings["engine"].value != "fsdp" or sources.recipe is not None:
+        return found
+    return _wrapped(sources, settings, found)
+
+
+def _wrapped(sources: Sources, settings: Mapping[str, Setting], found: Setting | None) -> Setting | None:
+    """The same with whether layers are units of their own.
+
+    In a Trainer PEFT's policy takes the place of any other under FSDP 1 (``update_fsdp_plugin_peft``).
+    """
+    from lintfit.settings.values import Fsdp
+
+    value, method = found.value if found is not None else Fsdp(), settings.get("method")
+    if not isinstance(value, Fsdp) or _wraps(sources):
+        return found
+    if value.version == 1 and sources.uses_trainer and method is not None and method.value == "lora":
+        return found
+    if found is None:
+        return derived("fsdp", replace(value, auto_wrap=False), "no policy wraps layers")
+    return replace(found, value=replace(value, auto_wrap=False))
+
+
+def _wraps(sources: Sources) -> bool:
+    """Whether a policy wraps layers: where nobody states one Accelerate takes ``NO_WRAP`` (1.15
+    ``FullyShardedDataParallelPlugin``), for a Trainer as for a loop."""
+    said = sources.said("script", "fsdp_auto_wrap")
+    if said is not None:
+        return said.value is not False
+    policy = wrap_policy(sources.launch, sources.accelerate)
+    if policy is None:
+        return sources.missing_yaml is not None
+    return str(policy.value).upper() != "NO_WRAP"
+
+
+def wrap_policy(launch: Launch | None, accelerate: AccelerateSource | None) -> Setting | None:
+    """Accelerate's ``fsdp_auto_wrap_policy``: of the launch line, else of the file."""
+    flag = launch.option("fsdp_auto_wrap_policy") if launch is not None else None
+    return flag or (accelerate.settings.get("fsdp_auto_wrap_policy") if accelerate is not None else None)
 
 
 def _launched_fsdp(sources: Sources) -> Setting | None:

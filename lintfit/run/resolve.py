@@ -47,7 +47,7 @@ def resolve(sources: Sources) -> dict[str, Setting]:
     put(sources.said("deepspeed", "train_batch_size"))
     for setting in split_over_ranks(sources, settings):
         put(setting)
-    put(fsdp(sources))
+    put(fsdp(sources, settings))
     for name in named(by="script-or-deepspeed"):
         put(first(name, sources.said("script", name), sources.said("deepspeed", name)))
     return settings

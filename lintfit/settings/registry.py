@@ -305,8 +305,9 @@ _RECORDS = (
           values="ZeRO-3: whether the model is partitioned as it loads"),
     _spec("fsdp", _FSDP, 'FULL_SHARD, …, or JSON: {"version": 2, "strategy": "FULL_SHARD", "cpu_offload": false}.',
           metavar="STRATEGY", bits=4,
-          values='`{"version": 1, "strategy": "FULL_SHARD", "cpu_offload": false}`, any of these keys; also '
-          "`HYBRID_SHARD`, `SHARD_GRAD_OP`, `HYBRID_SHARD_ZERO2`, `NO_SHARD`"),
+          values='`{"version": 1, "strategy": "FULL_SHARD", "cpu_offload": false, "auto_wrap": true}`, any of these '
+          "keys (`auto_wrap` false: the whole model is one unit, as with `NO_WRAP`); also `HYBRID_SHARD`, "
+          "`SHARD_GRAD_OP`, `HYBRID_SHARD_ZERO2`, `NO_SHARD`"),
     _spec("tensor_parallel", Count(), "Ranks that share each matrix."),
     _spec("pipeline_parallel", Count(), "Ranks that share the layers."),
     _spec("sequence_parallel", Count(), "Ranks that share a sequence."),

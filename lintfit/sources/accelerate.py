@@ -193,7 +193,8 @@ class AccelerateSource(DataSource):
         else:
             strategy = {(FSDP, "fsdp_sharding_strategy"): value.strategy}
         version: dict[KeyPath, Any] = {}
-        if self.node(FSDP) is None:
+        policy = self.settings.get("fsdp_auto_wrap_policy")
+        if value.auto_wrap and (policy is None or policy.value == "NO_WRAP"):
             version = {(FSDP, "fsdp_auto_wrap_policy"): "TRANSFORMER_BASED_WRAP"}
         if _fsdp_version(self.node(FSDP)) != value.version:
             version[FSDP, "fsdp_version"] = value.version

@@ -10,7 +10,7 @@ from lintfit.documents.shell_document import Command, ShellDocument
 from lintfit.documents.shell_words import Word
 from lintfit.findings import FileEdit
 from lintfit.frozen import frozen
-from lintfit.settings.model import AUTO, Place, Setting, Special
+from lintfit.settings.model import AUTO, UNKNOWN, Place, Provenance, Setting, Special
 from lintfit.sources import launcher_settings
 from lintfit.sources.command_line import Invocation
 from lintfit.sources.flags import Flag
@@ -97,6 +97,14 @@ class Launch:
             return None
         return tuple(FileEdit(self.document.path, edit, self.document) for edit in edits)
 
+    def option(self, name: str) -> Setting | None:
+        """What an option of the launcher itself states, in capitals; None where it is not given."""
+        found = self.invocation.options.get(name)
+        if found is None:
+            return None
+        value = UNKNOWN if found.value is None else found.value.upper()
+        return Setting(name, value, Provenance.at(self.document, found.flag.span))
+
     def set_option(self, option: str, value: str) -> tuple[FileEdit, ...] | None:
         """The edits that give the launcher itself an option, in front of the script."""
         found = self.invocation.options.get(option)
@@ -163,6 +171,9 @@ class Launch:
             return self.set_option("fsdp_reshard_after_forward", whole) if whole is not None else None
         if value.cpu_offload != now.cpu_offload:
             return self.set_option("fsdp_offload_params", launcher_settings.spelled(value.cpu_offload))
+        policy = self.option("fsdp_auto_wrap_policy")
+        if value.auto_wrap and (policy is None or policy.value == "NO_WRAP"):
+            return self.set_option("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
         return ()
 
     def _write_gpus(self, value: Any) -> tuple[FileEdit, ...] | None:

@@ -330,7 +330,9 @@ def _launched(axis: str, place: str) -> Files:
     script = _loop().replace("torch.bfloat16", "torch.float32") if axis == "precision" else _loop()
     if place == OPTION:
         words = f"--num_processes 2 --mixed_precision {precision}"
-        own = "--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false" if axis == "fsdp" else "--multi_gpu"
+        sharded_by = "--use_fsdp --fsdp_version 2 --fsdp_reshard_after_forward false"
+        wrapped = "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP"
+        own = f"{sharded_by} {wrapped}" if axis == "fsdp" else "--multi_gpu"
         words += " --use_deepspeed --zero_stage 2" if sharded else f" {own}"
         return {"train.py": script, "run.sh": f"accelerate launch {words} train.py  # kept\n"}
     if place == NEW_FILE and axis != "buckets":

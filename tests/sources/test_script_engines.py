@@ -206,3 +206,39 @@ def test_a_trainer_enables_checkpointing_anew(own: str, expected: bool) -> None:
 def test_an_engine_that_only_runs_a_model(made: str, used: str, trains: bool) -> None:
     text = f"import deepspeed\n{HEAD}engine = deepspeed.initialize({made})[0]\n{used}\n"
     assert script(text, "").facts.trains is trains
+
+
+@pytest.mark.parametrize(
+    ("call", "by_layer"),
+    [
+        ("FSDP(model)", False),
+        ("FSDP(model, sharding_strategy=ShardingStrategy.FULL_SHARD)", False),
+        ("FSDP(model, auto_wrap_policy=policy)", True),
+        ("FSDP(model, policy)", True),
+        ("FSDP(model, **options)", True),
+        ("fully_shard(model)", False),
+    ],
+)
+def test_who_makes_units_of_layers_in_a_loop(call: str, by_layer: bool) -> None:
+    text = (
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy, fully_shard\n"
+        "from transformers import AutoModelForCausalLM\nfrom elsewhere import policy, options\n"
+        "model = AutoModelForCausalLM.from_pretrained('a/b')\n{}\nloss = model(**batch).loss\nloss.backward()\n"
+    )
+    assert values(script(text.format(call)))["fsdp_auto_wrap"] is by_layer
+    layers = f"for layer in model.layers:\n    {call.partition('(')[0]}(layer)\n{call}"
+    assert values(script(text.format(layers)))["fsdp_auto_wrap"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version", "by_layer"),
+    [
+        ("fsdp='full_shard'", "4.48.0", None),
+        ("fsdp='full_shard auto_wrap'", "4.48.0", True),
+        ("fsdp='full_shard'", "5.9.0", None),
+        ("fsdp='full_shard'", "5.10.0", True),
+        ("fsdp=True, fsdp_config={'auto_wrap_policy': 'NO_WRAP'}", "5.23.0", False),
+    ],
+)
+def test_who_makes_units_of_layers_in_a_trainer(arguments: str, version: str, by_layer: bool | None) -> None:
+    assert trainer(arguments, {"transformers": version}).get("fsdp_auto_wrap") is by_layer

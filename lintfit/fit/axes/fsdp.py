@@ -20,8 +20,10 @@ def options(subject: Subject) -> Iterator[Option]:
         yield from _new(subject)
     if spec.engine != "fsdp" or here is None:
         return
-    whole = replace(here, strategy="FULL_SHARD")
+    whole = replace(here, strategy="FULL_SHARD", auto_wrap=True)
     name = f"FSDP{here.version} FULL_SHARD"
+    if not here.auto_wrap:
+        name += " layer by layer"
     if whole != here:
         yield Option(name, {"fsdp": whole}, kind=name)
     if not here.cpu_offload:

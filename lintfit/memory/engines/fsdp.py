@@ -140,7 +140,7 @@ def _on_host(spec: Spec, held: Inventory, shard: Inventory, states: int) -> Rank
         else:
             outside += size * weight.copies
     if first:
-        blocks += 2 * ([inside // layers] * layers + [outside])
+        blocks += 2 * ([inside + outside] if one_unit(spec) else [inside // layers] * layers + [outside])
     return RankHost(tuple(blocks), constants + states)
 
 

@@ -7,10 +7,11 @@ Read in Accelerate 1.15 (``DeepSpeedPlugin``, ``FullyShardedDataParallelPlugin``
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lintfit.documents.model import Kind
+from lintfit.frozen import replace
 from lintfit.numerals import natural
 from lintfit.settings.model import AUTO, UNKNOWN
 from lintfit.sources import fabric as words
@@ -210,6 +211,8 @@ def _fsdp_plugin(reading: Reading, plugin: Record) -> None:
     asked = {passed.name: passed.value for passed in plugin.passed if passed.name is not None}
     if {"fsdp_version", "sharding_strategy", "reshard_after_forward", "cpu_offload"} & asked.keys():
         shards(reading, plugin, asked, version=1)
+    if plugin.spreads or not sure_none(asked.get("auto_wrap_policy")):
+        wraps(reading, plugin)
     policy = asked.get("mixed_precision_policy")
     if policy is not None and not sure_none(policy):
         reading.put("mixed_precision", policy, plugin, to=policy_precision(policy))
@@ -250,6 +253,23 @@ def shards(reading: Reading, record: Record, asked: Mapping[str, Value], version
         strategy = sharding(asked.get("sharding_strategy") or reshard)
     value = Fsdp(2 if version == 2 else 1, strategy, _offloads(asked.get("cpu_offload")))
     reading.state("fsdp", value, record.node)
+
+
+_POLICIES = ("auto_wrap_policy", "policy", "fsdp_auto_wrap_policy")
+_BY_HAND = re.compile(r"(?<!class )\b(fully_shard|FSDP|FullyShardedDataParallel|enable_wrap|(?<!\.)wrap|auto_wrap)\(")
+"""Calls that make a unit of what they are given."""
+
+
+def wraps(reading: Reading, record: Record) -> None:
+    """Whether a call that hands the whole model to FSDP makes units of its layers: by a policy, or in further calls."""
+    policy = next((p.value for p in record.passed if p.name in _POLICIES), None)
+    if policy is not None and not sure_none(policy):
+        known = plain(policy)
+        by_layer = not (isinstance(known, str) and known.lower() == "no_wrap")
+    else:
+        calls = sum(len(_BY_HAND.findall(text)) for text in reading.calls.texts())
+        by_layer = record.spreads or record.loops > 0 or len(record.positional) > 1 or calls > 1
+    reading.state("fsdp_auto_wrap", by_layer, record.node)
 
 
 def sharding(value: Value | None) -> str:
@@ -300,6 +320,21 @@ def trainer_fsdp(reading: Reading, made: Object) -> None:
     offload = said.get("cpu_offload") is True or "offload" in options
     value = Fsdp(2 if version == 2 else 1, strategy, offload)
     reading.settings["fsdp"] = type(setting)("fsdp", value, setting.provenance, setting.overrode)
+    by_layer = _wrapped_by_trainer(reading, options, said.get("auto_wrap_policy"))
+    if by_layer is not None:
+        reading.settings["fsdp_auto_wrap"] = replace(setting, name="fsdp_auto_wrap", value=by_layer)
+
+
+_WRAPS_UNASKED = (5, 9)
+"""The last transformers whose Trainer wraps layers only where ``fsdp`` says ``auto_wrap``; the next takes
+``TRANSFORMER_BASED_WRAP`` where ``fsdp_config`` has no policy (``TrainingArguments._process_fsdp_args``)."""
+
+
+def _wrapped_by_trainer(reading: Reading, options: Sequence[str], policy: Any) -> bool | None:
+    """Whether the Trainer's own arguments make units of layers; None where they leave it to Accelerate's."""
+    if reading.at_least("transformers", _WRAPS_UNASKED[0], _WRAPS_UNASKED[1] + 1):
+        return not (isinstance(policy, str) and policy.upper() == "NO_WRAP")
+    return True if "auto_wrap" in options else None
 
 
 # -- Lightning Fabric -----------------------------------------------------------------------------------------------
@@ -381,6 +416,7 @@ def _strategy_object(reading: Reading, made: Record) -> None:
         case "FSDPStrategy":
             reading.state("engine", "fsdp", made.node)
             shards(reading, made, asked, version=1)
+            wraps(reading, made)
             policy = asked.get("activation_checkpointing_policy") or asked.get("activation_checkpointing")
             if policy is not None and not sure_none(policy):
                 reading.put("gradient_checkpointing", policy, made, to=True)

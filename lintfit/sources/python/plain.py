@@ -81,6 +81,7 @@ def _sharded(reading: Reading, record: Record, version: int) -> None:
     reading.state("engine", "fsdp" if record.taken else UNKNOWN, record.node)
     asked = {passed.name: passed.value for passed in record.passed if passed.name is not None}
     engines.shards(reading, record, asked, version)
+    engines.wraps(reading, record)
     policy = asked.get("mixed_precision", asked.get("mp_policy"))
     if policy is None or sure_none(policy):
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -328,6 +329,51 @@ def test_fsdp_keeps_the_root_and_two_layers_gathered(baichuan_7b: ModelFacts) ->
     assert held.first_gradient["communication_buffers"] == root + 2 * layer
     grad_op = Spec(baichuan_7b, engine="fsdp", gpus=8, mixed_precision="bf16", fsdp=Fsdp(1, "SHARD_GRAD_OP"))
     assert states(grad_op).forward["communication_buffers"] == 2 * baichuan_7b.parameters
+
+
+def unwrapped(facts: ModelFacts, version: Literal[1, 2], **more: Any) -> States:
+    fsdp = Fsdp(version, auto_wrap=False)
+    return states(Spec(facts, engine="fsdp", gpus=8, mixed_precision="bf16", fsdp=fsdp, **more))
+
+
+@pytest.mark.parametrize(("version", "in_forward", "flat"), [(1, 1, 1), (2, 2, 0)])
+def test_fsdp_gathers_a_model_without_units_of_its_own_at_once(
+    baichuan_7b: ModelFacts, version: Literal[1, 2], in_forward: int, flat: int
+) -> None:
+    """FSDP 2 keeps the buffer of the gathering in the forward; FSDP 1 makes one flat gradient of all."""
+    whole = 2 * baichuan_7b.parameters
+    held = unwrapped(baichuan_7b, version)
+    assert held.forward["communication_buffers"] == in_forward * whole
+    assert held.backward_start["communication_buffers"] == whole
+    assert held.first_gradient["communication_buffers"] == whole
+    assert held.backward_end["communication_buffers"] == whole + flat * whole
+    assert held.backward_end["gradients"] == whole
+    layered = states(Spec(baichuan_7b, engine="fsdp", gpus=8, mixed_precision="bf16", fsdp=Fsdp(version)))
+    assert held.step == layered.step
+    assert held.reduced == layered.reduced
+
+
+def test_one_unit_accumulates_beside_the_next_gradients(baichuan_7b: ModelFacts) -> None:
+    whole = 2 * baichuan_7b.parameters
+    held = unwrapped(baichuan_7b, 1, gradient_accumulation_steps=4)
+    assert held.first_gradient["gradients"] == whole
+    assert held.backward_end["gradients"] == 2 * whole
+
+
+def test_one_unit_with_adapters_has_gradients_of_all_that_is_flattened(baichuan_7b: ModelFacts) -> None:
+    settings = {"method": "lora", "lora_targets": ("q_proj",), "lora_rank": 8}
+    first, second = (unwrapped(baichuan_7b, version, **settings) for version in (1, 2))
+    assert first.backward_end["gradients"] > 2 * baichuan_7b.parameters
+    assert second.backward_end["gradients"] < 0.01 * baichuan_7b.parameters
+
+
+def test_one_rank_has_nothing_to_gather(baichuan_7b: ModelFacts) -> None:
+    found = [
+        states(Spec(baichuan_7b, engine="fsdp", gpus=gpus, fsdp=Fsdp(1, strategy, auto_wrap=wraps)))
+        for gpus, strategy in ((1, "FULL_SHARD"), (8, "NO_SHARD"))
+        for wraps in (True, False)
+    ]
+    assert found[0] == found[1] and found[2] == found[3]
 
 
 def test_fsdp_1_gathers_one_layer_at_a_time_where_adapters_are_units_of_their_own(baichuan_7b: ModelFacts) -> None:

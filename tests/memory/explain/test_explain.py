@@ -49,6 +49,12 @@ ENGINES: tuple[dict[str, Any], ...] = (
     {"engine": "fsdp", "gpus": 4},
     {"engine": "fsdp", "gpus": 4, "fsdp": {"version": 2, "cpu_offload": True}},
     {"engine": "fsdp", "gpus": 4, "fsdp": {"strategy": "SHARD_GRAD_OP"}},
+    *(
+        {"engine": "fsdp", "gpus": 4, "fsdp": {"version": version, "auto_wrap": False, **more}, **others}
+        for version in (1, 2)
+        for more in ({}, {"cpu_offload": True}, {"strategy": "SHARD_GRAD_OP"})
+        for others in ({}, {"method": "lora"}, {"gradient_accumulation_steps": 4, "mixed_precision": "bf16"})
+    ),
     {"engine": "fsdp", "gpus": 16, "nodes": 2, "fsdp": {"strategy": "HYBRID_SHARD"}},
 )
 METHODS: tuple[dict[str, Any], ...] = (
