@@ -189,7 +189,7 @@ def test_reports_below_the_root(project: Path, tmp_path: Path) -> None:
 def test_a_stream_is_no_file(project: Path) -> None:
     (project / "ds.json").write_text(FIXED)
     for stream in ("/dev/stdout", "/dev/fd/1"):
-        outcome = lintfit("check", ".", "--output-format", f"json:{stream}", cwd=project)
+        outcome = process("check", ".", "--output-format", f"json:{stream}", cwd=project)
         assert outcome.json["findings"] == []
 
 
