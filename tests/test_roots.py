@@ -12,7 +12,7 @@ import pytest
 from lintfit.options import Options
 from lintfit.report import REPORTERS
 from lintfit.roots import output_roots, root_of, roots_of
-from tests.support import ROOT, lintfit
+from tests.support import ROOT, lintfit, process
 
 FIXABLE = '{\n  "zero_optimization": {"stage": 2},\n  "fp16": {"enabled": "true"}\n}\n'
 FIXED = FIXABLE.replace('"true"', "true")
